@@ -1,0 +1,98 @@
+# Everything a developer runs. A fresh machine needs Python >= 3.11, git and make; the rest lands in .venv.
+
+PYTHON ?= python3
+EXAMPLES ?= 20000
+UPGRADE ?=
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq install --no-deps
+COMPILE := pip compile --no-config --system-certs --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q $(UPGRADE)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench fuzz picture generate lock format clean
+
+# An environment that was moved, or whose interpreter is gone, is set up again.
+ifneq ($(wildcard .venv/.runtime .venv/.dev),)
+ifneq ($(shell $(BIN)/python -c "" 2>/dev/null && cat .venv/.place 2>/dev/null),$(CURDIR))
+$(shell rm -f .venv/.runtime .venv/.dev .venv/.made)
+endif
+endif
+
+help: ## show these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: .venv/.runtime ## the whole system in about a minute; no key, no network once set up
+	@$(BIN)/ganger demo
+
+test: .venv/.dev ## every test
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/.dev ## format, lint, types, generated files
+	@$(BIN)/python -m ruff format --check .
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m mypy
+	@$(BIN)/python scripts/generate.py --check
+
+bench: .venv/.dev ## speed and memory, as ratios against baselines of the same run
+	@$(BIN)/python -m bench
+
+fuzz: .venv/.dev ## the contract properties with EXAMPLES=20000 examples each
+	@GANGER_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest --timeout 0 tests/contracts
+
+picture: .venv/.dev ## record the demo for the README
+	@$(BIN)/python scripts/picture.py
+
+generate: .venv/.dev ## rewrite the generated files
+	@$(BIN)/python scripts/generate.py
+
+format: .venv/.dev ## format the code and mend what the linter can
+	@$(BIN)/python -m ruff format .
+	@$(BIN)/python -m ruff check --fix .
+
+lock: .venv/.made ## write both lock files anew (UPGRADE=--upgrade takes newer versions)
+	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \
+	$(BIN)/python -m venv "$$tools" && "$$tools/bin/python" -m pip --disable-pip-version-check -qq install uv==0.13.7 && \
+	"$$tools/bin/uv" $(COMPILE) pyproject.toml --group build -o requirements.lock && \
+	"$$tools/bin/uv" $(COMPILE) pyproject.toml --group build --extra dev -c requirements.lock -o requirements-dev.lock
+
+clean: ## remove .venv, caches and build output
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	@find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+.venv/.made:
+	@$(find_python); \
+	$(BIN)/python -c "" 2>/dev/null || "$$found" -m venv --clear .venv
+	@touch $@
+
+.venv/.runtime: requirements.lock pyproject.toml | .venv/.made
+	$(call install,requirements.lock,what the program needs)
+
+.venv/.dev: requirements-dev.lock pyproject.toml | .venv/.made
+	$(call install,requirements-dev.lock,what the program and its tests need)
+	@touch .venv/.runtime
+
+# Leaves the first usable interpreter in $$found, or says what to do.
+define find_python
+found=; bare=; \
+for name in $(PYTHON) python3.14 python3.13 python3.12 python3.11; do \
+  "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+  if "$$name" -c 'import venv, ensurepip' 2>/dev/null; then found=$$name; break; fi; \
+  bare=$${bare:-$$name}; \
+done; \
+if [ -z "$$found" ] && [ -n "$$bare" ]; then \
+  echo "set-up: $$bare has no venv module. Install it (Debian, Ubuntu: apt-get install python3-venv), then run make again." >&2; exit 1; \
+elif [ -z "$$found" ]; then \
+  echo "set-up: Ganger needs Python 3.11 or newer; '$(PYTHON)' is older or missing." >&2; \
+  echo "set-up: install one, or name it: make PYTHON=/path/to/python3.12 ..." >&2; exit 1; \
+fi
+endef
+
+define install
+@echo "set-up: installing $(2) into .venv (once)"
+@$(PIP) --no-compile --require-hashes -r $(1)
+@$(PIP) --no-build-isolation -e .
+@echo "$(CURDIR)" > .venv/.place
+@touch $@
+endef

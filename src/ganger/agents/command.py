@@ -1,0 +1,105 @@
+"""The `command` agent: any program. It gets its prompt on stdin, as an argument or as a file, and prints a result block."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from ganger.contracts.parser import Parsed, Refused, parse_result
+from ganger.contracts.task_result import TaskResult
+from ganger.errors import GangerError
+from ganger.launchers.environment import child_environment
+from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Running
+
+# The kernel takes no single argument of 128 KiB or more.
+_LONGEST_ARGUMENT = 128 * 1024 - 1
+
+
+class CommandAgent:
+    kind = "command"
+
+    def __init__(
+        self, name: str, *, argv: tuple[str, ...], prompt: str, passed: tuple[str, ...], environ: Mapping[str, str], root: Path
+    ) -> None:
+        self.name = name
+        self.argv, self.prompt, self.root = argv, prompt, root
+        self._search_path = environ.get("PATH")
+        self._environment = child_environment(environ, passed=passed, extra={})
+        self.capabilities = Capabilities(
+            stdin_prompt=prompt == "stdin", arg_prompt=prompt == "argument", file_prompt=prompt == "file"
+        )
+
+    def prepare(self, context: AttemptContext) -> Launch:
+        key = f"{context.run_id}/{context.task_id}/{context.attempt}"
+        return Launch(
+            key=key,
+            argv=self._arguments(context),
+            cwd=context.workspace,
+            env=self._environment | identity(context) | context.environment,
+            stdin_path=context.prompt_file if self.prompt == "stdin" else None,
+            log_path=context.log_path,
+            timeout_sec=context.timeout_sec,
+        )
+
+    def _arguments(self, context: AttemptContext) -> tuple[str, ...]:
+        values = {
+            "{task_id}": context.task_id,
+            "{attempt}": str(context.attempt),
+            "{prompt_file}": str(context.prompt_file),
+            "{workspace}": str(context.workspace),
+        }
+        argv = [fill(word, values) for word in self.argv]
+        if self.prompt == "argument":
+            text = context.prompt_file.read_text(encoding="utf-8")
+            if len(text.encode()) > _LONGEST_ARGUMENT:
+                raise GangerError(
+                    f"agent {self.name}: the prompt of {context.task_id} is too long for an argument",
+                    hint='use prompt = "stdin" or "file" for this agent',
+                    code="PROMPT_TOO_LONG",
+                )
+            argv.append(text)
+        elif self.prompt == "file" and not any("{prompt_file}" in word for word in self.argv):
+            argv.append(str(context.prompt_file))
+        return tuple(argv)
+
+    async def execute(self, launch: Launch, launcher: Launcher) -> Running:
+        return await launcher.start(launch)
+
+    def extract_result(self, log: Path, task_id: str) -> Parsed[TaskResult] | Refused:
+        return parse_result(log, task_id=task_id)
+
+    def healthcheck(self) -> AgentHealth:
+        program = self.argv[0]
+        if "/" in program:
+            found = (self.root / program).is_file()
+        else:
+            found = shutil.which(program, path=self._search_path) is not None
+        if found:
+            return AgentHealth(True, details=(f"runs {' '.join(self.argv)}",))
+        return AgentHealth(False, details=(f"program {program!r} was not found; install it or correct argv",))
+
+
+def fill(word: str, values: Mapping[str, str]) -> str:
+    """Replaces the known placeholders in one pass, so that a value cannot smuggle in another placeholder."""
+    parts: list[str] = []
+    rest = word
+    while rest:
+        hits = [(rest.find(mark), mark) for mark in values if mark in rest]
+        if not hits:
+            break
+        at, mark = min(hits)
+        parts += [rest[:at], values[mark]]
+        rest = rest[at + len(mark) :]
+    return "".join([*parts, rest])
+
+
+def identity(context: AttemptContext) -> dict[str, str]:
+    """The variables by which an agent process knows what it works on."""
+    return {
+        "GANGER_RUN_ID": context.run_id,
+        "GANGER_TASK_ID": context.task_id,
+        "GANGER_ATTEMPT": str(context.attempt),
+        "GANGER_ROLE": context.role,
+        "GANGER_WORKSPACE": str(context.workspace),
+    }

@@ -1,0 +1,27 @@
+"""The `scripted` agent: plays behaviours from a file instead of calling a model. For demos, tests and trying policies."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from ganger.agents.command import CommandAgent
+from ganger.agents.script import ScriptProblem, load_script
+from ganger.ports import AgentHealth
+
+
+class ScriptedAgent(CommandAgent):
+    kind = "scripted"
+
+    def __init__(self, name: str, *, script: Path, environ: Mapping[str, str], root: Path) -> None:
+        argv = (sys.executable, "-m", "ganger.agents.play", str(script))
+        super().__init__(name, argv=argv, prompt="stdin", passed=(), environ=environ, root=root)
+        self._script = script
+
+    def healthcheck(self) -> AgentHealth:
+        try:
+            script = load_script(self._script)
+        except ScriptProblem as problem:
+            return AgentHealth(False, details=(str(problem),))
+        return AgentHealth(True, details=(f"plays {self._script.name} ({len(script.tasks)} tasks)",))

@@ -1,0 +1,173 @@
+"""A project checked as a whole: manifest, graph, prompts, profiles, roles. Every fault at once, before anything runs."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ganger.config import PROJECT_FILE, Project
+from ganger.contracts.digest import manifest_digest
+from ganger.contracts.documents import read_document
+from ganger.contracts.manifest import Manifest, check_manifest
+from ganger.contracts.verify_profile import VerifyProfiles, load_profiles
+from ganger.core.commands import CommandFault, parse_command
+from ganger.core.plan import Plan, graph_faults, make_plan
+from ganger.core.records import TaskSpec
+from ganger.core.specs import graph_entries, specs_of
+from ganger.errors import Fault, InputError
+
+_SHOWN = 200
+
+
+@dataclass
+class Checked:
+    """What was found. `manifest`, `plan` and `specs` are only there when the manifest itself is sound."""
+
+    source: Path
+    faults: list[Fault] = field(default_factory=list)
+    warnings: list[Fault] = field(default_factory=list)
+    manifest: Manifest | None = None
+    specs: tuple[TaskSpec, ...] = ()
+    plan: Plan | None = None
+    digest: str = ""
+    profiles: VerifyProfiles | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+    def require(self) -> None:
+        if self.faults:
+            raise InputError(str(self.source), self.faults, hint=f"ganger validate {self.source} lists every fault")
+
+
+def check_project(project: Project, manifest_path: Path | None = None) -> Checked:
+    """Reads everything a run needs. Without a ganger.toml only the manifest itself is checked."""
+    checked = Checked(manifest_path or project.manifest_path)
+    try:
+        data = read_document(checked.source)
+    except InputError as error:
+        checked.faults.extend(error.faults)
+        return checked
+    shape = check_manifest(data)
+    graph = graph_faults(graph_entries(data))
+    checked.faults.extend([*shape, *graph])
+    if not checked.faults:
+        checked.manifest = Manifest.model_validate(data)
+        checked.specs = specs_of(checked.manifest)
+        checked.plan = make_plan(checked.specs)
+        checked.digest = manifest_digest(checked.manifest)
+        _check_references(project, checked)
+    _bound(checked.faults)
+    return checked
+
+
+def _bound(faults: list[Fault]) -> None:
+    if len(faults) > _SHOWN:
+        left = len(faults) - _SHOWN
+        del faults[_SHOWN:]
+        faults.append(Fault("", "MORE_FAULTS", f"{left} more faults are not shown; mend these first"))
+
+
+def _check_references(project: Project, checked: Checked) -> None:
+    found = list(_file_faults(project, checked.specs))
+    if project.has_file:
+        checked.faults.extend(found)
+        _check_profiles(project, checked)
+        checked.faults.extend(_role_faults(project, checked.specs))
+    else:
+        checked.warnings.extend(found)
+        message = f"no {PROJECT_FILE} was found, so prompts, profiles and roles were not checked"
+        checked.warnings.append(Fault("", "NO_PROJECT", message))
+
+
+# --- prompts and context -------------------------------------------------------------------------------------------
+
+
+def _file_faults(project: Project, specs: tuple[TaskSpec, ...]) -> Iterator[Fault]:
+    seen: dict[str, Fault | None] = {}
+    folders: dict[str, bool] = {}
+    for index, spec in enumerate(specs):
+        named = [(f"tasks[{index}].prompt_ref", spec.prompt_ref)]
+        named += [(f"tasks[{index}].context_refs[{n}]", ref) for n, ref in enumerate(spec.context_refs)]
+        for path, ref in named:
+            if ref not in seen:
+                seen[ref] = _ref_fault(project.root, ref, folders)
+            problem = seen[ref]
+            if problem is not None:
+                yield Fault(path, problem.code, problem.message)
+
+
+def _ref_fault(root: Path, ref: str, folders: dict[str, bool]) -> Fault | None:
+    """A prompt is a regular file of the project, named by a relative path."""
+    if not ref or ref.startswith(("/", "~")) or "\\" in ref or "\0" in ref or ".." in ref.split("/"):
+        message = f"{ref!r} is not a relative path inside the project; move the file into it"
+        return Fault("", "PROMPT_OUTSIDE_PROJECT", message)
+    full = os.path.join(root, ref)
+    folder = os.path.dirname(full)
+    if folder not in folders:
+        folders[folder] = Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root))
+    try:
+        kind = os.lstat(full).st_mode
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return Fault("", "PROMPT_MISSING", f"{ref!r} cannot be read ({reason}); create it below {root}")
+    if stat.S_ISLNK(kind) or not folders[folder]:
+        message = f"{ref!r} is reached through a symbolic link; put the file itself into the project"
+        return Fault("", "PROMPT_OUTSIDE_PROJECT", message)
+    if not stat.S_ISREG(kind):
+        return Fault("", "PROMPT_MISSING", f"{ref!r} is not a file")
+    return None
+
+
+# --- profiles and roles ----------------------------------------------------------------------------------------------
+
+
+def _check_profiles(project: Project, checked: Checked) -> None:
+    name = project.config.verify.profiles_file
+    try:
+        profiles = load_profiles(project.profiles_path)
+    except InputError as error:
+        checked.faults.extend(Fault(_in_file(name, f.path), f.code, f.message) for f in error.faults)
+        return
+    checked.profiles = profiles
+    checked.faults.extend(_command_faults(project, profiles))
+    known = profiles.profiles
+    for index, spec in enumerate(checked.specs):
+        if spec.verify_profile not in known:
+            listed = ", ".join(sorted(known)[:8]) or "none"
+            message = f"{name} has no profile {spec.verify_profile!r}; it has: {listed}"
+            checked.faults.append(Fault(f"tasks[{index}].verify_profile", "UNKNOWN_PROFILE", message))
+    steps = {f"{p}/{step.name}" for p, profile in known.items() for step in profile.steps}
+    for key in project.config.verify.tiers:
+        if key not in steps:
+            message = f'no profile step is called {key!r}; write it as "profile/step"'
+            checked.faults.append(Fault(_in_file(PROJECT_FILE, f"verify.tiers.{key}"), "UNKNOWN_STEP", message))
+
+
+def _in_file(name: str, path: str) -> str:
+    return f"{name}:{path}" if path else name
+
+
+def _command_faults(project: Project, profiles: VerifyProfiles) -> Iterator[Fault]:
+    deny = project.config.verify.deny
+    for name, profile in profiles.profiles.items():
+        for index, step in enumerate(profile.steps):
+            answer = parse_command(step.cmd, deny=deny)
+            if isinstance(answer, CommandFault):
+                path = _in_file(project.config.verify.profiles_file, f"profiles.{name}.steps[{index}].cmd")
+                yield Fault(path, answer.code, answer.message)
+
+
+def _role_faults(project: Project, specs: tuple[TaskSpec, ...]) -> Iterator[Fault]:
+    roles = project.config.roles
+    for index, spec in enumerate(specs):
+        if spec.role not in roles:
+            path = f"tasks[{index}].metadata.role" if spec.role != "worker" else f"{PROJECT_FILE}:roles.worker"
+            message = f"no [roles.{spec.role}] is configured; name an agent for this role in {PROJECT_FILE}"
+            yield Fault(path, "UNKNOWN_ROLE", message)
+            if spec.role == "worker":
+                return

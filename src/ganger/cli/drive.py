@@ -1,0 +1,88 @@
+"""Drives one run from a terminal or a pipe: screen, signals, last words."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from ganger.app import RunOptions, open_lead
+from ganger.check import Checked
+from ganger.cli.screens import JsonLines, Lines, Screen
+from ganger.config import Project, environment
+from ganger.core.vocabulary import RunStatus
+from ganger.engine.run import Lead
+from ganger.errors import EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def drive(
+    project: Project, checked: Checked, *, only: Sequence[str] | None, max_tasks: int | None, as_json: bool, quiet_end: bool = False
+) -> int:
+    """Runs to the end and says how it went."""
+    options = RunOptions(only=None if only is None else tuple(only), max_tasks=max_tasks)
+    with open_lead(project, checked, options) as lead:
+        screen = choose_screen(lead, as_json=as_json)
+        lead.journal.listeners.append(screen.on_event)
+        for warning in warnings(project, lead):
+            screen.note(warning)
+        if _already_complete(lead):
+            screen.note(f"run {lead.state.run_id} is COMPLETED already; nothing to do")
+            screen.show_end(lead, quiet=True)
+            return 0
+        screen.begin(lead)
+        try:
+            code = asyncio.run(_lead_on(lead, screen))
+        finally:
+            screen.close()
+        screen.show_end(lead, quiet=quiet_end)
+        return code
+
+
+def _already_complete(lead: Lead) -> bool:
+    return lead.state.finished and lead.state.status is RunStatus.COMPLETED
+
+
+def warnings(project: Project, lead: Lead) -> list[str]:
+    """What a person should know before agents are paid."""
+    found = []
+    if project.config.policy.heal_schedule != "off":
+        found.append("healing is not there yet: windows follow the schedule, failed tasks are retried without a healer")
+    return found
+
+
+def choose_screen(lead: Lead, *, as_json: bool) -> Screen:
+    if as_json:
+        return JsonLines()
+    env = environment()
+    if sys.stdout.isatty() and env.get("TERM") != "dumb" and not env.get("CI"):
+        from ganger.cli.live import Live
+
+        return Live(lead)
+    return Lines()
+
+
+async def _lead_on(lead: Lead, screen: Screen) -> int:
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
+
+    def on_signal(number: int) -> None:
+        received.append(number)
+        if len(received) == 1:
+            screen.note(f"{signal.Signals(number).name}: ending every agent; once more ends at once")
+            lead.stop(signal.Signals(number).name)
+        else:
+            lead.tools.launcher.kill_all()
+            os._exit(EXIT_INTERRUPTED)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+    ticking = loop.create_task(screen.tick(lead))
+    try:
+        return await lead.run()
+    finally:
+        ticking.cancel()

@@ -1,0 +1,140 @@
+"""The live view on a terminal: progress, counts, one line per running task, and a line for each thing that happened."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.live import Live as RichLive
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ganger.cli.screens import closing, opening
+from ganger.contracts.blocks import clean_text
+from ganger.core import events as ev
+from ganger.core.names import verify_log, worker_log
+from ganger.core.vocabulary import TaskStatus
+from ganger.engine.run import Lead
+from ganger.views.board import GLYPHS, counts_line, rest_seconds, shown_duration
+
+_REFRESH_SEC = 0.25
+_ROWS = 10
+_TAIL = 2048
+STYLES = {
+    TaskStatus.PENDING: "dim",
+    TaskStatus.RUNNING: "cyan",
+    TaskStatus.DONE: "green",
+    TaskStatus.BLOCKED: "yellow",
+    TaskStatus.FAILED: "red",
+    TaskStatus.ESCALATED: "magenta",
+}
+
+
+class Live:
+    """Reads the run's state; decides nothing."""
+
+    def __init__(self, lead: Lead, console: Console | None = None) -> None:
+        self._lead = lead
+        self._console = console or Console(highlight=False)
+        self._begun = time.monotonic()
+        self._started: dict[str, float] = {}
+        self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
+
+    def begin(self, lead: Lead) -> None:
+        for line in opening(lead):
+            self._console.print(Text(line), soft_wrap=True)
+        self._begun = time.monotonic()
+        self._live.start()
+
+    def on_event(self, recorded: ev.Recorded) -> None:
+        event = recorded.event
+        if isinstance(event, ev.AttemptStarted):
+            self._started[event.task] = time.monotonic()
+        line = event_text(event)
+        if line is not None:
+            self._live.console.print(line, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        self._live.console.print(Text(f"note: {text}", style="dim"), soft_wrap=True)
+
+    async def tick(self, lead: Lead) -> None:
+        while True:
+            if lead.state.tasks:
+                self._live.update(self.view(), refresh=True)
+            await asyncio.sleep(_REFRESH_SEC)
+
+    def view(self) -> Group:
+        """Progress, counts and rest; then the running tasks, oldest first."""
+        state = self._lead.state
+        elapsed = time.monotonic() - self._begun
+        settled = len(state.tasks) - state.counts[TaskStatus.PENDING] - state.counts[TaskStatus.RUNNING]
+        rest = rest_seconds(state, elapsed)
+        guess = f", about {shown_duration(rest)} to go" if rest is not None else ""
+        head = Table.grid(padding=(0, 1))
+        head.add_row(
+            ProgressBar(total=len(state.tasks), completed=settled, width=24),
+            Text(f"{settled}/{len(state.tasks)}"),
+            Text(f"{counts_line(state)} · {shown_duration(elapsed)}{guess}", style="dim"),
+        )
+        rows = Table.grid(padding=(0, 1))
+        running = sorted(state.running, key=lambda name: self._started.get(name, 0.0))
+        for name in running[:_ROWS]:
+            rows.add_row(*self._row(name))
+        if len(running) > _ROWS:
+            rows.add_row(Text(f"… and {len(running) - _ROWS} more", style="dim"))
+        return Group(head, rows)
+
+    def _row(self, name: str) -> tuple[Text, ...]:
+        task = self._lead.state.tasks[name]
+        since = time.monotonic() - self._started.get(name, time.monotonic())
+        log = verify_log(name, task.attempts) if task.step == "verify" else worker_log(name, task.attempts)
+        last = last_line(self._lead.tools.folder.path / log)
+        return (
+            Text(f"{GLYPHS[TaskStatus.RUNNING]} {name}", style="cyan", no_wrap=True, overflow="ellipsis"),
+            Text(f"{task.step or 'agent'} {shown_duration(since)}", style="dim", no_wrap=True),
+            Text(last, no_wrap=True, overflow="ellipsis"),
+        )
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def show_end(self, lead: Lead, *, quiet: bool) -> None:
+        if not quiet:
+            for line in closing(lead):
+                self._console.print(Text(line), soft_wrap=True)
+
+
+def event_text(event: ev.Event) -> Text | None:
+    """The changes worth a line that stays: settled, retried, rolled back."""
+    match event:
+        case ev.TaskSettled(task=task, status=status, detail=detail, block_reason=reason, final=final):
+            why = f" ({reason.value})" if reason else "" if final else " (will be tried again)"
+            return Text.assemble((f"{GLYPHS[status]} {status.value:<8}", STYLES[status]), f" {task}{why}  ", (_flat(detail), "dim"))
+        case ev.TaskRequeued(task=task, why=why):
+            return Text.assemble(("↻ AGAIN   ", "yellow"), f" {task}  ", (_flat(why), "dim"))
+        case ev.WritesRolledBack(task=task):
+            return Text.assemble(("↶ UNDONE  ", "yellow"), f" {task}  ", ("its changes were rolled back", "dim"))
+        case ev.ResultRefused(task=task, code=code):
+            return Text.assemble(("? REFUSED ", "yellow"), f" {task}  ", (f"the answer broke its contract: {code}", "dim"))
+    return None
+
+
+def _flat(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)[:140]
+
+
+def last_line(path: Path) -> str:
+    """The last thing a process said, safe to show."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - _TAIL))
+            tail = file.read(_TAIL)
+    except OSError:
+        return ""
+    lines = [line for line in clean_text(tail).splitlines() if line.strip()]
+    return _flat(lines[-1].strip()) if lines else ""

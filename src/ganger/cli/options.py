@@ -1,0 +1,64 @@
+"""Options and small steps several commands share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ganger.config import Project
+    from ganger.core.records import RunState
+    from ganger.engine.files import RunFolder
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def project_option(function: F) -> F:
+    kind = click.Path(path_type=Path, file_okay=False)
+    return click.option("--project", type=kind, help="Project folder (default: upwards from here).")(function)
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(function)
+
+
+def run_option(function: F) -> F:
+    return click.option("--run", "run_id", metavar="ID", help="Which run (default: the newest).")(function)
+
+
+def manifest_argument(function: F) -> F:
+    return click.argument("manifest", type=click.Path(path_type=Path), required=False)(function)
+
+
+def open_project(project: Path | None, manifest: Path | None = None, flags: dict[str, object] | None = None) -> Project:
+    from ganger.config import load_project, project_root
+
+    return load_project(project_root(project, manifest, Path.cwd()), flags=flags)
+
+
+def open_run(project: Path | None, run_id: str | None) -> tuple[RunFolder, RunState]:
+    """The run a read command means, with its state."""
+    from ganger.app import newest_run, read_state
+
+    folder = newest_run(open_project(project), run_id)
+    return folder, read_state(folder)
+
+
+def known_task(state: RunState, task_id: str) -> str:
+    from difflib import get_close_matches
+
+    from ganger.errors import NotFoundError
+
+    if task_id in state.tasks:
+        return task_id
+    close = get_close_matches(task_id, state.tasks, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "ganger tasks lists them"
+    raise NotFoundError(f"run {state.run_id} has no task {task_id!r}", hint=hint)
+
+
+def print_json(schema: str, **values: object) -> None:
+    print(json.dumps({"schema": f"ganger.{schema}/1", **values}, ensure_ascii=False))

@@ -1,0 +1,108 @@
+"""`ganger run`: starts a run, or continues it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ganger.cli.options import json_option, manifest_argument, open_project, print_json, project_option
+from ganger.errors import NotBuiltYet
+
+if TYPE_CHECKING:
+    from ganger.check import Checked
+    from ganger.config import Project
+
+
+@click.command("run")
+@manifest_argument
+@click.option("--concurrency", type=click.IntRange(1, 1024), help="How many attempts run at the same time.")
+@click.option("--only", multiple=True, metavar="ID", help="Only this task; may be repeated.")
+@click.option("--max-tasks", type=click.IntRange(1), help="Start at most this many tasks, then stop.")
+@click.option("--dry-run", is_flag=True, help="Check everything and show what would run; start nothing.")
+@click.option("--detach", is_flag=True, help="Run without a terminal (not there yet).")
+@click.option("--reconcile", is_flag=True, help="Take over a changed manifest (not there yet).")
+@click.option("--budget", type=float, metavar="USD", help="Stop before spending more (not there yet).")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any setting, such as policy.heal_schedule=off.")
+@project_option
+@json_option
+def command(
+    manifest: Path | None,
+    concurrency: int | None,
+    only: tuple[str, ...],
+    max_tasks: int | None,
+    dry_run: bool,
+    detach: bool,
+    reconcile: bool,
+    budget: float | None,
+    settings: tuple[str, ...],
+    project: Path | None,
+    as_json: bool,
+) -> int:
+    """Run the manifest's tasks; continue if this run exists already.
+
+    Tasks that are DONE stay done. Exit codes: 0 every task asked for is DONE, 1 something failed, 3 something is
+    blocked, 4 a person must decide, 130 interrupted (run the same command again to continue).
+
+    \b
+    Examples:
+      ganger run
+      ganger run --concurrency 8
+      ganger run --only build-api --only build-web
+      ganger run --dry-run
+      ganger run --json | jq -r .type
+    """
+    for flag, given in (("--detach", detach), ("--reconcile", reconcile), ("--budget", budget is not None)):
+        if given:
+            raise NotBuiltYet(f"ganger run {flag} is not there yet", hint="leave the flag out")
+    from ganger.check import check_project
+    from ganger.cli.drive import drive
+
+    opened = open_project(project, manifest, _flags(concurrency, settings))
+    checked = check_project(opened, manifest)
+    checked.require()
+    if dry_run:
+        return _dry_run(opened, checked, only, as_json=as_json)
+    return drive(opened, checked, only=only or None, max_tasks=max_tasks, as_json=as_json)
+
+
+def _flags(concurrency: int | None, settings: tuple[str, ...]) -> dict[str, object]:
+    from ganger.config import read_setting
+
+    flags: dict[str, object] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--set")
+        flags[key] = read_setting(key, text)
+    if concurrency is not None:
+        flags["policy.concurrency"] = concurrency
+    return flags
+
+
+def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, as_json: bool) -> int:
+    """Everything a run would check first, then the plan; nothing is created."""
+    from ganger.app import agents_by_role, policy_of, require_built
+    from ganger.core.retries import allowed_attempts
+
+    require_built(project)
+    agents = agents_by_role(project, checked)
+    assert checked.plan is not None and checked.manifest is not None
+    policy = policy_of(project)
+    chosen = [name for name in checked.plan.order if not only or name in only]
+    specs = {spec.id: spec for spec in checked.specs}
+    most = sum(allowed_attempts(specs[n], policy) + policy.format_retries + policy.respawns for n in chosen)
+    if as_json:
+        print_json(
+            "dry_run", run_id=checked.manifest.run_id, order=chosen, concurrency=policy.concurrency,
+            heal_schedule=policy.heal_schedule.value, most_attempts=most, digest=checked.digest,
+        )  # fmt: skip
+        return 0
+    click.echo(f"run {checked.manifest.run_id}: {len(chosen)} tasks, concurrency {policy.concurrency}, at most {most} agent starts")
+    for name in chosen:
+        spec = specs[name]
+        after = f" after {', '.join(spec.depends_on)}" if spec.depends_on else ""
+        click.echo(f"  {name}: {agents[spec.role].name}, prompt {spec.prompt_ref}, checked by {spec.verify_profile}{after}")
+    click.echo("nothing was started (--dry-run)")
+    return 0

@@ -1,0 +1,138 @@
+"""What a person or a program sees while a run goes on: plain lines, or JSON lines."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import Protocol
+
+from ganger.cli.main import printable
+from ganger.core import events as ev
+from ganger.core.records import RunState
+from ganger.core.vocabulary import RunStatus, TaskStatus
+from ganger.engine.run import Lead
+from ganger.views.board import GLYPHS, counts_line, seconds_between, sentence, shown_duration
+from ganger.views.stream import event_line
+
+_SHOWN = (
+    ev.WindowOpened,
+    ev.AttemptStarted,
+    ev.ResultRefused,
+    ev.WritesRolledBack,
+    ev.VerifyFinished,
+    ev.AttemptFailed,
+    ev.AttemptInterrupted,
+    ev.TaskSettled,
+    ev.TaskRequeued,
+    ev.StopRequested,
+)
+
+
+class Screen(Protocol):
+    def begin(self, lead: Lead) -> None: ...
+
+    def on_event(self, recorded: ev.Recorded) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    async def tick(self, lead: Lead) -> None: ...
+
+    def close(self) -> None: ...
+
+    def show_end(self, lead: Lead, *, quiet: bool) -> None: ...
+
+
+class JsonLines:
+    """One event per line on stdout; talk on stderr."""
+
+    def begin(self, lead: Lead) -> None:
+        return None
+
+    def on_event(self, recorded: ev.Recorded) -> None:
+        print(json.dumps(event_line(recorded), ensure_ascii=False), flush=True)
+
+    def note(self, text: str) -> None:
+        print(f"note: {text}", file=sys.stderr)
+
+    async def tick(self, lead: Lead) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+    def show_end(self, lead: Lead, *, quiet: bool) -> None:
+        if quiet and lead.state.finished:
+            last = [r for r in lead.journal.store.read(max(0, lead.state.last_seq - 1)) if isinstance(r.event, ev.RunFinished)]
+            for recorded in last:
+                self.on_event(recorded)
+
+
+class Lines:
+    """One timestamped line per change, for pipes and logs."""
+
+    def begin(self, lead: Lead) -> None:
+        for line in opening(lead):
+            print(line, flush=True)
+
+    def on_event(self, recorded: ev.Recorded) -> None:
+        if isinstance(recorded.event, _SHOWN):
+            print(f"{recorded.at[11:19]} {printable(sentence(recorded.event))}", flush=True)
+
+    def note(self, text: str) -> None:
+        print(f"note: {text}", file=sys.stderr, flush=True)
+
+    async def tick(self, lead: Lead) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+    def show_end(self, lead: Lead, *, quiet: bool) -> None:
+        if not quiet:
+            for line in closing(lead):
+                print(line, flush=True)
+
+
+def opening(lead: Lead) -> list[str]:
+    """Said at the start of every run: what it is, how to watch it, how to go on."""
+    order = lead.order
+    again = "continues" if lead.state.last_seq else "starts"
+    schedule = order.policy.heal_schedule.value
+    return [
+        f"run {order.run_id} {again}: {len(order.tasks)} tasks, concurrency {order.policy.concurrency}, schedule {schedule}",
+        f"  folder  {lead.tools.folder.path}",
+        f"  watch   ganger status --run {shlex.quote(order.run_id)}   ganger events --run {shlex.quote(order.run_id)} --follow",
+        "  resume  run the same command again, at any time, after anything",
+    ]
+
+
+def closing(lead: Lead) -> list[str]:
+    """The last words: how it stands, what needs attention, what to do next."""
+    state = lead.state
+    took = shown_duration(seconds_between(state.started_at, state.finished_at))
+    lines = ["", f"run {state.run_id}: {state.status.value}: {counts_line(state)} ({took})"]
+    for status in (TaskStatus.ESCALATED, TaskStatus.BLOCKED, TaskStatus.FAILED):
+        names = [name for name in state.by_rank if state.tasks[name].status is status]
+        lines += [f"  {GLYPHS[status]} {name}: {_short(state, name)}" for name in names[:10]]
+        if len(names) > 10:
+            lines.append(f"  … and {len(names) - 10} more {status.value}")
+    lines.append(f"  report  {lead.tools.folder.report}")
+    lines.append(f"  next    {_next(state)}")
+    return lines
+
+
+def _short(state: RunState, name: str) -> str:
+    task = state.tasks[name]
+    reason = f"({task.block_reason.value}) " if task.block_reason else ""
+    return printable(f"{reason}{task.detail}")[:160]
+
+
+def _next(state: RunState) -> str:
+    if state.status is RunStatus.COMPLETED:
+        return "everything is DONE and verified"
+    if state.stopping:
+        return "run the same command again to continue"
+    bad = next((n for n in state.by_rank if state.tasks[n].status in (TaskStatus.FAILED, TaskStatus.ESCALATED)), None)
+    bad = bad or next((n for n in state.by_rank if state.tasks[n].status is TaskStatus.BLOCKED), None)
+    return f"ganger why {shlex.quote(bad)}" if bad else "run the same command again to continue"

@@ -1,0 +1,45 @@
+"""`ganger status`: where the run stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ganger.cli.main import printable
+from ganger.cli.options import json_option, open_run, print_json, project_option, run_option
+
+
+@click.command("status")
+@project_option
+@run_option
+@json_option
+def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
+    """Where the run stands: counts, what is running, what needs attention.
+
+    \b
+    Examples:
+      ganger status
+      ganger status --run night-12 --json
+    """
+    from ganger.core.vocabulary import TaskStatus
+    from ganger.views.board import GLYPHS, NEEDS_FIRST, counts, counts_line, task_row, task_rows
+
+    folder, state = open_run(project, run_id)
+    if as_json:
+        open_rows = [row.as_json() for row in task_rows(state) if row.status is not TaskStatus.DONE]
+        print_json(
+            "status", run_id=state.run_id, run_status=state.status.value, abort_reason=state.abort_reason,
+            counts=counts(state), total=len(state.tasks), started_at=state.started_at or None,
+            finished_at=state.finished_at or None, folder=str(folder.path), open_tasks=open_rows,
+        )  # fmt: skip
+        return 0
+    click.echo(f"run {state.run_id}: {state.status.value}: {counts_line(state)} of {len(state.tasks)}")
+    if state.abort_reason:
+        click.echo(f"  {printable(state.abort_reason)}")
+    for status in NEEDS_FIRST[:4]:
+        for name in [n for n in state.by_rank if state.tasks[n].status is status][:20]:
+            row = task_row(state, name)
+            click.echo(f"  {GLYPHS[status]} {status.value:<9} {name}  {printable(row.detail or row.step)}")
+    click.echo(f"  folder {folder.path}")
+    return 0

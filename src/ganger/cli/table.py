@@ -1,0 +1,73 @@
+"""Every command with one line of help, in sections; read without importing any command."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    section: str
+    help: str
+    built: bool = True
+
+
+COMMANDS: dict[str, Row] = {
+    "demo": Row("Start", "See the whole system work in about ten seconds: no key, no network"),
+    "init": Row("Start", "Look at this repository and write a first configuration"),
+    "doctor": Row("Start", "Check this machine and project; say what to install"),
+    "validate": Row("Plan", "Check a manifest and everything it names; list every fault"),
+    "plan": Row("Plan", "Show order, levels and file clashes"),
+    "run": Row("Run", "Start the run, or continue it"),
+    "status": Row("Look", "Where the run stands"),
+    "tasks": Row("Look", "Every task with its status"),
+    "why": Row("Look", "Why a task is not running, not done, or was retried"),
+    "logs": Row("Look", "What an agent or a verification printed"),
+    "events": Row("Look", "Everything that happened, in order"),
+    "inbox": Row("Decide", "What needs a person", built=False),
+    "answer": Row("Decide", "Answer a question", built=False),
+    "approve": Row("Decide", "Approve a reviewed task", built=False),
+    "rework": Row("Decide", "Send a task back with a remark", built=False),
+    "pause": Row("Control", "Start nothing new", built=False),
+    "resume": Row("Control", "Go on after a pause", built=False),
+    "stop": Row("Control", "End a run, at once or when its attempts are through", built=False),
+    "retry": Row("Control", "Run a task again, with a hint if you like", built=False),
+    "skip": Row("Control", "Leave a task out", built=False),
+    "set": Row("Control", "Change a setting while running", built=False),
+    "parse": Row("Files", "Read a result or heal block out of a log"),
+    "schema": Row("Files", "Print a JSON Schema"),
+    "explain": Row("Files", "Say what a code or failure class means and what to do"),
+    "state": Row("Files", "Write a fresh state.json, or export the current one"),
+    "agents": Row("Files", "List agents, their capabilities and health"),
+    "config": Row("Files", "Show every setting with its origin"),
+    "land": Row("Later", "Move your branch to what was merged", built=False),
+    "unlock": Row("Later", "Release a repository's lock", built=False),
+    "hooks": Row("Later", "Install or remove keep-alive hooks", built=False),
+    "dev": Row("Later", "Tools for developing agents", built=False),
+    "replay": Row("Later", "Feed a run's events to today's core", built=False),
+    "export": Row("Later", "Export a run as a static folder", built=False),
+    "clean": Row("Later", "Free what is merged or saved", built=False),
+    "worker": Row("Later", "The worker's side of the protocol", built=False),
+}
+
+_EXAMPLES = """Examples:
+  ganger demo                        the whole system on a throw-away repository
+  ganger init && ganger run          a first run in your own repository
+  ganger run --concurrency 8         eight agents side by side
+  ganger why build-api               one sentence, with evidence
+  ganger status --json               for programs"""
+
+
+def overview() -> str:
+    """What `ganger --help` prints."""
+    lines = ["Usage: ganger COMMAND [OPTIONS]", "", "Run many coding agents over many tasks, unattended, and trust the result.", ""]
+    lines += [_EXAMPLES]
+    section = ""
+    for name, row in COMMANDS.items():
+        if row.section != section:
+            section = row.section
+            lines += ["", f"{section}:" if section != "Later" else "Not there yet:"]
+        note = "" if row.built or section == "Later" else "  (not there yet)"
+        lines.append(f"  {name:<10} {row.help}{note}")
+    lines += ["", "ganger COMMAND --help tells more. Exit codes: 0 success, 1 error, 2 checkpoint, 3 blocked,"]
+    lines += ["4 needs a person, 64 usage, 130 interrupted."]
+    return "\n".join(lines)

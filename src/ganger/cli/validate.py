@@ -1,0 +1,43 @@
+"""`ganger validate`: every fault of a manifest at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ganger.cli.main import printable
+from ganger.cli.options import json_option, manifest_argument, open_project, print_json, project_option
+
+
+@click.command("validate")
+@manifest_argument
+@project_option
+@json_option
+def command(manifest: Path | None, project: Path | None, as_json: bool) -> int:
+    """Check a manifest and all it names: graph, prompts, profiles, commands, roles.
+
+    Every fault is listed with its path, a code (see ganger explain) and what to do.
+
+    \b
+    Examples:
+      ganger validate
+      ganger validate plans/night.yaml --json
+    """
+    from ganger.check import check_project
+
+    checked = check_project(open_project(project, manifest), manifest)
+    if as_json:
+        shown = [fault.as_json() for fault in checked.faults]
+        warned = [fault.as_json() for fault in checked.warnings]
+        print_json("validate", ok=checked.ok, errors=shown, warnings=warned, tasks=len(checked.specs))
+        return 0 if checked.ok else 1
+    for fault in checked.faults:
+        click.echo(f"{checked.source}: {fault.path or '/'}: {printable(fault.message)} [{fault.code}]")
+    for fault in checked.warnings:
+        click.echo(f"warning: {fault.path or '/'}: {printable(fault.message)} [{fault.code}]", err=True)
+    if checked.ok and checked.plan is not None:
+        click.echo(f"{checked.source}: ok: {len(checked.specs)} tasks, {len(checked.plan.levels)} levels")
+    else:
+        click.echo(f"{len(checked.faults)} faults; ganger explain CODE tells more", err=True)
+    return 0 if checked.ok else 1

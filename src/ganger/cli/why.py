@@ -1,0 +1,38 @@
+"""`ganger why`: one sentence, with evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ganger.cli.main import printable
+from ganger.cli.options import json_option, known_task, open_run, print_json, project_option, run_option
+
+
+@click.command("why")
+@click.argument("task_id", metavar="ID")
+@project_option
+@run_option
+@json_option
+def command(task_id: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
+    """Why a task is not running, not done, or was retried: one sentence, then the evidence.
+
+    \b
+    Examples:
+      ganger why build-api
+    """
+    from ganger.views.why import why
+
+    _, state = open_run(project, run_id)
+    answer = why(state, known_task(state, task_id))
+    if as_json:
+        print_json("why", run_id=state.run_id, **answer.as_json())
+        return 0
+    click.echo(printable(answer.sentence))
+    for line in answer.evidence:
+        click.echo(f"  {printable(line)}")
+    click.echo("  counters: " + ", ".join(f"{k} {v}" for k, v in answer.counters.items()))
+    if answer.next_step:
+        click.echo(f"next: {answer.next_step}")
+    return 0

@@ -1,0 +1,338 @@
+"""Every setting once, with its default, its meaning and where its value came from. The only reader of the environment.
+
+Layers, strongest first: flag, environment (`GANGER_<SECTION>_<KEY>`), project `ganger.toml`, user config, default.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ganger.contracts.documents import read_document
+from ganger.contracts.faults import faults_of
+from ganger.core.commands import DEFAULT_DENY
+from ganger.errors import Fault, InputError, NotFoundError
+
+PROJECT_FILE = "ganger.toml"
+_Range = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class PolicySection(_Section):
+    heal_schedule: Literal["auto", "off", "task", "batch", "epoch"] = Field("auto", description="when healing runs")
+    concurrency: int = Field(1, ge=1, le=1024, description="how many attempts run at the same time")
+    batch_size: int = Field(5, ge=1, description="window size of the schedule `batch`")
+    failure_threshold: float = Field(0.2, ge=0, le=1, description="failure rate above which windows shrink")
+    max_worker_attempts_per_task: int = Field(2, ge=1, description="worker attempts a task may use")
+    max_heal_rounds_per_window: int = Field(2, ge=0, description="heal rounds of one window")
+    max_total_heal_rounds: int = Field(8, ge=0, description="heal rounds of the whole run")
+    signature_repeat_limit: int = Field(2, ge=1, description="same failure after healing before a task escalates")
+    format_retries: int = Field(1, ge=0, description="retries for an answer that breaks its contract; outside all budgets")
+    respawns: int = Field(1, ge=0, description="retries after a crash; outside all budgets")
+    grace_sec: float = Field(5, ge=0, description="time between SIGTERM and SIGKILL")
+
+
+class LimitsSection(_Section):
+    timeout_sec: _Range = Field([60, 7200], description="how far a healer may move a task's time limit")
+    concurrency: _Range = Field([1, 8], description="how far a healer may move concurrency")
+    current_batch_size: _Range = Field([1, 21], description="how far a healer may move the window size")
+
+
+class AgentSection(_Section):
+    kind: str = Field(description="which adapter: command, scripted")
+    argv: list[str] = Field(default_factory=list, description="program and arguments; {task_id} {attempt} {prompt_file} {workspace}")
+    prompt: Literal["stdin", "argument", "file"] = Field("stdin", description="how the prompt reaches the agent")
+    env: list[str] = Field(default_factory=list, description="variables passed on although they look like secrets")
+    model: str = Field("", description="model name, for agents that take one")
+    script: str = Field("", description="behaviour file of a scripted agent")
+
+
+class RoleSection(_Section):
+    agent: str = Field(description="name of the agent that plays this role")
+
+
+class VerifySection(_Section):
+    profiles_file: str = Field("verify.json", description="verify_profile 2.0 file")
+    tiers: dict[str, Literal["syntax", "correctness", "smoke", "quality"]] = Field(
+        default_factory=dict, description='"profile/step" = tier; quality does not block'
+    )
+    timeout_sec: float = Field(600, ge=1, description="limit of a step that names none")
+    deny: list[str] = Field(default_factory=lambda: list(DEFAULT_DENY), description="commands never run")
+
+
+class WorkspaceSection(_Section):
+    mode: Literal["direct", "local-git", "forge"] = Field("direct", description="where agents work")
+    protected: list[str] = Field(default_factory=list, description="more paths no agent may write")
+    unprotected: list[str] = Field(default_factory=list, description="single paths opened again")
+
+
+class SandboxSection(_Section):
+    use: Literal["auto", "require", "off"] = Field("auto", description="sandbox for agents")
+    network: Literal["allow", "loopback", "none"] = Field("allow", description="network inside the sandbox")
+
+
+class RepoSection(_Section):
+    path: str = Field(description="where the repository is")
+    depends_on: list[str] = Field(default_factory=list, description="repositories it builds on")
+    locks: Literal["exclusive", "shared"] = Field("exclusive", description="whether tasks share it")
+
+
+class DeliverySection(_Section):
+    completion: list[Literal["verified", "committed", "pushed", "ci", "mirrored"]] = Field(
+        default_factory=lambda: ["verified"], description="what a task needs to be DONE"
+    )
+    forge: Literal["", "forgejo", "github", "gitlab", "command"] = Field("", description="which forge")
+    token_env: str = Field("", description="variable that holds the forge's token")
+    required_jobs: list[str] = Field(default_factory=list, description="CI jobs that must succeed")
+    mirror_job: str = Field("", description="CI job that mirrors")
+
+
+class Config(_Section):
+    manifest: str = Field("manifest.json", description="the manifest, relative to the project")
+    state_dir: str = Field(".ganger", description="where runs are kept, relative to the project")
+    policy: PolicySection = Field(default_factory=PolicySection)
+    limits: LimitsSection = Field(default_factory=LimitsSection)
+    agents: dict[str, AgentSection] = Field(default_factory=dict)
+    roles: dict[str, RoleSection] = Field(default_factory=dict)
+    verify: VerifySection = Field(default_factory=VerifySection)
+    workspace: WorkspaceSection = Field(default_factory=WorkspaceSection)
+    sandbox: SandboxSection = Field(default_factory=SandboxSection)
+    repos: dict[str, RepoSection] = Field(default_factory=dict)
+    delivery: DeliverySection = Field(default_factory=DeliverySection)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as it counts, and which layer it came from."""
+
+    key: str
+    value: object
+    origin: str
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project: its folder, its effective config, and each value's origin."""
+
+    root: Path
+    config: Config
+    has_file: bool
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def manifest_path(self) -> Path:
+        return self.root / self.config.manifest
+
+    @property
+    def state_path(self) -> Path:
+        return self.root / self.config.state_dir
+
+    @property
+    def profiles_path(self) -> Path:
+        return self.root / self.config.verify.profiles_file
+
+    def settings(self) -> list[Setting]:
+        return [Setting(k, v, self.origins.get(k, "default")) for k, v in _flatten(self.config.model_dump(mode="json"))]
+
+
+def find_root(start: Path) -> Path | None:
+    """The nearest folder upwards that holds a `ganger.toml`."""
+    for folder in (start, *start.parents):
+        if (folder / PROJECT_FILE).is_file():
+            return folder
+    return None
+
+
+def project_root(project: Path | None, manifest: Path | None, cwd: Path) -> Path:
+    """`--project`, else upwards from here, else upwards from the manifest, else the manifest's folder, else here."""
+    if project is not None:
+        if not project.is_dir():
+            raise NotFoundError(f"{project}: no such project folder", hint="give an existing folder with --project")
+        return project.resolve()
+    beside = manifest.resolve().parent if manifest is not None else cwd
+    return find_root(cwd) or find_root(beside) or beside
+
+
+def user_config_path(environ: Mapping[str, str]) -> Path:
+    home = environ.get("GANGER_HOME")
+    if home:
+        return Path(home) / "config.toml"
+    base = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or "/", ".config")
+    return Path(base) / "ganger" / "config.toml"
+
+
+def load_project(
+    root: Path, *, flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
+) -> Project:
+    """Merges the layers, checks the result, remembers where each value came from."""
+    env = os.environ if environ is None else environ
+    merged: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    user, project = user_config_path(env), root / PROJECT_FILE
+    for path in (user, project):
+        if path.is_file():
+            _overlay(merged, origins, _read_layer(path), str(path))
+    _overlay(merged, origins, _environment_layer(env, merged), "")
+    for key in list(origins):
+        if not origins[key]:
+            origins[key] = "environment " + _variable(key)
+    _overlay(merged, origins, _nested(flags or {}), "flag")
+    faults = faults_of(Config, merged)
+    if faults:
+        raise InputError(_layers_named(user, project), [_with_origin(f, origins) for f in faults])
+    config = Config.model_validate(merged)
+    _check_references(config, project)
+    return Project(root, config, project.is_file(), origins)
+
+
+def _read_layer(path: Path) -> dict[str, Any]:
+    data = read_document(path) if path.stat().st_size else {}
+    assert isinstance(data, dict)
+    return data
+
+
+def _layers_named(user: Path, project: Path) -> str:
+    found = [str(p) for p in (project, user) if p.is_file()]
+    return found[0] if found else "settings"
+
+
+def _with_origin(fault: Fault, origins: Mapping[str, str]) -> Fault:
+    origin = origins.get(fault.path, "")
+    note = f" (from {origin})" if origin.startswith(("environment", "flag")) else ""
+    return Fault(fault.path, fault.code, fault.message + note)
+
+
+def _check_references(config: Config, source: Path) -> None:
+    faults = [
+        Fault(f"roles.{name}.agent", "UNKNOWN_AGENT", f"no [agents.{role.agent}] is configured; known: {_known(config)}")
+        for name, role in config.roles.items()
+        if role.agent not in config.agents
+    ]
+    if faults:
+        raise InputError(str(source), faults)
+
+
+def _known(config: Config) -> str:
+    return ", ".join(sorted(config.agents)) or "none"
+
+
+def _flatten(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in data.items():
+        if isinstance(value, dict) and value:
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _overlay(into: dict[str, Any], origins: dict[str, str], layer: Mapping[str, Any], origin: str, prefix: str = "") -> None:
+    for key, value in layer.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, dict) and isinstance(into.get(key, {}), dict):
+            _overlay(into.setdefault(key, {}), origins, value, origin, f"{path}.")
+        else:
+            into[key] = value
+            origins[path] = origin
+
+
+def _nested(flat: Mapping[str, object]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in flat.items():
+        *sections, last = key.split(".")
+        place = result
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[last] = value
+    return result
+
+
+# --- the environment ---------------------------------------------------------------------------------------------
+
+_FIXED_SECTIONS: dict[str, type[_Section]] = {
+    "policy": PolicySection,
+    "limits": LimitsSection,
+    "verify": VerifySection,
+    "workspace": WorkspaceSection,
+    "sandbox": SandboxSection,
+    "delivery": DeliverySection,
+}
+_NAMED_SECTIONS: dict[str, type[_Section]] = {"agents": AgentSection, "roles": RoleSection, "repos": RepoSection}
+
+
+def _variable(key: str) -> str:
+    return "GANGER_" + key.replace(".", "_").replace("-", "_").upper()
+
+
+def _environment_layer(environ: Mapping[str, str], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings found in the environment, read as the type their setting has."""
+    table = _variables(known)
+    flat: dict[str, object] = {}
+    faults: list[Fault] = []
+    sections = tuple(f"GANGER_{name.upper()}_" for name in (*_FIXED_SECTIONS, *_NAMED_SECTIONS))
+    for name in sorted(n for n in environ if n.startswith("GANGER_")):
+        if name in table:
+            key, kind = table[name]
+            flat[key] = _read_value(environ[name], kind)
+        elif name.startswith(sections):
+            faults.append(Fault(name, "UNKNOWN_SETTING", f"{name} names no setting; ganger config show lists them all"))
+    if faults:
+        raise InputError("environment", faults)
+    return _nested(flat)
+
+
+def _variables(known: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    found = {_variable(k): (k, "string") for k in ("manifest", "state_dir")}
+    for section, model in _FIXED_SECTIONS.items():
+        found |= {_variable(f"{section}.{k}"): (f"{section}.{k}", _kind(model, k)) for k in model.model_fields}
+    for section, model in _NAMED_SECTIONS.items():
+        for name in known.get(section, {}):
+            keys = {k: f"{section}.{name}.{k}" for k in model.model_fields}
+            found |= {_variable(path): (path, _kind(model, k)) for k, path in keys.items()}
+    return found
+
+
+def _kind(model: type[_Section], key: str) -> str:
+    schema = model.model_json_schema()["properties"][key]
+    return str(schema.get("type", "array" if "anyOf" in schema else "string"))
+
+
+def _read_value(text: str, kind: str) -> object:
+    """Text that does not fit its type is passed on as it is, so that the ordinary check names it."""
+    if kind == "string":
+        return text
+    if kind == "array" and not text.lstrip().startswith("["):
+        return [_read_number(part.strip()) for part in text.split(",") if part.strip()]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _read_number(text: str) -> object:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def environment() -> dict[str, str]:
+    """A copy of the environment, for whoever must hand a part of it on."""
+    return dict(os.environ)
+
+
+def read_setting(key: str, text: str) -> object:
+    """A `KEY=VALUE` flag's value, read as the type its setting has."""
+    section, _, rest = key.partition(".")
+    model = _FIXED_SECTIONS.get(section) or _NAMED_SECTIONS.get(section)
+    last = rest.rpartition(".")[2]
+    if model is None or last not in model.model_fields:
+        return text
+    return _read_value(text, _kind(model, last))

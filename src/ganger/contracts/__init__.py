@@ -1,0 +1,1 @@
+"""The border: file formats, their strict models and schemas, and the one parser of agents' answers."""

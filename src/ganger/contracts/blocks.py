@@ -1,0 +1,263 @@
+"""Finding the last fenced block of an agent's answer in a log of any size, read backwards in chunks.
+
+Two searches run side by side. The anchored one believes only sentinels that begin or end their line: a JSON string
+holds no raw line break, so a sentinel quoted inside file content is never anchored. The inline one takes sentinels
+anywhere and counts only if the whole log has no complete anchored block.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ganger.contracts import terminal
+from ganger.contracts.terminal import LONGEST_SEQUENCE, Wash
+from ganger.errors import GangerError, NotFoundError
+
+CHUNK = 1024 * 1024
+LARGEST_BODY = 16 * 1024 * 1024
+THOROUGH_WITHIN = 32 * 1024 * 1024
+
+_SMALLEST_CHUNK = 4 * LONGEST_SEQUENCE
+_AHEAD = 64
+_BLANK = rb"(?:[\x00-\x09\x0b\x0c\x0e-\x20\x7f]++|\xc2[\x80-\x9f]|\xef\xbb\xbf)*+"
+_BLANKS = re.compile(_BLANK)
+_BREAKS = b"\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The two sentinels of one kind of block."""
+
+    start: bytes
+    end: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What stands between the sentinels, without escape sequences; None when it is larger than LARGEST_BODY."""
+
+    data: bytes | None
+
+
+TASK_RESULT = Fence(b"<<<TASK_RESULT_V2>>>", b"<<<END_TASK_RESULT_V2>>>")
+HEAL_DECISION = Fence(b"<<<HEAL_DECISION_V2>>>", b"<<<END_HEAL_DECISION_V2>>>")
+
+Read = Callable[[int, int], bytes]
+
+
+def find_body(source: Path | bytes, fence: Fence, *, chunk: int = CHUNK) -> Body | None:
+    """The body of the last complete block, or None. Memory stays bounded whatever the log's size."""
+    with _opened(source) as (read, size):
+        small = size <= THOROUGH_WITHIN
+        found = _Search(read, fence, terminal.NORMAL if small else terminal.QUICK, chunk).run(0, size)
+        if found:
+            return found
+        first = 0 if small else _tail_begin(read, size)
+        return _Search(read, fence, terminal.FULL, chunk).run(first, size)
+
+
+def _tail_begin(read: Read, size: int) -> int:
+    """Where the last part of a large log begins; decided by content alone, so the chunk size changes nothing."""
+    first = size - THOROUGH_WITHIN
+    return first + terminal.safe_cut(read(first, first + CHUNK), CHUNK // 2)
+
+
+@contextmanager
+def _opened(source: Path | bytes) -> Iterator[tuple[Read, int]]:
+    if isinstance(source, bytes):
+        yield (lambda first, last: source[first:last]), len(source)
+        return
+    try:
+        handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise NotFoundError(f"{str(source)!r}: there is no such log", hint="check the path") from None
+    except OSError as error:
+        raise GangerError(f"{source}: the log cannot be opened: {error.strerror}", code="FILE_UNREADABLE") from None
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise GangerError(f"{source}: not a regular file", hint="name the log file itself", code="NOT_A_FILE")
+        yield (lambda first, last: os.pread(handle, last - first, first)), found.st_size
+    except OSError as error:
+        raise GangerError(f"{source}: the log cannot be read: {error.strerror}", code="FILE_UNREADABLE") from None
+    finally:
+        os.close(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A cleaned part of the log: `text` begins with `size` bytes of its own, then a little of what follows."""
+
+    number: int
+    text: bytes
+    size: int
+    begins_line: bool
+    ends_blank: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """A place in the cleaned log: an offset into one segment."""
+
+    segment: int
+    offset: int
+
+
+class _Inline:
+    """The last end sentinel anywhere, and the nearest start before it."""
+
+    def __init__(self, fence: Fence) -> None:
+        self.fence = fence
+        self.start: _Spot | None = None
+        self.end: _Spot | None = None
+
+    def feed(self, segment: _Segment) -> None:
+        limit = len(segment.text)
+        if self.end is None:
+            limit = segment.text.rfind(self.fence.end, 0, segment.size + len(self.fence.end) - 1)
+            if limit < 0:
+                return
+            self.end = _Spot(segment.number, limit)
+        if self.start is None:
+            limit = min(limit, segment.size + len(self.fence.start) - 1)
+            place = segment.text.rfind(self.fence.start, 0, limit)
+            if place >= 0:
+                self.start = _Spot(segment.number, place)
+
+
+class _Anchored:
+    """The last end sentinel that closes its line, and the nearest start before it that opens its line."""
+
+    def __init__(self, fence: Fence) -> None:
+        self.start: _Spot | None = None
+        self.end: _Spot | None = None
+        self.undecided: _Spot | None = None
+        self._end = re.compile(b"(" + re.escape(fence.end) + b")" + _BLANK + rb"(?:[\r\n]|\Z)")
+        self._start = re.compile(rb"[\r\n]" + _BLANK + b"(" + re.escape(fence.start) + b")")
+        self._opening = re.compile(_BLANK + b"(" + re.escape(fence.start) + b")")
+
+    def feed(self, segment: _Segment) -> None:
+        if self.undecided:
+            self._decide(segment)
+        limit = len(segment.text)
+        if self.end is None:
+            limit = self._last_end(segment)
+            if limit < 0:
+                return
+            self.end = _Spot(segment.number, limit)
+        if self.start is None and self.undecided is None:
+            self._seek_start(segment, limit)
+
+    def _last_end(self, segment: _Segment) -> int:
+        last = -1
+        for found in self._end.finditer(segment.text):
+            closed = segment.ends_blank or found.group()[-1] in _BREAKS
+            if closed and found.start() < segment.size:
+                last = found.start()
+        return last
+
+    def _seek_start(self, segment: _Segment, limit: int) -> None:
+        last = -1
+        for found in self._start.finditer(segment.text, 0, limit):
+            last = found.start(1) if found.start(1) < segment.size else last
+        opening = self._opening.match(segment.text, 0, limit) if last < 0 else None
+        if last >= 0:
+            self.start = _Spot(segment.number, last)
+        elif opening and opening.start(1) < segment.size:
+            spot = _Spot(segment.number, opening.start(1))
+            self.start, self.undecided = (spot, None) if segment.begins_line else (None, spot)
+
+    def _decide(self, segment: _Segment) -> None:
+        """A start with only blanks before it in its segment: the segment before says whether it opens its line."""
+        own = segment.text[: segment.size]
+        line = max(own.rfind(b"\n"), own.rfind(b"\r")) + 1
+        blank = _BLANKS.fullmatch(own, line) is not None
+        if blank and not line and not segment.begins_line:
+            return
+        self.start, self.undecided = (self.undecided if blank else None), None
+
+
+@dataclass
+class _Search:
+    """One pass over the log, from its end to its beginning."""
+
+    read: Read
+    fence: Fence
+    wash: Wash
+    chunk: int
+    bounds: list[int] = field(default_factory=list)
+    ahead: bytes = b""
+    ahead_blank: bool = True
+
+    def run(self, first: int, last: int) -> Body | None:
+        self.chunk = max(self.chunk, _SMALLEST_CHUNK)
+        self.bounds = [last]
+        inline, anchored = _Inline(self.fence), _Anchored(self.fence)
+        while self.bounds[-1] > first and anchored.start is None:
+            segment = self._step(first, inline, anchored)
+            if segment:
+                inline.feed(segment)
+                anchored.feed(segment)
+        for found in (anchored, inline):
+            if found.start and found.end:
+                return self._body(found.start, found.end)
+        return None
+
+    def _step(self, first: int, inline: _Inline, anchored: _Anchored) -> _Segment | None:
+        """Reads the next chunk backwards; None when it is plain and cannot hold anything that is looked for."""
+        last = self.bounds[-1]
+        begin = max(first, last - self.chunk)
+        data = self.read(begin, last)
+        cut = terminal.safe_cut(data, len(data) // 2) if begin > first else 0
+        begins_line = begin + cut == first or data[cut - 1 : cut] == b"\n"
+        number = len(self.bounds) - 1
+        self.bounds.append(begin + cut)
+        if not self._is_interesting(data, inline, anchored):
+            self._remember(data, cut, len(data) - cut, begins_line)
+            return None
+        own = self.wash.apply(data[cut:])
+        segment = _Segment(number, own + self.ahead, len(own), begins_line, self.ahead_blank)
+        self._remember(segment.text, 0, len(own), begins_line)
+        return segment
+
+    def _is_interesting(self, data: bytes, inline: _Inline, anchored: _Anchored) -> bool:
+        if anchored.undecided or self.wash.is_needed(data):
+            return True
+        needs_end = anchored.end is None
+        needs_start = not needs_end or (inline.end is not None and inline.start is None)
+        border = data[-_AHEAD:] + self.ahead if self.ahead else b""
+        return (needs_end and (self.fence.end in data or self.fence.end in border)) or (
+            needs_start and (self.fence.start in data or self.fence.start in border)
+        )
+
+    def _remember(self, text: bytes, cut: int, size: int, begins_line: bool) -> None:
+        """What the segment before this one will see of the text that follows it."""
+        if begins_line:
+            self.ahead, self.ahead_blank = b"", True
+            return
+        text = text[cut : cut + size] + self.ahead
+        stop = terminal.character_at(text, _AHEAD)
+        blanks = _BLANKS.match(text, stop)
+        rest = blanks.end() if blanks else stop
+        self.ahead_blank = self.ahead_blank if rest >= len(text) else text[rest] in _BREAKS
+        self.ahead = text[:stop]
+
+    def _body(self, start: _Spot, end: _Spot) -> Body:
+        pieces: list[bytes] = []
+        total = 0
+        skip = start.offset + len(self.fence.start)
+        for number in range(start.segment, end.segment - 1, -1):
+            piece = self.wash.apply(self.read(self.bounds[number + 1], self.bounds[number]))
+            stop = end.offset if number == end.segment else len(piece)
+            pieces.append(piece[min(skip, stop) : stop])
+            skip = max(0, skip - len(piece))
+            total += len(pieces[-1])
+            if total > LARGEST_BODY:
+                return Body(None)
+        return Body(b"".join(pieces))

@@ -1,0 +1,135 @@
+"""The one parser of agents' answers: the last fenced block of a log becomes a checked record or a named refusal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from ganger.contracts import blocks, terminal
+from ganger.contracts.blocks import CHUNK, HEAL_DECISION, LARGEST_BODY, TASK_RESULT, Fence
+from ganger.contracts.contract import Contract
+from ganger.contracts.faults import describe, examine
+from ganger.contracts.heal_decision import HealDecision
+from ganger.contracts.repair import repair
+from ganger.contracts.strict_json import JsonFault, loads, shorten
+from ganger.contracts.task_result import TaskResult
+from ganger.errors import Fault
+
+MOST_VALUES = 200_000
+
+_MOST_NAMED = 20
+_SENTINEL = re.compile(r"<<<((?:END_)?(?:TASK_RESULT|HEAL_DECISION)_V2)>>>")
+
+Record = TypeVar("Record", bound=Contract)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[Record]):
+    """An answer that keeps its contract; `data` is the object as it was written."""
+
+    value: Record
+    repaired: bool
+    data: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why an answer is not believed: one of the five codes, and a message for whoever must mend it."""
+
+    code: str
+    message: str
+
+
+def parse_result(
+    source: Path | bytes, *, task_id: str | None = None, chunk: int = CHUNK
+) -> Parsed[TaskResult] | Refused:
+    """The task result in a log (or its bytes); with `task_id`, one for another task is refused."""
+    parsed = _parse(source, TASK_RESULT, TaskResult, chunk)
+    if isinstance(parsed, Parsed) and task_id is not None and parsed.value.task_id != task_id:
+        found = shorten(parsed.value.task_id)
+        return Refused(
+            "SCHEMA_VIOLATION", f"task_id: this is a result for {found}, expected one for {shorten(task_id)}"
+        )
+    return parsed
+
+
+def parse_heal(source: Path | bytes, *, chunk: int = CHUNK) -> Parsed[HealDecision] | Refused:
+    """The heal decision in a log (or its bytes)."""
+    return _parse(source, HEAL_DECISION, HealDecision, chunk)
+
+
+def neutralise(text: str) -> str:
+    """The text with every sentinel visibly broken, so that it can stand in a prompt and be echoed without harm."""
+    washed = terminal.FULL.apply(text.encode("utf-8", "replace")).decode("utf-8", "replace")
+    broken, count = _SENTINEL.subn(r"<< <\1> >>", washed)
+    return broken if count else text
+
+
+def _parse(source: Path | bytes, fence: Fence, model: type[Record], chunk: int) -> Parsed[Record] | Refused:
+    body = blocks.find_body(source, fence, chunk=chunk)
+    if body is None:
+        start, end = fence.start.decode(), fence.end.decode()
+        return Refused("NO_SENTINEL", f"the log holds no complete block from {start} to {end}")
+    if body.data is None:
+        return Refused("INVALID_JSON", f"the block is larger than {LARGEST_BODY} bytes")
+    try:
+        return _judge(body.data, model)
+    except JsonFault as fault:
+        code = "SCHEMA_VIOLATION" if fault.code == "DUPLICATE_KEY" else "INVALID_JSON"
+        return Refused(code, f"/: {fault}")
+
+
+def _judge(body: bytes, model: type[Record]) -> Parsed[Record] | Refused:
+    washed = terminal.FULL.apply(body)
+    if not washed.strip():
+        return Refused("NO_SENTINEL", "the block is blank")
+    data, repaired = _read(body, washed)
+    if not isinstance(data, dict | list):
+        return Refused("SCHEMA_VIOLATION", f"/: expected an object, found {describe(data)}")
+    if isinstance(data, list):
+        return Refused("UNSUPPORTED_VERSION", "/: expected an object with a contract_version, found an array")
+    if data.get("contract_version") != "2.0":
+        found = describe(data["contract_version"]) if "contract_version" in data else "none"
+        return Refused("UNSUPPORTED_VERSION", f'contract_version: expected "2.0", found {found}')
+    value, faults = examine(model, data)
+    return _refusal(faults) if value is None else Parsed(value, repaired, data)
+
+
+def _read(body: bytes, washed: bytes) -> tuple[object, bool]:
+    """Strictly first; then without the characters a terminal adds; then repaired. Whatever parses first counts."""
+    text = _decoded(terminal.NORMAL.apply(body))
+    try:
+        return loads(text, max_values=MOST_VALUES), False
+    except JsonFault as fault:
+        if fault.code == "DUPLICATE_KEY":
+            raise
+        first = fault
+    plain = _decoded(washed)
+    for attempt, repaired in ((plain, False), (repair(plain), True)):
+        if attempt == text:
+            continue
+        try:
+            return loads(attempt, max_values=MOST_VALUES), repaired
+        except JsonFault as fault:
+            if fault.code == "DUPLICATE_KEY":
+                raise
+    raise first
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8").strip("\ufeff \t\r\n")
+    except UnicodeDecodeError as error:
+        raise JsonFault("INVALID_JSON", f"the block is not UTF-8: byte 0x{raw[error.start]:02x}") from None
+
+
+def _refusal(faults: list[Fault]) -> Refused:
+    first = faults[0].code
+    code = first if first == "MISSING_REQUIRED_FIELD" else "SCHEMA_VIOLATION"
+    named = [f"{fault.path or '/'}: {fault.message}" for fault in faults[:_MOST_NAMED]]
+    if len(faults) > _MOST_NAMED:
+        named.append(f"/: and {len(faults) - _MOST_NAMED} more")
+    return Refused(code, "; ".join(named))

@@ -1,0 +1,36 @@
+"""Task ids as file names: readable for ordinary ids, harmless for any."""
+
+from __future__ import annotations
+
+import hashlib
+import string
+
+_PLAIN = frozenset(string.ascii_letters + string.digits + "._-")
+_LONGEST = 120
+
+
+def file_stem(task_id: str) -> str:
+    """A name that is unique per id, cannot leave its folder and fits every file system."""
+    stem = "".join(c if c in _PLAIN else "".join(f"%{b:02X}" for b in c.encode("utf-8", "replace")) for c in task_id)
+    if stem.startswith((".", "-")):
+        stem = f"%{ord(stem[0]):02X}{stem[1:]}"
+    if len(stem) <= _LONGEST:
+        return stem or "%"
+    digest = hashlib.sha256(task_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{stem[: _LONGEST - 17]}-{digest}"
+
+
+def worker_log(task_id: str, attempt: int) -> str:
+    return f"logs/{file_stem(task_id)}.worker.{attempt}.log"
+
+
+def verify_log(task_id: str, attempt: int) -> str:
+    return f"logs/{file_stem(task_id)}.verify.{attempt}.log"
+
+
+def prompt_file(task_id: str, attempt: int) -> str:
+    return f"prompts/{file_stem(task_id)}.{attempt}.md"
+
+
+def backup_folder(task_id: str, attempt: int) -> str:
+    return f"backups/{file_stem(task_id)}.{attempt}"

@@ -1,0 +1,142 @@
+"""The plan: which order tasks run in, their levels, cycles as paths, and files two tasks would both write."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ganger.core.records import TaskSpec
+from ganger.errors import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A file that several tasks of one level declare to write."""
+
+    file: str
+    level: int
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    order: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    clashes: tuple[Clash, ...]
+
+
+def make_plan(specs: Sequence[TaskSpec]) -> Plan:
+    """Order by dependency depth, then lower priority (none is last), then place in the manifest. Needs a sound graph."""
+    depth = _depths({spec.id: spec.depends_on for spec in specs})
+    keyed = sorted(
+        (depth[spec.id], spec.priority is None, spec.priority or 0, index, spec.id) for index, spec in enumerate(specs)
+    )
+    levels: list[list[str]] = [[] for _ in range(keyed[-1][0] + 1)] if keyed else []
+    for level, _, _, _, task in keyed:
+        levels[level].append(task)
+    return Plan(tuple(k[-1] for k in keyed), tuple(map(tuple, levels)), _clashes(specs, depth))
+
+
+def _depths(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Depth of every task that is not in or behind a cycle."""
+    unmet = {task: len(set(needs)) for task, needs in graph.items()}
+    dependents: dict[str, list[str]] = defaultdict(list)
+    for task, needs in graph.items():
+        for need in set(needs):
+            dependents[need].append(task)
+    depth = {task: 0 for task, count in unmet.items() if count == 0}
+    queue = deque(depth)
+    while queue:
+        done = queue.popleft()
+        for task in dependents[done]:
+            unmet[task] -= 1
+            depth[task] = max(depth.get(task, 0), depth[done] + 1)
+            if unmet[task] == 0:
+                queue.append(task)
+    return {task: level for task, level in depth.items() if unmet[task] == 0}
+
+
+def _clashes(specs: Sequence[TaskSpec], depth: Mapping[str, int]) -> tuple[Clash, ...]:
+    writers: dict[tuple[int, str], list[str]] = defaultdict(list)
+    for spec in specs:
+        for file in dict.fromkeys(spec.writes):
+            writers[depth[spec.id], file].append(spec.id)
+    return tuple(
+        Clash(file, level, tuple(tasks)) for (level, file), tasks in sorted(writers.items()) if len(tasks) > 1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEntry:
+    """One task as the manifest has it, with its place, also when the rest of the file is faulty."""
+
+    index: int
+    id: str
+    depends_on: tuple[str, ...]
+
+
+def graph_faults(entries: Iterable[GraphEntry]) -> list[Fault]:
+    """Duplicate ids, unknown and self dependencies, cycles: all of them, each at its place (T02)."""
+    faults: list[Fault] = []
+    first: dict[str, GraphEntry] = {}
+    rows = list(entries)
+    for entry in rows:
+        if entry.id in first:
+            where = f"tasks[{first[entry.id].index}]"
+            message = f"task id {entry.id!r} is already used by {where}; give each task its own id"
+            faults.append(Fault(f"tasks[{entry.index}].id", "DUPLICATE_ID", message))
+        else:
+            first[entry.id] = entry
+    for entry in rows:
+        faults.extend(_dependency_faults(entry, first))
+    faults.extend(_cycle_faults(first))
+    return faults
+
+
+def _dependency_faults(entry: GraphEntry, known: Mapping[str, GraphEntry]) -> Iterable[Fault]:
+    for position, need in enumerate(entry.depends_on):
+        path = f"tasks[{entry.index}].depends_on[{position}]"
+        if need == entry.id:
+            yield Fault(path, "SELF_DEPENDENCY", f"task {need!r} depends on itself; remove this entry")
+        elif need not in known:
+            yield Fault(path, "UNKNOWN_DEPENDENCY", f"no task has the id {need!r}{_did_you_mean(need, known)}")
+
+
+def _did_you_mean(word: str, known: Mapping[str, object]) -> str:
+    if len(known) > 2000 or len(word) > 200:
+        return "; check the spelling against the tasks' ids"
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else "; check the spelling against the tasks' ids"
+
+
+def _cycle_faults(tasks: Mapping[str, GraphEntry]) -> Iterable[Fault]:
+    graph = {t: [n for n in e.depends_on if n in tasks and n != t] for t, e in tasks.items()}
+    sound = _depths(graph)
+    # Every task left waits for another one left, so walking along those needs must end in a cycle.
+    left = {task: next(n for n in needs if n not in sound) for task, needs in graph.items() if task not in sound}
+    seen: set[str] = set()
+    for start in left:
+        path: list[str] = []
+        place: dict[str, int] = {}
+        task = start
+        while task not in seen and task not in place:
+            place[task] = len(path)
+            path.append(task)
+            task = left[task]
+        seen.update(path)
+        if task in place:
+            cycle = [*path[place[task] :], task]
+            yield _cycle_fault(cycle, tasks)
+
+
+def _cycle_fault(cycle: Sequence[str], tasks: Mapping[str, GraphEntry]) -> Fault:
+    entry = tasks[cycle[0]]
+    shown = [*cycle[:12], f"… {len(cycle) - 13} more …", cycle[-1]] if len(cycle) > 14 else list(cycle)
+    assert all(b in tasks[a].depends_on for a, b in pairwise(cycle))
+    path = f"tasks[{entry.index}].depends_on[{entry.depends_on.index(cycle[1])}]"
+    message = f"dependency cycle: {' -> '.join(shown)}; remove one of these dependencies"
+    return Fault(path, "CYCLE", message)

@@ -1,0 +1,65 @@
+"""A run as state 2.0: the picture of the events that people and other tools read."""
+
+from __future__ import annotations
+
+import json
+
+from ganger.core.records import HistoryItem, RunState, TaskState
+
+Json = dict[str, object]
+
+
+def state_data(state: RunState) -> Json:
+    """Keys in the order the format prescribes; every history line has all eleven fields."""
+    policy = state.policy
+    return {
+        "state_version": "2.0",
+        "run_id": state.run_id,
+        "run_status": state.status.value,
+        "abort_reason": state.abort_reason,
+        "manifest_digest": state.manifest_digest,
+        "policy": {
+            "heal_schedule": policy.heal_schedule.value,
+            "batch_strategy": policy.batch_strategy,
+            "current_batch_size": state.current_batch_size,
+            "failure_threshold": policy.failure_threshold,
+            "max_worker_attempts_per_task": policy.max_worker_attempts_per_task,
+            "max_heal_rounds_per_window": policy.max_heal_rounds_per_window,
+            "max_total_heal_rounds": policy.max_total_heal_rounds,
+            "signature_repeat_limit": policy.signature_repeat_limit,
+        },
+        "tasks": {name: _task(name, task) for name, task in state.tasks.items()},
+        "healing_rounds": [],
+    }
+
+
+def state_text(state: RunState) -> str:
+    return json.dumps(state_data(state), indent=2, ensure_ascii=False) + "\n"
+
+
+def _task(name: str, task: TaskState) -> Json:
+    return {
+        "status": task.status.value,
+        "worker_attempts": task.worker_attempts,
+        "healer_attempts": 0,
+        "last_failure_class": task.last_failure_class,
+        "last_failure_signature": task.last_failure_signature,
+        "applied_patch_ids": [],
+        "history": [_line(name, item) for item in task.history],
+    }
+
+
+def _line(name: str, item: HistoryItem) -> Json:
+    return {
+        "task_id": name,
+        "phase": item.phase.value,
+        "attempt_number": item.attempt,
+        "log_path": item.log_path,
+        "verify_log_path": item.verify_log_path,
+        "exit_code": item.exit_code,
+        "failure_class": item.failure_class,
+        "failure_signature": item.failure_signature,
+        "applied_patch_ids": [],
+        "duration_sec": None if item.duration_sec is None else round(item.duration_sec, 3),
+        "timestamp": item.at,
+    }

@@ -1,0 +1,43 @@
+"""From a manifest's tasks to the specifications the core works with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ganger.contracts.manifest import Manifest, Task
+from ganger.core.plan import GraphEntry
+from ganger.core.records import TaskSpec
+
+
+def specs_of(manifest: Manifest) -> tuple[TaskSpec, ...]:
+    return tuple(_spec(task) for task in manifest.tasks)
+
+
+def _spec(task: Task) -> TaskSpec:
+    meta = task.metadata or {}
+    retry = task.retry_policy
+    return TaskSpec(
+        id=task.id,
+        depends_on=tuple(task.depends_on),
+        priority=task.priority,
+        timeout_sec=task.timeout_sec,
+        verify_profile=task.verify_profile,
+        prompt_ref=task.prompt_ref,
+        context_refs=tuple(task.context_refs or ()),
+        role=str(meta.get("role", "worker")),
+        max_attempts=None if retry is None or retry.max_attempts is None else int(retry.max_attempts),
+        widened_attempts=meta.get("max_attempts"),
+        retry_on=None if retry is None or retry.retry_on is None else tuple(retry.retry_on),
+        writes=tuple(dict.fromkeys([*meta.get("files_create", ()), *meta.get("files_modify", ())])),
+        allow_shrinkage=bool(meta.get("allow_shrinkage", False)),
+    )
+
+
+def graph_entries(data: object) -> Iterator[GraphEntry]:
+    """The graph of a manifest that may be faulty elsewhere: whatever has an id takes part."""
+    tasks = data.get("tasks") if isinstance(data, dict) else None
+    for index, task in enumerate(tasks if isinstance(tasks, list) else ()):
+        if isinstance(task, dict) and isinstance(task.get("id"), str) and task["id"]:
+            needs = task.get("depends_on")
+            names = tuple(n for n in needs if isinstance(n, str)) if isinstance(needs, list) else ()
+            yield GraphEntry(index, task["id"], names)

@@ -1,0 +1,1 @@
+"""The demo: a scripted fleet on a throw-away repository."""

@@ -1,0 +1,1 @@
+"""Effects in order: what happens to one run and to one attempt."""

@@ -1,0 +1,40 @@
+"""Keeps state.json true: exact at each window's end, at stop and at exit, else at most a second old."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ganger.core import events as ev
+from ganger.core.projection import state_text
+from ganger.core.records import RunState
+from ganger.engine.files import RunFolder, replace_file
+from ganger.ports import Clock
+
+_AT_MOST_SEC = 1.0
+_SHARE = 20
+
+
+class Projector:
+    """Writing costs time in proportion to the run, so it is never done per attempt."""
+
+    def __init__(self, folder: RunFolder, state: RunState, clock: Clock) -> None:
+        self._folder, self._state, self._clock = folder, state, clock
+        self._written_seq = -1
+        self._cost_sec = 0.0
+
+    def on_event(self, recorded: ev.Recorded) -> None:
+        if isinstance(recorded.event, ev.WindowClosed | ev.StopRequested | ev.RunFinished | ev.RunStarted):
+            self.write()
+
+    def write(self) -> None:
+        if self._written_seq == self._state.last_seq:
+            return
+        begun = self._clock.monotonic()
+        replace_file(self._folder.state, state_text(self._state))
+        self._written_seq = self._state.last_seq
+        self._cost_sec = self._clock.monotonic() - begun
+
+    async def keep_fresh(self) -> None:
+        while True:
+            await asyncio.sleep(max(_AT_MOST_SEC * 0.8, _SHARE * self._cost_sec))
+            self.write()

@@ -1,0 +1,45 @@
+"""Prompt assembly: shared context, the task's own prompt, reminders, and the contract the answer must keep."""
+
+from __future__ import annotations
+
+import json
+
+from ganger.contracts.parser import neutralise
+from ganger.core.records import TaskSpec
+from ganger.ports import Workspace
+
+# The sentinels stand inside sentences, never at a line's edge: an agent that echoes its prompt does not thereby answer.
+_CONTRACT = """## How to answer
+
+Work on the task above, then end your output with exactly one result block. The block's first line is `<<<TASK_RESULT_V2>>>`
+and its last line is `<<<END_TASK_RESULT_V2>>>`, each alone on its line. Between them stands one JSON object with:
+
+- "contract_version": "2.0"
+- "task_id": {task_id}
+- "status": "DONE", "BLOCKED" or "FAILED"
+- "summary": one or two sentences on what you did
+- "writes" (optional): files to be written for you, each {{"path", "op": "create|replace|append", "encoding": "utf8",
+  "content"}}; paths are relative to the project
+- "changed_files", "evidence", "failure_class" (optional)
+
+No other fields, no comments, no text inside the block besides that object. Your claims are checked: the project's own
+verification decides.
+"""
+
+FORMAT_REMINDER = (
+    "Your previous answer could not be read ({code}: {message}). Do the task and answer again. The very last thing you "
+    "print must be the result block described below: opening line, one valid JSON object, closing line. No markdown "
+    "fence around it, nothing after it."
+)
+
+
+def assemble(spec: TaskSpec, workspace: Workspace, reminder: str) -> str:
+    """The whole prompt of one attempt. Text from files cannot pass for a result block when echoed."""
+    parts = [f"# Task {spec.id}"]
+    for ref in spec.context_refs:
+        parts.append(f"## Context: {ref}\n\n{neutralise(workspace.read_text(ref)).strip()}")
+    parts.append(f"## What to do\n\n{neutralise(workspace.read_text(spec.prompt_ref)).strip()}")
+    if reminder:
+        parts.append(f"## Note on your previous attempt\n\n{neutralise(reminder)}")
+    parts.append(_CONTRACT.format(task_id=json.dumps(spec.id, ensure_ascii=False)))
+    return "\n\n".join(parts)

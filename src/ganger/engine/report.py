@@ -1,0 +1,46 @@
+"""report.md: what a person reads in the morning."""
+
+from __future__ import annotations
+
+from ganger.core.records import RunState, TaskState
+from ganger.core.vocabulary import TaskStatus
+from ganger.engine.files import RunFolder, replace_file
+
+_ORDER = (TaskStatus.ESCALATED, TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.RUNNING, TaskStatus.PENDING, TaskStatus.DONE)
+
+
+def write_report(folder: RunFolder, state: RunState) -> None:
+    replace_file(folder.report, report_text(state))
+
+
+def report_text(state: RunState) -> str:
+    counts = ", ".join(f"{state.counts[s]} {s.value}" for s in _ORDER if state.counts.get(s))
+    lines = [
+        f"# Run {_safe(state.run_id)}",
+        "",
+        f"- Status: {state.status.value}",
+        f"- Tasks: {counts or 'none'}",
+        f"- Started: {state.started_at or '-'}",
+        f"- Ended: {state.finished_at or '-'}",
+    ]
+    if state.abort_reason:
+        lines.append(f"- Why it ended: {_safe(state.abort_reason)}")
+    for status in _ORDER:
+        names = [name for name in state.by_rank if state.tasks[name].status is status]
+        if names:
+            lines += ["", f"## {status.value}", ""]
+            lines += [_entry(name, state.tasks[name]) for name in names]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(name: str, task: TaskState) -> str:
+    reason = f" ({task.block_reason.value})" if task.block_reason else ""
+    said = task.summary if task.status is TaskStatus.DONE else task.detail
+    tried = f"{task.attempts} attempt{'s' if task.attempts != 1 else ''}"
+    return f"- **{_safe(name)}**{reason} · {tried} · {_safe(said) or 'no note'}"
+
+
+def _safe(text: str) -> str:
+    """Agents' words as one line of plain text that cannot forge structure."""
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())[:600]
+    return flat.replace("<", "&lt;")

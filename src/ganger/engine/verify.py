@@ -1,0 +1,267 @@
+"""The verifier's runner: runs the steps of a profile, one log for all of them, and gives the verdict."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal, Protocol
+
+from ganger.core.commands import CommandFault, CommandStep, Exit, Launch, parse_command
+from ganger.core.tiers import TieredStep
+from ganger.core.vocabulary import Tier
+from ganger.errors import DiskFullError, GangerError
+
+Outcome = Literal["passed", "failed", "timed_out", "refused", "not_started", "skipped"]
+
+_TAIL_BYTES = 64 * 1024
+_MAX_SHOWN = 300
+_SHORTEST_TIMEOUT_SEC = 0.001
+_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\)?|[ -/]*+[0-~]?)")
+_LINE_BREAK = re.compile(r"[\r\n]+")
+_MAX_LINE = 2000
+_EXCEPTION = re.compile(r"(?:Uncaught )?[\w.$]*(?:Error|Exception|Failure|SystemExit|Interrupt|Expired)(?= \[|:|\(|$)")
+_PANIC = re.compile(r"panic: |thread '.{0,80}' panicked|Exception in thread |Caused by: ")
+_PYTEST_LINE = re.compile(r"E {2,}(?=\S)")
+_LOCATED = re.compile(r"[^\s:()]++(?::\d+|\(\d+)")
+_ERROR_WORD = re.compile(r"\berror\b", re.IGNORECASE)
+_COMPILER = re.compile(r"error(?:\[\w+\])?: |[^\s:]+\.(?:go|py|js|jsx|ts|tsx):\d+(?::\d+)?: ")
+_TEST_FAILED = re.compile(r"--- FAIL: |FAIL: |ERROR: |FAILED |not ok \d|[\u2715\u2717\u00d7\u25cf] ")
+_TROUBLE = re.compile(
+    r"\b(?:error|fatal|fail|failed|failure|failing|panic|cannot|can't|exception|undefined|denied)\b|not found|no such",
+    re.IGNORECASE,
+)
+_SUMMARY = re.compile(
+    r"FAILED \(|FAIL$|FAIL\s+\S+\s+[\d.]+s$|make(?:\[\d+\])?: \*\*\*|npm (?:ERR!|error)"
+    r"|error: (?:aborting|could not compile)|=+ .* =+$|Found \d+ error|\d+ (?:errors?|failed|failing|problems?)\b"
+    r"|Tests:\s"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
+class Process(Protocol):
+    async def wait(self) -> Exit: ...
+
+
+class Launcher(Protocol):
+    async def start(self, launch: Launch) -> Process: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """How one step went; `first_error` is the line a person would look at first."""
+
+    name: str
+    tier: Tier
+    cmd: str
+    outcome: Outcome
+    exit_code: int | None = None
+    duration_sec: float = 0.0
+    first_error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What verification says. `failed` is the blocking step that failed. No steps at all is a pass."""
+
+    passed: bool
+    steps: tuple[StepResult, ...]
+    failed: StepResult | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """Where and with what the steps run."""
+
+    workspace: Path
+    log_path: Path
+    env: Mapping[str, str]
+    launcher: Launcher
+    deny: Sequence[str]
+    default_timeout_sec: float
+    clock: Callable[[], float]
+
+
+async def run_steps(
+    steps: Sequence[TieredStep],
+    *,
+    workspace: Path,
+    log_path: Path,
+    env: Mapping[str, str],
+    launcher: Launcher,
+    deny: Sequence[str],
+    default_timeout_sec: float,
+    key_prefix: str,
+    clock: Callable[[], float] = time.monotonic,
+) -> Verdict:
+    """Runs the steps in order until a blocking one fails; the log is appended to, never cut."""
+    bench = _Bench(workspace, log_path, env, launcher, deny, default_timeout_sec, clock)
+    results: list[StepResult] = []
+    failed: StepResult | None = None
+    for place, step in enumerate(steps):
+        if failed is not None:
+            results.append(StepResult(step.name, step.tier, step.cmd, "skipped"))
+            continue
+        result = await _run_step(step, bench, key=f"{key_prefix}/{place}")
+        results.append(result)
+        if step.blocks and result.outcome != "passed":
+            failed = result
+    return Verdict(failed is None, tuple(results), failed)
+
+
+async def _run_step(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
+    began = bench.clock()
+    _write_line(bench.log_path, f"=== step {_shown(step.name)} ({step.tier}): {_shown(step.cmd)}")
+    offset = _size(bench.log_path)
+    outcome, exit_code, error = await _outcome(step, bench, key=key)
+    duration = bench.clock() - began
+    if outcome == "failed":
+        error = first_error(_read_tail(bench.log_path, offset)) or f"{error} without output"
+    elif error:
+        _write_line(bench.log_path, f"=== {outcome.replace('_', ' ')}: {_shown(error)}")
+    ending = "no exit code" if exit_code is None else f"exit {exit_code}"
+    _write_line(bench.log_path, f"=== {ending} after {duration:.1f} s")
+    return StepResult(step.name, step.tier, step.cmd, outcome, exit_code, duration, error)
+
+
+async def _outcome(step: TieredStep, bench: _Bench, *, key: str) -> tuple[Outcome, int | None, str]:
+    script = parse_command(step.cmd, deny=bench.deny)
+    if isinstance(script, CommandFault):
+        return "refused", None, f"{script.code}: {script.message}. {script.hint}"
+    timeout_sec = bench.default_timeout_sec if step.timeout_sec is None else step.timeout_sec
+    deadline = bench.clock() + timeout_sec
+    for place, command in enumerate(script.steps):
+        cwd = step_directory(bench.workspace, step.cwd or ".", command.cwd)
+        if isinstance(cwd, _NoDirectory):
+            return cwd.outcome, None, cwd.reason
+        left = max(deadline - bench.clock(), _SHORTEST_TIMEOUT_SEC)
+        ended = await _run_command(command, bench, cwd, key=f"{key}.{place}", timeout_sec=left)
+        if not ended.started:
+            return "not_started", None, ended.error
+        if ended.timed_out:
+            return "timed_out", _exit_code(ended), f"timed out after {timeout_sec:g} s"
+        if ended.code != 0:
+            return "failed", _exit_code(ended), _ending(ended)
+    return "passed", 0, ""
+
+
+def _exit_code(ended: Exit) -> int | None:
+    """A signal is shown as shells show it."""
+    return ended.code if ended.signal is None else 128 + ended.signal
+
+
+def _ending(ended: Exit) -> str:
+    return f"exit code {ended.code}" if ended.signal is None else f"ended by signal {ended.signal}"
+
+
+async def _run_command(command: CommandStep, bench: _Bench, cwd: Path, *, key: str, timeout_sec: float) -> Exit:
+    launch = Launch(
+        key=key,
+        argv=command.argv,
+        cwd=cwd,
+        env=bench.env,
+        stdin_path=None,
+        log_path=bench.log_path,
+        timeout_sec=timeout_sec,
+        append=True,
+    )
+    process = await bench.launcher.start(launch)
+    return await process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class _NoDirectory:
+    outcome: Outcome
+    reason: str
+
+
+def step_directory(workspace: Path, *parts: str) -> Path | _NoDirectory:
+    """The real directory a command runs in; it never lies outside the workspace, by name or by link."""
+    shown = "/".join(part for part in parts if part != ".") or "."
+    for part in parts:
+        path = PurePosixPath(part)
+        if path.is_absolute() or ".." in path.parts or "\0" in part:
+            return _NoDirectory("refused", f"the directory {_shown(part)!r} is not a plain path inside the workspace")
+    root = Path(os.path.realpath(workspace))
+    target = Path(os.path.realpath(root.joinpath(*parts)))
+    if not target.is_relative_to(root):
+        return _NoDirectory("refused", f"the directory {_shown(shown)!r} leads out of the workspace")
+    if not target.is_dir():
+        return _NoDirectory("not_started", f"the directory {_shown(shown)!r} does not exist in the workspace")
+    return target
+
+
+def _write_line(log_path: Path, line: str) -> None:
+    """Appends one whole line, on a line of its own whatever the program before it wrote."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        descriptor = os.open(log_path, flags, 0o600)
+        try:
+            size = os.fstat(descriptor).st_size
+            broken = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            os.write(descriptor, (("\n" if broken else "") + line + "\n").encode("utf-8", "replace"))
+        finally:
+            os.close(descriptor)
+    except OSError as problem:
+        if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+            message = f"the verify log {log_path} cannot be written: the disk is full"
+            raise DiskFullError(message, hint="Free some space, then run again.") from problem
+        raise GangerError(f"the verify log {log_path} cannot be written: {problem.strerror}") from problem
+
+
+def _size(log_path: Path) -> int:
+    return log_path.stat().st_size
+
+
+def _read_tail(log_path: Path, offset: int) -> str:
+    with log_path.open("rb") as log:
+        log.seek(max(offset, _size(log_path) - _TAIL_BYTES))
+        return log.read(_TAIL_BYTES).decode("utf-8", "replace")
+
+
+def first_error(tail: str) -> str:
+    """The most telling line of a log's tail, the same for the same fault: an exception before a compiler's message,
+    that before a failed test, that before any line that speaks of trouble, and the last line where nothing does."""
+    clean = _ESCAPE_SEQUENCE.sub("", tail[-_TAIL_BYTES:])
+    lines = [text for raw in _LINE_BREAK.split(clean) if (text := _CONTROL.sub("", raw[:_MAX_LINE]).strip())]
+    telling = [line for line in lines if not _SUMMARY.match(line)]
+    for choose in (_last_exception, _first_pytest_line, _first_located, _first_failed_test, _last_trouble):
+        line = choose(telling)
+        if line is not None:
+            return line[:_MAX_SHOWN]
+    return lines[-1][:_MAX_SHOWN] if lines else ""
+
+
+def _last_exception(lines: Sequence[str]) -> str | None:
+    bare = (_PYTEST_LINE.sub("", line, count=1) for line in reversed(lines))
+    return next((line for line in bare if _EXCEPTION.match(line) or _PANIC.match(line)), None)
+
+
+def _first_pytest_line(lines: Sequence[str]) -> str | None:
+    return next((_PYTEST_LINE.sub("", line, count=1) for line in lines if _PYTEST_LINE.match(line)), None)
+
+
+def _first_located(lines: Sequence[str]) -> str | None:
+    """The first, because a compiler's later complaints often follow from it."""
+    return next((line for line in lines if _COMPILER.match(line) or _is_located_error(line)), None)
+
+
+def _is_located_error(line: str) -> bool:
+    return _LOCATED.match(line) is not None and _ERROR_WORD.search(line) is not None
+
+
+def _first_failed_test(lines: Sequence[str]) -> str | None:
+    return next((line for line in lines if _TEST_FAILED.match(line)), None)
+
+
+def _last_trouble(lines: Sequence[str]) -> str | None:
+    return next((line for line in reversed(lines) if _TROUBLE.search(line)), None)
+
+
+def _shown(text: str) -> str:
+    """Text of a profile on one line of a log, without anything that could forge another line."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\n", "\\n").replace("\t", " "))[:_MAX_SHOWN]

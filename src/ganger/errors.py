@@ -1,0 +1,116 @@
+"""The error tree: every error Ganger shows a person, with its exit code.
+
+    GangerError                 1    something went wrong; the message says what and what to do
+    ├── InputError              1    a file or value was refused; carries every fault found
+    │   └── ContractError       1    an agent's answer broke its contract (one of the five parser codes)
+    ├── StoreError              1    the event store cannot be used
+    ├── DiskFullError           1    nothing can be written any more
+    ├── RunLockedError          1    another process leads this run
+    ├── NotFoundError           1    a run, task, log or file that was asked for is not there
+    ├── WriteRefused            1    a change set broke a safeguard; nothing was written
+    ├── RollbackFailed          1    files could not be put back; says where the backups are
+    ├── UsageError              64   the command line makes no sense
+    │   └── NotBuiltYet         64   a capability that is announced but not there yet
+    └── Interrupted             130  a signal ended the run; it can be continued
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+EXIT_OK = 0
+EXIT_ERROR = 1
+EXIT_CHECKPOINT = 2
+EXIT_BLOCKED = 3
+EXIT_ESCALATED = 4
+EXIT_USAGE = 64
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong in one place of one file."""
+
+    path: str
+    code: str
+    message: str
+
+    def as_json(self) -> dict[str, str]:
+        return {"path": self.path, "code": self.code, "message": self.message}
+
+
+class GangerError(Exception):
+    """What happened, in a sentence; `hint` is the next step; `code` can be given to `ganger explain`."""
+
+    exit_code = EXIT_ERROR
+    code = "ERROR"
+
+    def __init__(self, message: str, *, hint: str = "", code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        if code is not None:
+            self.code = code
+
+
+class InputError(GangerError):
+    """A file that was refused, with every fault found in it."""
+
+    code = "INVALID_INPUT"
+
+    def __init__(self, source: str, faults: Sequence[Fault], *, hint: str = "") -> None:
+        self.source = source
+        self.faults = tuple(faults)
+        first = self.faults[0]
+        more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
+        where = f" at {first.path}" if first.path else ""
+        super().__init__(f"{source}{where}: {first.message}{more}", hint=hint, code=first.code)
+
+
+class ContractError(GangerError):
+    """An agent's answer that cannot be believed; `code` is one of the five parser codes."""
+
+
+class StoreError(GangerError):
+    code = "STORE_ERROR"
+
+
+class DiskFullError(GangerError):
+    code = "DISK_FULL"
+
+
+class RunLockedError(GangerError):
+    code = "RUN_LOCKED"
+
+
+class NotFoundError(GangerError):
+    code = "NOT_FOUND"
+
+
+class WriteRefused(GangerError):
+    """A safeguard said no. `path` is the write's path as the agent gave it."""
+
+    code = "WRITE_REFUSED"
+
+    def __init__(self, path: str, message: str, *, code: str) -> None:
+        super().__init__(f"{path!r}: {message}", code=code)
+        self.path = path
+
+
+class RollbackFailed(GangerError):
+    code = "ROLLBACK_FAILED"
+
+
+class UsageError(GangerError):
+    exit_code = EXIT_USAGE
+    code = "USAGE"
+
+
+class NotBuiltYet(UsageError):
+    code = "NOT_BUILT_YET"
+
+
+class Interrupted(GangerError):
+    exit_code = EXIT_INTERRUPTED
+    code = "INTERRUPTED"

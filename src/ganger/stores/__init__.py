@@ -1,0 +1,1 @@
+"""Event stores behind the Store port."""

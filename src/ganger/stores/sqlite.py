@@ -1,0 +1,144 @@
+"""The event store on SQLite: one file per run, write-ahead log, every commit on disk before it is acknowledged.
+
+`synchronous=FULL` is set and read back: anything weaker loses acknowledged commits in a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+
+import apsw
+
+from ganger.core.events import Event, Recorded, decode, encode, type_name
+from ganger.errors import DiskFullError, NotFoundError, StoreError
+
+# Versions 3.7.0 to 3.51.2 can corrupt a database when the write-ahead log is reset.
+OLDEST_SQLITE = (3, 51, 3)
+_INSERT = "INSERT INTO events (seq, at, type, data) VALUES (?, ?, ?, ?)"
+_SELECT = "SELECT seq, at, type, data FROM events WHERE seq > ? ORDER BY seq"
+
+
+class SqliteStore:
+    """One run's events. The lead opens it for writing; screens open it read-only."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        _require_sound_sqlite()
+        with _named_errors(path):
+            self._db = _open(path, read_only=read_only)
+            self._last = int(self._db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+
+    def append(self, batch: Sequence[tuple[str, Event]]) -> list[Recorded]:
+        recorded = [Recorded(self._last + n, at, event) for n, (at, event) in enumerate(batch, 1)]
+        with _named_errors(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._db.executemany(_INSERT, [(r.seq, r.at, type_name(r.event), encode(r.event)) for r in recorded])
+                self._db.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(apsw.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+        self._last += len(recorded)
+        return recorded
+
+    def read(self, since: int = 0) -> Iterator[Recorded]:
+        with _named_errors(self.path):
+            for seq, at, name, data in self._db.execute(_SELECT, (since,)):
+                yield Recorded(seq, at, decode(name, data))
+
+    def last_seq(self) -> int:
+        with _named_errors(self.path):
+            return int(self._db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _open(path: Path, *, read_only: bool) -> apsw.Connection:
+    if read_only:
+        if not path.exists():
+            raise NotFoundError(f"{path}: no event store here", hint="start a run first: ganger run")
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        db.set_busy_timeout(5000)
+        return db
+    new = not path.exists()
+    db = apsw.Connection(str(path))
+    db.set_busy_timeout(5000)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=FULL")
+    mode, sync = db.execute("PRAGMA journal_mode").fetchone()[0], db.execute("PRAGMA synchronous").fetchone()[0]
+    if (mode, sync) != ("wal", 2):
+        raise StoreError(
+            f"{path}: SQLite runs with journal_mode={mode}, synchronous={sync}; acknowledged events could be lost",
+            hint="put the state directory on a local file system that supports write-ahead logging",
+        )
+    _migrate(db, path)
+    if new:
+        _sync_folder(path.parent)
+    return db
+
+
+def migrations() -> list[tuple[int, str]]:
+    """The numbered scripts that lead from an empty file to today's schema."""
+    folder = resources.files("ganger.stores").joinpath("migrations")
+    found = [(int(entry.name.removesuffix(".sql")), entry) for entry in folder.iterdir() if entry.name.endswith(".sql")]
+    return [(number, entry.read_text()) for number, entry in sorted(found, key=lambda pair: pair[0])]
+
+
+def _migrate(db: apsw.Connection, path: Path) -> None:
+    steps = migrations()
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if version > steps[-1][0]:
+        raise StoreError(
+            f"{path}: written by a newer Ganger (schema {version}, this one knows {steps[-1][0]})",
+            hint="continue this run with the newer version",
+        )
+    for number, script in steps:
+        if number > version:
+            db.execute(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version={number}; COMMIT")
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _require_sound_sqlite() -> None:
+    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    if version < OLDEST_SQLITE:
+        raise StoreError(
+            f"SQLite {apsw.sqlite_lib_version()} can corrupt a write-ahead log; 3.51.3 or newer is needed",
+            hint="upgrade the apsw package",
+        )
+
+
+@contextlib.contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    """SQLite's errors as sentences that name the file and the next step."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise DiskFullError(
+            f"{path}: the disk is full; nothing recorded so far is lost", hint="free some space, then run the same command again"
+        ) from error
+    except apsw.BusyError as error:
+        raise StoreError(f"{path}: another process holds the store ({error})", hint="wait for it to end") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreError(f"{path}: not a sound event store ({error})", hint="restore it from a backup") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise StoreError(f"{path}: cannot be opened for writing ({error})", hint="check the folder's permissions") from error
+    except apsw.IOError as error:
+        raise StoreError(
+            f"{path}: reading or writing failed ({error}); the run stops here",
+            hint="check the disk, then run the same command again",
+        ) from error
+    except apsw.Error as error:
+        raise StoreError(f"{path}: {error}", hint="look at the file with ganger doctor") from error

@@ -1,0 +1,1 @@
+"""Read models for every screen, built from the events alone."""

@@ -1,0 +1,135 @@
+"""A run as people look at it: counts, rows, rest of the time, and one event in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ganger.core import events as ev
+from ganger.core.records import RunState
+from ganger.core.vocabulary import TaskStatus
+
+GLYPHS = {
+    TaskStatus.PENDING: "·",
+    TaskStatus.RUNNING: "▶",
+    TaskStatus.DONE: "✓",
+    TaskStatus.BLOCKED: "■",
+    TaskStatus.FAILED: "✗",
+    TaskStatus.ESCALATED: "!",
+}
+NEEDS_FIRST = (TaskStatus.ESCALATED, TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.RUNNING, TaskStatus.PENDING, TaskStatus.DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    id: str
+    status: TaskStatus
+    block_reason: str | None
+    attempts: int
+    worker_attempts: int
+    step: str
+    detail: str
+    failure_class: str | None
+    failure_signature: str | None
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "id": self.id,
+            "status": self.status.value,
+            "block_reason": self.block_reason,
+            "attempts": self.attempts,
+            "worker_attempts": self.worker_attempts,
+            "step": self.step or None,
+            "detail": self.detail or None,
+            "failure_class": self.failure_class,
+            "failure_signature": self.failure_signature,
+        }
+
+
+def task_rows(state: RunState) -> list[TaskRow]:
+    """Every task in plan order."""
+    return [task_row(state, name) for name in state.by_rank]
+
+
+def task_row(state: RunState, name: str) -> TaskRow:
+    task = state.tasks[name]
+    said = task.summary if task.status is TaskStatus.DONE else task.detail
+    reason = task.block_reason.value if task.block_reason else None
+    return TaskRow(
+        name, task.status, reason, task.attempts, task.worker_attempts, task.step, said,
+        task.last_failure_class, task.last_failure_signature,
+    )  # fmt: skip
+
+
+def counts(state: RunState) -> dict[str, int]:
+    return {status.value: state.counts.get(status, 0) for status in TaskStatus}
+
+
+def counts_line(state: RunState) -> str:
+    shown = [f"{state.counts[s]} {s.value}" for s in NEEDS_FIRST if state.counts.get(s)]
+    return ", ".join(shown) or "no tasks"
+
+
+def seconds_between(start: str, end: str) -> float:
+    if not start or not end:
+        return 0.0
+    return max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+
+
+def shown_duration(seconds: float) -> str:
+    whole = int(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def rest_seconds(state: RunState, elapsed: float) -> float | None:
+    """A rough guess: the pace so far, for what is still to be settled."""
+    settled = sum(state.counts[s] for s in (TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED))
+    left = state.counts[TaskStatus.PENDING] + state.counts[TaskStatus.RUNNING]
+    return elapsed / settled * left if settled and left else None
+
+
+def sentence(event: ev.Event) -> str:
+    """One event in plain words; empty for those nobody needs to read while a run goes on."""
+    match event:
+        case ev.RunStarted(run_id=run, tasks=tasks):
+            return f"run {run} started with {len(tasks)} tasks"
+        case ev.LeadStarted(pid=pid):
+            return f"process {pid} leads"
+        case ev.WindowOpened(index=index, tasks=tasks):
+            return f"window {index} opened: {_listed(tasks)}"
+        case ev.WindowClosed(index=index, done=done, failed=failed, blocked=blocked, next_size=size):
+            return f"window {index} closed: {done} done, {failed} failed, {blocked} blocked; next size {size}"
+        case ev.AttemptStarted(task=task, attempt=number, agent=agent):
+            return f"{task}: attempt {number} started ({agent})"
+        case ev.ResultRefused(task=task, code=code):
+            return f"{task}: the answer was refused ({code})"
+        case ev.ResultAccepted(task=task, status=status, writes=writes):
+            return f"{task}: the agent reports {status}" + (f" with {writes} writes" if writes else "")
+        case ev.WritesApplied(task=task):
+            return f"{task}: changes written"
+        case ev.WritesRolledBack(task=task):
+            return f"{task}: changes rolled back"
+        case ev.VerifyFinished(task=task, passed=passed):
+            return f"{task}: verification {'passed' if passed else 'failed'}"
+        case ev.AttemptFailed(task=task, failure_class=cls, detail=detail):
+            return f"{task}: {cls}: {detail}"
+        case ev.AttemptInterrupted(task=task, why=why):
+            return f"{task}: interrupted: {why}"
+        case ev.TaskSettled(task=task, status=status, detail=detail, block_reason=reason):
+            return f"{task}: {status.value}{f' ({reason.value})' if reason else ''}: {detail}"
+        case ev.TaskRequeued(task=task, why=why):
+            return f"{task}: queued again: {why}"
+        case ev.StopRequested(why=why):
+            return f"stop requested: {why}"
+        case ev.RunFinished(run_status=status, why=why):
+            return f"run {status.value}: {why}"
+    return ""
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:6])
+    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"

@@ -1,0 +1,104 @@
+"""Every code and failure class with its meaning and the next step: for `ganger explain` and docs/codes.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from ganger.contracts.codes import CODES as CONTRACT_CODES
+from ganger.core.commands import COMMAND_CODES
+from ganger.core.failures import CLASSES
+from ganger.core.vocabulary import BlockReason
+from ganger.core.write_codes import WRITE_CODES
+from ganger.errors import NotFoundError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    code: str
+    title: str
+    meaning: str
+    next_step: str
+
+    def as_json(self) -> dict[str, str]:
+        return {"code": self.code, "title": self.title, "meaning": self.meaning, "next_step": self.next_step}
+
+
+_OWN: dict[str, tuple[str, str, str]] = {
+    "DUPLICATE_ID": ("two tasks have one id", "Ids name logs and dependencies, so each may be used once.", "Rename one of the tasks."),
+    "UNKNOWN_DEPENDENCY": ("a dependency names no task", "depends_on holds an id that no task has.", "Correct the spelling, or add the task."),
+    "SELF_DEPENDENCY": ("a task depends on itself", "It could never start.", "Remove the entry."),
+    "CYCLE": ("tasks wait for each other in a circle", "None of them could ever start; the circle is printed.", "Remove one of its dependencies."),
+    "PROMPT_MISSING": ("a prompt or context file is not there", "prompt_ref and context_refs are files of the project.", "Create the file, or correct the path."),
+    "PROMPT_OUTSIDE_PROJECT": ("a prompt lies outside the project", "Absolute paths, .. and symbolic links are not followed.", "Move the file into the project."),
+    "UNKNOWN_PROFILE": ("a task names a verification profile that is not there", "verify_profile must be a name in the profiles file.", "Add the profile, or correct the name."),
+    "UNKNOWN_STEP": ("a tier is given to a step that is not there", 'Keys of [verify.tiers] are "profile/step".', "Correct the key."),
+    "UNKNOWN_ROLE": ("no agent plays this role", "Each role a task names needs a section [roles.NAME].", "Add [roles.NAME] with agent = … to ganger.toml."),
+    "UNKNOWN_AGENT": ("a role names an agent that is not configured", "Roles point to sections [agents.NAME].", "Add the section, or correct the name."),
+    "UNKNOWN_AGENT_KIND": ("there is no such agent kind", "kind chooses the adapter.", "ganger agents lists the kinds."),
+    "UNKNOWN_SETTING": ("a GANGER_ variable names no setting", "A typing mistake would otherwise be silently ignored.", "ganger config show lists every setting."),
+    "AGENT_NOT_READY": ("an agent cannot be started", "It is checked before the run so that nothing fails half-way.", "ganger agents --check says what is missing."),
+    "MANIFEST_CHANGED": ("the manifest is not the one this run began with", "Continuing would mix two plans.", "Restore it, or give it a new run_id."),
+    "RUN_LOCKED": ("another process leads this run", "One lead per run; the message names its process.", "Watch it with ganger status, or end it first."),
+    "NOT_BUILT_YET": ("announced, not there yet", "The command, flag or setting belongs to a later version.", "ganger --help shows what is there."),
+    "NOT_FOUND": ("what was asked for is not there", "A run, task, log or file by that name does not exist.", "The message names what does."),
+    "NOT_WRITABLE": ("a folder cannot be written", "Ganger keeps its events and logs in state_dir.", "Mend the permissions, or choose another state_dir."),
+    "DISK_FULL": ("the disk is full", "The run stopped; nothing recorded is lost.", "Free space, then run the same command again."),
+    "STORE_ERROR": ("the event store cannot be used", "Ganger never works without it.", "The message names file and cause."),
+    "ROLLBACK_FAILED": ("files could not be put back", "The backup is kept; the message names it.", "Restore the named file by hand, then continue."),
+    "PROMPT_TOO_LONG": ("a prompt does not fit into an argument", "The system limits one argument to 128 KiB.", 'Use prompt = "stdin" or "file".'),
+    "INVALID_INPUT": ("a file was refused", "Each fault is listed with its place.", "Mend the faults, then try again."),
+    "USAGE": ("the command line makes no sense", "An option or argument is wrong or missing.", "Add --help to see what the command takes."),
+    "INTERRUPTED": ("a signal ended the run", "Everything recorded is kept.", "Run the same command again to continue."),
+    "UNEXPECTED": ("a fault in Ganger itself", "The details are in the file that was named.", "Please report them."),
+    "MORE_FAULTS": ("the list was cut", "Only the first faults are shown.", "Mend these, then validate again."),
+    "NO_PROJECT": ("there is no ganger.toml", "Without it only the manifest itself is checked.", "ganger init writes one."),
+}  # fmt: skip
+
+_REASONS: dict[BlockReason, tuple[str, str]] = {
+    BlockReason.AWAITING_REVIEW: ("A judge must approve the change.", "Review it."),
+    BlockReason.QUOTA_WAIT: ("The account's quota is used up.", "Wait for its reset, or raise it."),
+    BlockReason.NEEDS_REWORK: ("Verification or policy refused the change for good.", "Change the task or the rule."),
+    BlockReason.PERMISSION_DENIED: ("The agent was refused a permission it needs.", "Grant it, or change the task."),
+    BlockReason.DEPENDENCY_FAILED: ("A task it depends on did not end DONE.", "Mend that one; this one comes back by itself."),
+    BlockReason.EXTERNAL: ("Something outside must happen first.", "Make it happen, then run again."),
+    BlockReason.PAUSED: ("It crashed again after being run once more.", "Look at its log, then run again."),
+}
+
+
+def entries() -> list[Entry]:
+    """All of them, codes first, then classes, then block reasons."""
+    table = {code: Entry(code, e.title, e.meaning, e.next_step) for code, e in CONTRACT_CODES.items()}
+    table |= {code: Entry(code, *row) for code, row in {**COMMAND_CODES, **WRITE_CODES, **_OWN}.items()}
+    rows = [table[code] for code in sorted(table)]
+    for cls, row in CLASSES.items():
+        flags = f"{row.kind}; {'' if row.healable else 'not '}healable; {'' if row.retryable else 'not '}retried by default"
+        rows.append(Entry(cls.value, f"failure class ({flags})", _sentence(row.meaning), _sentence(row.then)))
+    for reason, (meaning, then) in _REASONS.items():
+        if reason.value not in CLASSES:
+            rows.append(Entry(reason.value, "block reason", meaning, then))
+    return rows
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
+def find(code: str) -> Entry:
+    table = {row.code.lower(): row for row in entries()}
+    word = code.strip().lower()
+    if word in table:
+        return table[word]
+    close = get_close_matches(word, table, n=1)
+    hint = f"did you mean {table[close[0]].code}?" if close else "ganger explain lists them all"
+    raise NotFoundError(f"there is no code {code!r}", hint=hint)
+
+
+def render() -> str:
+    """docs/codes.md."""
+    lines = ["# Codes", "", "What Ganger says when something is wrong. `ganger explain CODE` prints the same.", ""]
+    lines += ["| code | what | meaning | what to do |", "| --- | --- | --- | --- |"]
+    for row in entries():
+        cells = (f"`{row.code}`", row.title, row.meaning, row.next_step)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"

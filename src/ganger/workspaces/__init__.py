@@ -1,0 +1,1 @@
+"""Where agents work, and the one door through which their changes land."""

@@ -1,0 +1,328 @@
+"""A change set lands whole or not at all, and can be taken back from its backup folder alone, at any later time."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+from ganger.errors import GangerError, NotFoundError, RollbackFailed, WriteRefused
+from ganger.workspaces.backup import (
+    Backup,
+    BackupEntry,
+    discard_backup,
+    load_backup,
+    prepare_backup,
+)
+from ganger.workspaces.changes import ChangeKind, ChangeSet, FileChange
+from ganger.workspaces.refusals import failure_for, named_failures, refused
+from ganger.workspaces.tree import (
+    TEMP_PREFIX,
+    TEMP_SUFFIX,
+    Draft,
+    FileImage,
+    Tree,
+    parents_of,
+    sha256_of,
+)
+
+__all__ = [
+    "Applied",
+    "Backup",
+    "RollbackReport",
+    "apply_changes",
+    "discard_backup",
+    "is_applied",
+    "prepare_backup",
+    "roll_back",
+]
+
+
+class Applied(StrEnum):
+    NONE = "none"
+    PARTIAL = "partial"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackReport:
+    """What a rollback did. Nothing is ever thrown away that was not this change set's: it is moved aside or kept."""
+
+    restored: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    untouched: tuple[str, ...] = ()
+    moved_aside: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+def apply_changes(tree: Tree, changes: ChangeSet, backup: Backup | Path) -> None:
+    """Land every change, or put back what was landed and raise. On return all of it survives a power cut."""
+    whole = _whole_backup(tree, changes, backup)
+    progress = _Progress()
+    complete = False
+    try:
+        for change in changes.files:
+            with named_failures(change.path):
+                _land(tree, change, whole.tag, progress)
+        _settle(tree, changes)
+        complete = True
+    finally:
+        if not complete:
+            _undo(tree, whole, progress)
+
+
+def roll_back(root: Path, folder: Path) -> RollbackReport:
+    """Put back everything the backup knows, whoever changed it since. Harmless to repeat and to interrupt."""
+    backup = load_backup(folder)
+    if backup is None:
+        return RollbackReport()
+    try:
+        with Tree(root) as tree:
+            if str(tree.root) != backup.root:
+                raise RollbackFailed(
+                    f"the backup in {folder} was made of {backup.root}, not of {tree.root}",
+                    hint=f"Roll it back onto {backup.root}.",
+                )
+            return _Rollback(tree, backup).run(backup.entries)
+    except NotFoundError as problem:
+        raise RollbackFailed(
+            f"{problem.message}; the original files are in {folder}", hint="Bring the directory back, then run again."
+        ) from problem
+
+
+def is_applied(root: Path, folder: Path) -> Applied:
+    """How much of a change set is in place, by hashes. Without a whole backup nothing was ever begun."""
+    backup = load_backup(folder)
+    if backup is None:
+        return Applied.NONE
+    with Tree(root) as tree, named_failures(str(tree.root)):
+        present = [(_hash_at(tree, entry.path), entry) for entry in backup.entries]
+    if all(found == entry.after_sha256 for found, entry in present):
+        return Applied.ALL
+    if all(found == (entry.before.sha256 if entry.before else None) for found, entry in present):
+        return Applied.NONE
+    return Applied.PARTIAL
+
+
+def _hash_at(tree: Tree, path: str) -> str | None:
+    """The hash of a regular file, None when missing; anything else equals no hash."""
+    try:
+        image = tree.image(path)
+    except WriteRefused:
+        return "not a file"
+    return image.sha256 if image else None
+
+
+@dataclass
+class _Progress:
+    """How far an apply came: paths it began with, and files whose name it was about to take."""
+
+    begun: list[str] = field(default_factory=list)
+    taken: list[FileChange] = field(default_factory=list)
+
+
+def _whole_backup(tree: Tree, changes: ChangeSet, backup: Backup | Path) -> Backup:
+    folder = backup if isinstance(backup, Path) else backup.folder
+    found = load_backup(folder)
+    if found is None or not found.covers(tree, changes):
+        raise refused(str(folder), "BACKUP_MISSING", "this folder holds no whole backup of this change set")
+    return found
+
+
+def _land(tree: Tree, change: FileChange, tag: str, progress: _Progress) -> None:
+    if change.kind is ChangeKind.UNCHANGED:
+        return
+    progress.begun.append(change.path)
+    tree.make_directories(change.new_dirs)
+    owner = (change.before.uid, change.before.gid) if change.before else None
+    draft = Draft(change.content, change.mode, owner)
+    taking = partial(progress.taken.append, change)
+    tree.land(change.path, draft, expected=change.before, tag=tag, taking=taking)
+
+
+def _settle(tree: Tree, changes: ChangeSet) -> None:
+    """Sync the directories, then read every file back by its path: a moved directory must not pass for success."""
+    for directory in _directories_of([(one.path, one.new_dirs) for one in changes.files]):
+        with named_failures(directory or "."):
+            tree.sync([directory])
+    for change in changes.files:
+        with named_failures(change.path):
+            image = tree.image(change.path)
+        if image is None or image.sha256 != change.after_sha256:
+            raise refused(change.path, "HASH_MISMATCH", "the file was changed while the change set was being written")
+
+
+def _directories_of(places: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """The directories whose entries a change set touches; `""` is the root."""
+    found = {one.rpartition("/")[0] for path, new_dirs in places for one in (path, *new_dirs)}
+    return sorted(found)
+
+
+def _undo(tree: Tree, backup: Backup, progress: _Progress) -> None:
+    """Only what this apply wrote: the last name may have been taken or not, so its bytes decide."""
+    mine = {one.path for one in progress.taken[:-1]}
+    for last in progress.taken[-1:]:
+        if _hash_at(tree, last.path) == last.after_sha256:
+            mine.add(last.path)
+    _Rollback(tree, backup).run(
+        [entry for entry in backup.entries if entry.path in mine],
+        swept=[entry for entry in backup.entries if entry.path in progress.begun],
+    )
+
+
+@dataclass
+class _Rollback:
+    """One pass over a backup's entries; a failure at one file never keeps the others from being restored."""
+
+    tree: Tree
+    backup: Backup
+    restored: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    untouched: list[str] = field(default_factory=list)
+    moved_aside: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def run(self, entries: Sequence[BackupEntry], swept: Sequence[BackupEntry] | None = None) -> RollbackReport:
+        """Removals come first: on a full disk they make room for the originals."""
+        reached = entries if swept is None else swept
+        self._sweep(reached)
+        for entry in reversed(entries):
+            if entry.before is None:
+                self._guarded(entry.path, partial(self._remove, entry))
+        for entry in entries:
+            if entry.before is not None:
+                self._guarded(entry.path, partial(self._restore, entry, entry.before))
+        for directory in sorted({one for entry in reached for one in entry.new_dirs}, reverse=True):
+            self._guarded(directory, partial(self._remove_directory, directory))
+        self._sync(reached)
+        for entry in entries:
+            self._guarded(entry.path, partial(self._verify, entry))
+        self._raise_failures()
+        return RollbackReport(
+            restored=tuple(self.restored),
+            removed=tuple(self.removed),
+            untouched=tuple(self.untouched),
+            moved_aside=tuple(self.moved_aside),
+            kept=tuple(self.kept),
+        )
+
+    def _guarded(self, path: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except OSError as problem:
+            self.failures.setdefault(path, failure_for(path, problem).message)
+        except GangerError as problem:
+            self.failures.setdefault(path, problem.message)
+
+    def _sweep(self, entries: Sequence[BackupEntry]) -> None:
+        """Temporary files that a killed apply or rollback left behind carry the backup's tag."""
+        ours = f"{TEMP_PREFIX}{self.backup.tag}-"
+        for directory in _directories_of([(entry.path, ()) for entry in entries]):
+            with suppress(FileNotFoundError, WriteRefused):
+                for name in self.tree.names(directory):
+                    if name.startswith(ours) and name.endswith(TEMP_SUFFIX):
+                        path = f"{directory}/{name}" if directory else name
+                        self._guarded(path, partial(self.tree.unlink, path))
+
+    def _remove(self, entry: BackupEntry) -> None:
+        if self._occupied(entry.path) and not self._clear(entry.path):
+            self.tree.unlink(entry.path)
+        self.removed.append(entry.path)
+
+    def _restore(self, entry: BackupEntry, before: FileImage) -> None:
+        if self._is_as_before(entry.path, before):
+            self.untouched.append(entry.path)
+            return
+        data = self._original(entry, before)
+        for parent in parents_of(entry.path):
+            self._ensure_directory(parent)
+        self._clear(entry.path)
+        draft = Draft(data, before.mode, (before.uid, before.gid), before.mtime_ns)
+        self.tree.restore(entry.path, draft, tag=self.backup.tag)
+        self.restored.append(entry.path)
+
+    def _is_as_before(self, path: str, before: FileImage) -> bool:
+        present = self._present(path)
+        if present is not None and os.geteuid() != 0:
+            present = replace(present, uid=before.uid, gid=before.gid)
+        return present == before
+
+    def _present(self, path: str) -> FileImage | None:
+        try:
+            return self.tree.image(path)
+        except WriteRefused:
+            return None
+
+    def _original(self, entry: BackupEntry, before: FileImage) -> bytes:
+        with Tree(self.backup.folder) as store:
+            found = store.read(entry.copy or "", before.size)
+        if found is None or sha256_of(found.data) != before.sha256:
+            raise RollbackFailed(f"{entry.path!r}: its backup copy is missing or damaged")
+        return found.data
+
+    def _occupied(self, path: str) -> os.stat_result | None:
+        """What is at a path of the tree; a path through a link or a file is not in the tree at all."""
+        try:
+            return self.tree.look(path)
+        except WriteRefused:
+            return None
+
+    def _ensure_directory(self, path: str) -> None:
+        entry = self.tree.look(path)
+        if entry is not None and not stat.S_ISDIR(entry.st_mode):
+            self.moved_aside.append(self.tree.move_aside(path, tag=self.backup.tag))
+        self.tree.make_directories([path])
+
+    def _clear(self, path: str) -> bool:
+        """Take a directory out of a file's place: gone if empty, else moved aside. False when it was none."""
+        entry = self.tree.look(path)
+        if entry is None or not stat.S_ISDIR(entry.st_mode):
+            return False
+        if not self.tree.remove_if_empty(path):
+            self.moved_aside.append(self.tree.move_aside(path, tag=self.backup.tag))
+        return True
+
+    def _remove_directory(self, path: str) -> None:
+        entry = self._occupied(path)
+        if entry is None:
+            return
+        if stat.S_ISLNK(entry.st_mode):
+            self.tree.unlink(path)
+        elif not self.tree.remove_if_empty(path):
+            self.kept.append(path)
+
+    def _sync(self, entries: Sequence[BackupEntry]) -> None:
+        for directory in _directories_of([(entry.path, entry.new_dirs) for entry in entries]):
+            self._guarded(directory or ".", partial(self._sync_one, directory))
+
+    def _sync_one(self, directory: str) -> None:
+        with suppress(FileNotFoundError, WriteRefused):
+            self.tree.sync([directory])
+
+    def _verify(self, entry: BackupEntry) -> None:
+        if entry.before is None:
+            if self._occupied(entry.path) is not None:
+                raise refused(entry.path, "HASH_MISMATCH", "it is still there")
+            return
+        present = self._present(entry.path)
+        if present is None or present.sha256 != entry.before.sha256 or (present.mode ^ entry.before.mode) & 0o777:
+            raise refused(entry.path, "HASH_MISMATCH", "it does not have its old content and mode")
+
+    def _raise_failures(self) -> None:
+        if not self.failures:
+            return
+        copies = {entry.path: entry.copy for entry in self.backup.entries if entry.copy}
+        where = [
+            f"{reason} (original: {self.backup.folder / copies[path]})" if path in copies else reason
+            for path, reason in self.failures.items()
+        ]
+        raise RollbackFailed(
+            f"{len(where)} of the files in {self.tree.root} could not be put back: {'; '.join(where)}",
+            hint="Mend the cause and run again: the backup is kept and can be rolled back as often as needed.",
+        )

@@ -1,0 +1,67 @@
+"""Direct mode: agents work in the project's own folder; changes land in place, with a backup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ganger.contracts.task_result import Write
+from ganger.errors import InputError, WriteRefused
+from ganger.errors import Fault as InputFault
+from ganger.ports import Changes
+from ganger.workspaces.apply import apply_changes, discard_backup, prepare_backup, roll_back
+from ganger.workspaces.changes import ChangeSet, WriteRequest, WriteRules, plan_changes
+from ganger.workspaces.protect import Protection
+from ganger.workspaces.tree import Tree
+
+_LARGEST_PROMPT = 4 * 1024 * 1024
+
+
+class DirectWorkspace:
+    def __init__(self, root: Path, protection: Protection) -> None:
+        self.root = root
+        self._protection = protection
+
+    def read_text(self, ref: str) -> str:
+        try:
+            with Tree(self.root) as tree:
+                data = tree.read_file(ref, limit=_LARGEST_PROMPT)
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError(ref, [InputFault("", "NOT_UTF8", f"not UTF-8 text (byte {error.start})")]) from error
+        except WriteRefused as error:
+            raise InputError(ref, [InputFault("", error.code, error.message)]) from error
+        except OSError as error:
+            raise InputError(ref, [InputFault("", "FILE_NOT_FOUND", f"cannot be read: {error.strerror}")]) from error
+
+    def propose(self, writes: Sequence[Write], *, allow_shrinkage: bool) -> ChangeSet:
+        rules = WriteRules(protection=self._protection, allow_shrinkage=allow_shrinkage)
+        with Tree(self.root) as tree:
+            return plan_changes(tree, list(_requests(writes)), rules)
+
+    def back_up(self, changes: Changes, folder: Path) -> None:
+        assert isinstance(changes, ChangeSet)
+        with Tree(self.root) as tree:
+            prepare_backup(tree, changes, folder)
+
+    def apply(self, changes: Changes, folder: Path) -> None:
+        assert isinstance(changes, ChangeSet)
+        with Tree(self.root) as tree:
+            apply_changes(tree, changes, folder)
+
+    def roll_back(self, folder: Path) -> tuple[str, ...]:
+        return roll_back(self.root, folder).restored
+
+    def discard(self, folder: Path) -> None:
+        discard_backup(folder)
+
+
+def _requests(writes: Iterable[Write]) -> Iterable[WriteRequest]:
+    for write in writes:
+        yield WriteRequest(
+            path=write.path,
+            op=write.op,
+            content=write.content,
+            content_ref=write.content_ref,
+            sha256_before=write.sha256_before,
+        )

@@ -1,0 +1,229 @@
+"""Which paths no agent may write, whatever it calls them: patterns, one matcher, and the operator's exceptions."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ganger.errors import Fault, InputError
+
+GIT_FILES = (
+    ".git",
+    "git~?",
+    ".gitmodules",
+    "gitmod~?",
+    "gi7eba~?",
+    ".gitconfig",
+    # Attributes pick filters and merge drivers, and `-diff` hides a change from its reviewer.
+    ".gitattributes",
+    ".lfsconfig",
+    ".husky",
+    ".pre-commit-config.yaml",
+)
+SECRET_FILES = (
+    ".env",
+    ".env.*",
+    ".envrc",
+    "*.pem",
+    "*.key",
+    "secrets/",
+    ".ssh",
+    ".netrc",
+    "id_rsa",
+    "id_ed25519",
+)
+CI_FILES = (
+    "**/.github/workflows",
+    "**/.github/actions",
+    ".gitlab-ci.yml",
+    ".forgejo",
+    ".gitea",
+    ".circleci",
+    ".woodpecker",
+    ".woodpecker.yml",
+    ".buildkite",
+    ".drone.yml",
+    ".travis.yml",
+    "Jenkinsfile",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+)
+AGENT_FILES = (
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".opencode",
+    ".windsurf",
+    ".mcp.json",
+    "opencode.json",
+    "opencode.jsonc",
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "GEMINI.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    "**/.github/copilot-instructions.md",
+)
+SHELL_AND_EDITOR_FILES = (
+    ".bashrc",
+    ".bash_profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".profile",
+    ".ripgreprc",
+    ".exrc",
+    ".vimrc",
+    ".gdbinit",
+    ".vscode",
+    ".idea",
+    ".devcontainer",
+)
+OWN_FILES = ("ganger.toml", ".ganger")
+
+DEFAULT_PROTECTED: tuple[str, ...] = (
+    *GIT_FILES,
+    *SECRET_FILES,
+    *CI_FILES,
+    *AGENT_FILES,
+    *SHELL_AND_EDITOR_FILES,
+    *OWN_FILES,
+)
+
+_UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_UNSEEN_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
+
+
+def is_unseen(char: str) -> bool:
+    """Control, format, bidi, zero-width, filler and selector characters, and lone surrogates."""
+    if " " <= char <= "~":
+        return False
+    if unicodedata.category(char) in _UNSEEN_CATEGORIES or char in _UNSEEN_LETTERS:
+        return True
+    return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+
+
+@lru_cache(maxsize=4096)
+def folded(name: str) -> str:
+    """The form in which names are compared: what the most forgiving file system would call the same."""
+    seen = name if name.isascii() and name.isprintable() else "".join(c for c in name if not is_unseen(c))
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
+    stream = plain.find(":")
+    return (plain[:stream] if stream > 0 else plain).rstrip(". ")
+
+
+def _folded_parts(path: str) -> tuple[str, ...]:
+    """Folded components; split again, because a compatibility form can turn into a slash."""
+    return tuple("/".join(folded(part) for part in path.split("/")).split("/"))
+
+
+def glob_match(pattern: str, name: str) -> bool:
+    """`*` and `?` inside one component. Only the last star is ever retried, so the time is bounded by the product."""
+    at = star = mark = 0
+    starred = False
+    position = 0
+    while position < len(name):
+        if at < len(pattern) and pattern[at] == "*":
+            starred, star, mark = True, at, position
+            at += 1
+        elif at < len(pattern) and pattern[at] in ("?", name[position]):
+            at += 1
+            position += 1
+        elif starred:
+            mark += 1
+            at, position = star + 1, mark
+        else:
+            return False
+    return all(sign == "*" for sign in pattern[at:])
+
+
+def path_match(segments: tuple[str, ...], parts: tuple[str, ...], *, below: bool) -> bool:
+    """A rooted pattern against a path; `**` is any number of parts, and `below` counts what lies under a match."""
+    reached = {0}
+    for segment in segments:
+        if segment == "**":
+            reached = set(range(min(reached), len(parts) + 1))
+        else:
+            reached = {i + 1 for i in reached if i < len(parts) and glob_match(segment, parts[i])}
+        if not reached:
+            return False
+    if segments[-1] == "**":
+        reached.discard(min(reached))
+    return bool(reached) if below else len(parts) in reached
+
+
+def _checked(pattern: str) -> str:
+    """The pattern without its closing slash, or a refusal: an unread sign would silently protect nothing."""
+    bare = pattern.rstrip("/")
+    segments = bare.removeprefix("/").split("/")
+    if not bare or any(part in ("", ".", "..") for part in segments):
+        message = f"{pattern!r} names no path inside the workspace; write it like 'docs/**' or '*.lock'"
+    elif pattern.startswith("!"):
+        message = f"{pattern!r} begins with '!'; name what may be written as an exception instead"
+    elif any(sign in pattern for sign in "[]\\"):
+        message = (
+            f"{pattern!r} uses a bracket or backslash; only '*', '?' and '**' have a meaning, '?' stands for one sign"
+        )
+    elif any("**" in part and part != "**" for part in segments):
+        message = f"{pattern!r} has '**' inside a name; it must stand alone between slashes"
+    else:
+        return bare
+    raise InputError("protected paths", [Fault(path=pattern, code="BAD_PATTERN", message=message)])
+
+
+@dataclass(frozen=True)
+class Protection:
+    """Patterns without a slash match any component, with a slash from the root; both cover everything below.
+
+    Exceptions are spelt exactly, always from the root, and open only what they match in full (`dir/**` opens a folder).
+    """
+
+    patterns: tuple[str, ...] = DEFAULT_PROTECTED
+    exceptions: tuple[str, ...] = ()
+    _names: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _globs: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _rooted: dict[tuple[str, ...], str] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _open: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False, default=())
+
+    def __post_init__(self) -> None:
+        for pattern in self.patterns:
+            self._sort_in(pattern, _checked(pattern))
+        opened = tuple(tuple(_checked(one).removeprefix("/").split("/")) for one in self.exceptions)
+        object.__setattr__(self, "_open", opened)
+
+    def _sort_in(self, pattern: str, bare: str) -> None:
+        segments = tuple(part if part == "**" else folded(part) for part in bare.removeprefix("/").split("/"))
+        if "/" in bare:
+            self._rooted.setdefault(segments, pattern)
+        elif "*" in bare or "?" in bare:
+            self._globs.setdefault(segments[0], pattern)
+        else:
+            self._names.setdefault(segments[0], pattern)
+
+    def plus(self, *patterns: str) -> Protection:
+        """The same rules and these on top."""
+        return Protection((*self.patterns, *patterns), self.exceptions)
+
+    def protected_by(self, path: str) -> str | None:
+        """The pattern that forbids this path, or None when it may be written."""
+        spelt = tuple(path.split("/"))
+        if any(path_match(one, spelt, below=False) for one in self._open):
+            return None
+        return self._pattern_for(_folded_parts(path))
+
+    def _pattern_for(self, parts: tuple[str, ...]) -> str | None:
+        for part in parts:
+            if part in self._names:
+                return self._names[part]
+            for glob, pattern in self._globs.items():
+                if glob_match(glob, part):
+                    return pattern
+        for segments, pattern in self._rooted.items():
+            if path_match(segments, parts, below=True):
+                return pattern
+        return None

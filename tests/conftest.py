@@ -1,0 +1,52 @@
+"""What every test shares: a world of its own, the `needs` marker, how long properties look."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+FUZZ_EXAMPLES = os.environ.get("GANGER_FUZZ_EXAMPLES", "")
+ON_CI = os.environ.get("CI") == "true"
+
+settings.register_profile(
+    "slice", deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "fuzz", settings.get_profile("slice"), derandomize=False, max_examples=int(FUZZ_EXAMPLES or 100), print_blob=True
+)
+settings.load_profile("fuzz" if FUZZ_EXAMPLES else "slice")
+
+
+def present(need: str) -> bool:
+    if need == "root":
+        return os.geteuid() == 0
+    return shutil.which(need) is not None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        missing = [need for need in mark.args if not present(need)]
+        if missing and ON_CI:
+            pytest.fail(
+                f"needs {', '.join(missing)}, and under CI=true nothing is skipped for want of it", pytrace=False
+            )
+        if missing:
+            pytest.skip(f"needs {', '.join(missing)}")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No setting, git identity or secret of the person who runs the tests reaches them."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("GANGER_", "GIT_", "XDG_"))]:
+            patch.delenv(name)
+        patch.setenv("HOME", str(home))
+        patch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        yield home
