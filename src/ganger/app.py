@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ganger import __version__
-from ganger.agents.table import AgentSettings, make_agent
+from ganger.agents.table import ANNOUNCED, KINDS, AgentSettings, make_agent
 from ganger.check import Checked
 from ganger.config import PROJECT_FILE, Project, environment
 from ganger.core.environment import child_environment
@@ -97,6 +97,11 @@ def make_agents(project: Project) -> dict[str, Agent]:
     return made
 
 
+def agent_kinds() -> tuple[list[str], list[str]]:
+    """The kinds there are, and those that are announced."""
+    return list(KINDS), list(ANNOUNCED)
+
+
 def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
     """The agents this manifest's roles need, each found ready before anything is started."""
     agents = make_agents(project)
@@ -117,7 +122,8 @@ def protection_of(project: Project) -> Protection:
     own = [PROJECT_FILE, config.state_dir, config.manifest, config.verify.profiles_file]
     relative = [path for path in own if not os.path.isabs(path) and ".." not in Path(path).parts]
     own_paths = [f"/{Path(path).as_posix()}" for path in relative]
-    return Protection([*DEFAULT_PROTECTED, *own_paths, *config.workspace.protected], config.workspace.unprotected)
+    patterns = (*DEFAULT_PROTECTED, *own_paths, *config.workspace.protected)
+    return Protection(patterns, tuple(config.workspace.unprotected))
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from pathlib import Path
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.digest import manifest_digest
 from ganger.contracts.documents import read_document
-from ganger.contracts.manifest import Manifest, check_manifest
-from ganger.contracts.verify_profile import VerifyProfiles, load_profiles
+from ganger.contracts.faults import examine, load_profiles
+from ganger.contracts.manifest import Manifest
+from ganger.contracts.verify_profile import VerifyProfiles
 from ganger.core.commands import CommandFault, parse_command
 from ganger.core.plan import Plan, graph_faults, make_plan
 from ganger.core.records import TaskSpec
@@ -52,11 +53,10 @@ def check_project(project: Project, manifest_path: Path | None = None) -> Checke
     except InputError as error:
         checked.faults.extend(error.faults)
         return checked
-    shape = check_manifest(data)
-    graph = graph_faults(graph_entries(data))
-    checked.faults.extend([*shape, *graph])
-    if not checked.faults:
-        checked.manifest = Manifest.model_validate(data)
+    manifest, shape = examine(Manifest, data)
+    checked.faults.extend([*shape, *graph_faults(graph_entries(data))])
+    if manifest is not None and not checked.faults:
+        checked.manifest = manifest
         checked.specs = specs_of(checked.manifest)
         checked.plan = make_plan(checked.specs)
         checked.digest = manifest_digest(checked.manifest)

@@ -28,32 +28,32 @@ class _Section(BaseModel):
 
 
 class PolicySection(_Section):
-    heal_schedule: Literal["auto", "off", "task", "batch", "epoch"] = Field("auto", description="when healing runs")
-    concurrency: int = Field(1, ge=1, le=1024, description="how many attempts run at the same time")
-    batch_size: int = Field(5, ge=1, description="window size of the schedule `batch`")
-    failure_threshold: float = Field(0.2, ge=0, le=1, description="failure rate above which windows shrink")
-    max_worker_attempts_per_task: int = Field(2, ge=1, description="worker attempts a task may use")
-    max_heal_rounds_per_window: int = Field(2, ge=0, description="heal rounds of one window")
-    max_total_heal_rounds: int = Field(8, ge=0, description="heal rounds of the whole run")
-    signature_repeat_limit: int = Field(2, ge=1, description="same failure after healing before a task escalates")
-    format_retries: int = Field(1, ge=0, description="retries for an answer that breaks its contract; outside all budgets")
-    respawns: int = Field(1, ge=0, description="retries after a crash; outside all budgets")
-    grace_sec: float = Field(5, ge=0, description="time between SIGTERM and SIGKILL")
+    heal_schedule: Literal["auto", "off", "task", "batch", "epoch"] = Field(default="auto", description="when healing runs")
+    concurrency: int = Field(default=1, ge=1, le=1024, description="how many attempts run at the same time")
+    batch_size: int = Field(default=5, ge=1, description="window size of the schedule `batch`")
+    failure_threshold: float = Field(default=0.2, ge=0, le=1, description="failure rate above which windows shrink")
+    max_worker_attempts_per_task: int = Field(default=2, ge=1, description="worker attempts a task may use")
+    max_heal_rounds_per_window: int = Field(default=2, ge=0, description="heal rounds of one window")
+    max_total_heal_rounds: int = Field(default=8, ge=0, description="heal rounds of the whole run")
+    signature_repeat_limit: int = Field(default=2, ge=1, description="same failure after healing before a task escalates")
+    format_retries: int = Field(default=1, ge=0, description="retries for an answer that breaks its contract; outside all budgets")
+    respawns: int = Field(default=1, ge=0, description="retries after a crash; outside all budgets")
+    grace_sec: float = Field(default=5, ge=0, description="time between SIGTERM and SIGKILL")
 
 
 class LimitsSection(_Section):
-    timeout_sec: _Range = Field([60, 7200], description="how far a healer may move a task's time limit")
-    concurrency: _Range = Field([1, 8], description="how far a healer may move concurrency")
-    current_batch_size: _Range = Field([1, 21], description="how far a healer may move the window size")
+    timeout_sec: _Range = Field(default=[60, 7200], description="how far a healer may move a task's time limit")
+    concurrency: _Range = Field(default=[1, 8], description="how far a healer may move concurrency")
+    current_batch_size: _Range = Field(default=[1, 21], description="how far a healer may move the window size")
 
 
 class AgentSection(_Section):
     kind: str = Field(description="which adapter: command, scripted")
     argv: list[str] = Field(default_factory=list, description="program and arguments; {task_id} {attempt} {prompt_file} {workspace}")
-    prompt: Literal["stdin", "argument", "file"] = Field("stdin", description="how the prompt reaches the agent")
+    prompt: Literal["stdin", "argument", "file"] = Field(default="stdin", description="how the prompt reaches the agent")
     env: list[str] = Field(default_factory=list, description="variables passed on although they look like secrets")
-    model: str = Field("", description="model name, for agents that take one")
-    script: str = Field("", description="behaviour file of a scripted agent")
+    model: str = Field(default="", description="model name, for agents that take one")
+    script: str = Field(default="", description="behaviour file of a scripted agent")
 
 
 class RoleSection(_Section):
@@ -61,53 +61,53 @@ class RoleSection(_Section):
 
 
 class VerifySection(_Section):
-    profiles_file: str = Field("verify.json", description="verify_profile 2.0 file")
+    profiles_file: str = Field(default="verify.json", description="verify_profile 2.0 file")
     tiers: dict[str, Literal["syntax", "correctness", "smoke", "quality"]] = Field(
         default_factory=dict, description='"profile/step" = tier; quality does not block'
     )
-    timeout_sec: float = Field(600, ge=1, description="limit of a step that names none")
+    timeout_sec: float = Field(default=600, ge=1, description="limit of a step that names none")
     deny: list[str] = Field(default_factory=lambda: list(DEFAULT_DENY), description="commands never run")
 
 
 class WorkspaceSection(_Section):
-    mode: Literal["direct", "local-git", "forge"] = Field("direct", description="where agents work")
+    mode: Literal["direct", "local-git", "forge"] = Field(default="direct", description="where agents work")
     protected: list[str] = Field(default_factory=list, description="more paths no agent may write")
     unprotected: list[str] = Field(default_factory=list, description="single paths opened again")
 
 
 class SandboxSection(_Section):
-    use: Literal["auto", "require", "off"] = Field("auto", description="sandbox for agents")
-    network: Literal["allow", "loopback", "none"] = Field("allow", description="network inside the sandbox")
+    use: Literal["auto", "require", "off"] = Field(default="auto", description="sandbox for agents")
+    network: Literal["allow", "loopback", "none"] = Field(default="allow", description="network inside the sandbox")
 
 
 class RepoSection(_Section):
     path: str = Field(description="where the repository is")
     depends_on: list[str] = Field(default_factory=list, description="repositories it builds on")
-    locks: Literal["exclusive", "shared"] = Field("exclusive", description="whether tasks share it")
+    locks: Literal["exclusive", "shared"] = Field(default="exclusive", description="whether tasks share it")
 
 
 class DeliverySection(_Section):
     completion: list[Literal["verified", "committed", "pushed", "ci", "mirrored"]] = Field(
-        default_factory=lambda: ["verified"], description="what a task needs to be DONE"
+        default=["verified"], description="what a task needs to be DONE"
     )
-    forge: Literal["", "forgejo", "github", "gitlab", "command"] = Field("", description="which forge")
-    token_env: str = Field("", description="variable that holds the forge's token")
+    forge: Literal["", "forgejo", "github", "gitlab", "command"] = Field(default="", description="which forge")
+    token_env: str = Field(default="", description="variable that holds the forge's token")
     required_jobs: list[str] = Field(default_factory=list, description="CI jobs that must succeed")
-    mirror_job: str = Field("", description="CI job that mirrors")
+    mirror_job: str = Field(default="", description="CI job that mirrors")
 
 
 class Config(_Section):
-    manifest: str = Field("manifest.json", description="the manifest, relative to the project")
-    state_dir: str = Field(".ganger", description="where runs are kept, relative to the project")
-    policy: PolicySection = Field(default_factory=PolicySection)
-    limits: LimitsSection = Field(default_factory=LimitsSection)
+    manifest: str = Field(default="manifest.json", description="the manifest, relative to the project")
+    state_dir: str = Field(default=".ganger", description="where runs are kept, relative to the project")
+    policy: PolicySection = Field(default_factory=lambda: PolicySection())
+    limits: LimitsSection = Field(default_factory=lambda: LimitsSection())
     agents: dict[str, AgentSection] = Field(default_factory=dict)
     roles: dict[str, RoleSection] = Field(default_factory=dict)
-    verify: VerifySection = Field(default_factory=VerifySection)
-    workspace: WorkspaceSection = Field(default_factory=WorkspaceSection)
-    sandbox: SandboxSection = Field(default_factory=SandboxSection)
+    verify: VerifySection = Field(default_factory=lambda: VerifySection())
+    workspace: WorkspaceSection = Field(default_factory=lambda: WorkspaceSection())
+    sandbox: SandboxSection = Field(default_factory=lambda: SandboxSection())
     repos: dict[str, RepoSection] = Field(default_factory=dict)
-    delivery: DeliverySection = Field(default_factory=DeliverySection)
+    delivery: DeliverySection = Field(default_factory=lambda: DeliverySection())
 
 
 @dataclass(frozen=True, slots=True)

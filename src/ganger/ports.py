@@ -16,6 +16,8 @@ from typing import Protocol
 
 from ganger.contracts.parser import Parsed, Refused
 from ganger.contracts.task_result import TaskResult, Write
+from ganger.core.commands import Exit as Exit
+from ganger.core.commands import Launch as Launch
 from ganger.core.events import Event, Recorded
 
 
@@ -39,48 +41,25 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """One process to be: no shell, no pipe; both output streams go to `log_path`."""
-
-    key: str
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str]
-    log_path: Path
-    stdin_path: Path | None = None
-    timeout_sec: float | None = None
-    append: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How a process ended. `started` is false when it never ran; `error` then says why."""
-
-    code: int | None
-    signal: int | None
-    timed_out: bool
-    duration_sec: float
-    started: bool = True
-    error: str = ""
-
-
 class Running(Protocol):
-    @property
-    def pid(self) -> int: ...
+    """A started process; `pid` is None when it never ran. `start_time` tells it from a later one with the same pid."""
 
     @property
-    def start_time(self) -> int: ...
+    def pid(self) -> int | None: ...
+
+    @property
+    def start_time(self) -> int | None: ...
 
     async def wait(self) -> Exit: ...
-
-    async def stop(self, grace_sec: float) -> None: ...
 
 
 class Launcher(Protocol):
     async def start(self, launch: Launch) -> Running: ...
 
     async def stop_all(self, grace_sec: float) -> None: ...
+
+    def kill_all(self) -> None:
+        """SIGKILL to every tree, now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from write_harness import Place, append, code_of, create, make_place, replace
+from write_harness import Place, all_codes, append, code_of, create, make_place, replace
 
 from ganger.workspaces.changes import WriteRequest
 
@@ -184,8 +184,6 @@ def test_a_hard_link_is_never_written_through(tmp_path: Path) -> None:
 def test_the_same_path_as_file_and_directory_is_refused(tmp_path: Path) -> None:
     """T18: one change set cannot make a path both."""
     place = make_place(tmp_path)
-    from write_harness import all_codes
-
     assert all_codes(place, [create("a"), create("a/b")]) == ["PATH_NOT_REGULAR"]
     assert all_codes(place, [create("a/b"), create("a")]) == ["PATH_NOT_REGULAR"]
 
@@ -193,8 +191,6 @@ def test_the_same_path_as_file_and_directory_is_refused(tmp_path: Path) -> None:
 def test_case_twins_are_refused_within_a_change_set_and_beside_existing_files(tmp_path: Path) -> None:
     """T18: names that are one name on a forgiving file system never both exist because of Ganger."""
     place = make_place(tmp_path, {"Readme.md": "x\n", "src/a.py": "x\n"})
-    from write_harness import all_codes
-
     assert all_codes(place, [create("new/A.py"), create("new/a.py")]) == ["CASE_TWIN"]
     assert all_codes(place, [create("New/a.py"), create("new/b.py")]) == ["CASE_TWIN"]
     assert all_codes(place, [create("caf\u00e9"), create("cafe\u0301")]) == ["CASE_TWIN"]

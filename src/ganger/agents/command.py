@@ -9,7 +9,7 @@ from pathlib import Path
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.errors import GangerError
-from ganger.launchers.environment import child_environment
+from ganger.core.environment import child_environment
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Running
 
 # The kernel takes no single argument of 128 KiB or more.
@@ -36,7 +36,7 @@ class CommandAgent:
             key=key,
             argv=self._arguments(context),
             cwd=context.workspace,
-            env=self._environment | identity(context) | context.environment,
+            env={**self._environment, **identity(context), **context.environment},
             stdin_path=context.prompt_file if self.prompt == "stdin" else None,
             log_path=context.log_path,
             timeout_sec=context.timeout_sec,

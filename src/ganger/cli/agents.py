@@ -21,8 +21,9 @@ def command(check: bool, project: Path | None, as_json: bool) -> int:
     Examples:
       ganger agents --check
     """
-    from ganger.agents.table import ANNOUNCED, KINDS
-    from ganger.app import make_agents
+    from ganger.app import agent_kinds, make_agents
+
+    kinds, announced = agent_kinds()
 
     agents = make_agents(open_project(project))
     rows = []
@@ -34,7 +35,7 @@ def command(check: bool, project: Path | None, as_json: bool) -> int:
         rows.append(row)
     ready = all(row.get("ready", True) for row in rows)
     if as_json:
-        print_json("agents", agents=rows, kinds=list(KINDS), announced=list(ANNOUNCED))
+        print_json("agents", agents=rows, kinds=kinds, announced=announced)
         return 0 if ready else 1
     for row in rows:
         shown = "" if not check else "  ready" if row["ready"] else "  NOT READY"
@@ -42,5 +43,5 @@ def command(check: bool, project: Path | None, as_json: bool) -> int:
         click.echo(f"{row['name']} ({row['kind']}){shown}  {details}".rstrip())
     if not rows:
         click.echo("no agent is configured; add [agents.NAME] to ganger.toml, or run ganger init")
-    click.echo(f"kinds: {', '.join(KINDS)}; announced: {', '.join(ANNOUNCED)}", err=True)
+    click.echo(f"kinds: {', '.join(kinds)}; announced: {', '.join(announced)}", err=True)
     return 0 if ready else 1

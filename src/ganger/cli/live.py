@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ganger.cli.screens import closing, opening
-from ganger.contracts.blocks import clean_text
+from ganger.views.text import clean_text
 from ganger.core import events as ev
 from ganger.core.names import verify_log, worker_log
 from ganger.core.vocabulary import TaskStatus

@@ -62,7 +62,7 @@ def _running(project: Path | None, run_id: str | None, task_id: str, attempt: in
 
 
 def _print(path: Path, *, raw: bool, still_running: object) -> None:
-    from ganger.contracts.blocks import clean_text
+    from ganger.views.text import clean_text
 
     assert callable(still_running)
     out = sys.stdout.buffer

@@ -26,7 +26,7 @@ def command(project: Path | None, run_id: str | None, only: str | None, as_json:
     from ganger.core.vocabulary import TaskStatus
     from ganger.views.board import GLYPHS, task_rows
 
-    if only is not None and only.upper() not in TaskStatus:
+    if only is not None and only.upper() not in [status.value for status in TaskStatus]:
         raise click.BadParameter(f"{only!r} is not one of {', '.join(TaskStatus)}", param_hint="--status")
     _, state = open_run(project, run_id)
     rows = [row for row in task_rows(state) if only is None or row.status == only.upper()]

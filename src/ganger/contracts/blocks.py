@@ -19,9 +19,9 @@ from ganger.contracts import terminal
 from ganger.contracts.terminal import LONGEST_SEQUENCE, Wash
 from ganger.errors import GangerError, NotFoundError
 
-CHUNK = 1024 * 1024
+CHUNK = 512 * 1024
 LARGEST_BODY = 16 * 1024 * 1024
-THOROUGH_WITHIN = 32 * 1024 * 1024
+THOROUGH_WITHIN = 8 * 1024 * 1024
 
 _SMALLEST_CHUNK = 4 * LONGEST_SEQUENCE
 _AHEAD = 64
@@ -183,6 +183,11 @@ class _Anchored:
         self.start, self.undecided = (self.undecided if blank else None), None
 
 
+def _holds(sentinel: bytes, data: bytes, border: bytes) -> bool:
+    # On long plain data rfind takes half the time of `in`.
+    return data.rfind(sentinel) >= 0 or border.rfind(sentinel) >= 0
+
+
 @dataclass
 class _Search:
     """One pass over the log, from its end to its beginning."""
@@ -194,9 +199,13 @@ class _Search:
     bounds: list[int] = field(default_factory=list)
     ahead: bytes = b""
     ahead_blank: bool = True
+    _opening: re.Pattern[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.chunk = max(self.chunk, _SMALLEST_CHUNK)
+        self._opening = self.wash.spread(b"<<<")
 
     def run(self, first: int, last: int) -> Body | None:
-        self.chunk = max(self.chunk, _SMALLEST_CHUNK)
         self.bounds = [last]
         inline, anchored = _Inline(self.fence), _Anchored(self.fence)
         while self.bounds[-1] > first and anchored.start is None:
@@ -218,7 +227,7 @@ class _Search:
         begins_line = begin + cut == first or data[cut - 1 : cut] == b"\n"
         number = len(self.bounds) - 1
         self.bounds.append(begin + cut)
-        if not self._is_interesting(data, inline, anchored):
+        if not self._is_interesting(data, begins_line and not self.ahead, inline, anchored):
             self._remember(data, cut, len(data) - cut, begins_line)
             return None
         own = self.wash.apply(data[cut:])
@@ -226,14 +235,16 @@ class _Search:
         self._remember(segment.text, 0, len(own), begins_line)
         return segment
 
-    def _is_interesting(self, data: bytes, inline: _Inline, anchored: _Anchored) -> bool:
-        if anchored.undecided or self.wash.is_needed(data):
+    def _is_interesting(self, data: bytes, whole_lines: bool, inline: _Inline, anchored: _Anchored) -> bool:
+        if anchored.undecided:
             return True
+        if self.wash.is_needed(data):
+            return not whole_lines or self.wash.wide or self._opening.search(data) is not None
         needs_end = anchored.end is None
         needs_start = not needs_end or (inline.end is not None and inline.start is None)
         border = data[-_AHEAD:] + self.ahead if self.ahead else b""
-        return (needs_end and (self.fence.end in data or self.fence.end in border)) or (
-            needs_start and (self.fence.start in data or self.fence.start in border)
+        return (needs_end and _holds(self.fence.end, data, border)) or (
+            needs_start and _holds(self.fence.start, data, border)
         )
 
     def _remember(self, text: bytes, cut: int, size: int, begins_line: bool) -> None:

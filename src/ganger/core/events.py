@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from typing import Any
 
 from ganger.core.records import Policy, TaskSpec, VerifyStep
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
@@ -283,11 +284,11 @@ def fields_of(event: Event) -> dict[str, object]:
     return data
 
 
-Build = Callable[[typing.Any], object]
+Build = Callable[[Any], object]
 
 
 @cache
-def _builder(kind: object) -> Build:
+def _builder(kind: Any) -> Build:
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         inner = _builder(next(arg for arg in args if arg is not type(None)))

@@ -78,6 +78,9 @@ CLASSES: dict[FailureClass, ClassRow] = {
 }
 
 
+_BY_NAME: dict[str, FailureClass] = {cls.value: cls for cls in FailureClass}
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """One failed attempt: its class, its signature, and a sentence for a person."""
@@ -87,10 +90,15 @@ class Failure:
     detail: str
 
 
+def known_class(word: str | None) -> FailureClass | None:
+    """The class of that name, if there is one."""
+    return _BY_NAME.get(word or "")
+
+
 def classify_hint(hint: str | None, default: FailureClass) -> FailureClass:
     """A worker's own `failure_class` is a hint: unknown words fall back, subtypes after a colon are dropped."""
     word = (hint or "").split(":", 1)[0].strip().lower()
-    return FailureClass(word) if word in FailureClass else default
+    return known_class(word) or default
 
 
 def failure(cls: FailureClass, signal: str, detail: str, task_ids: Collection[str] = (), own_id: str = "") -> Failure:

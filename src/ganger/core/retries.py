@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ganger.core.failures import CLASSES, Failure
+from ganger.core.failures import CLASSES, Failure, known_class
 from ganger.core.records import Policy, TaskSpec, TaskState
 from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
 
@@ -36,7 +36,8 @@ def allowed_attempts(spec: TaskSpec, policy: Policy) -> int:
 def may_retry_class(spec: TaskSpec, failure_class: str) -> bool:
     if spec.retry_on is not None:
         return failure_class in spec.retry_on
-    return failure_class in FailureClass and CLASSES[FailureClass(failure_class)].retryable
+    cls = known_class(failure_class)
+    return cls is not None and CLASSES[cls].retryable
 
 
 def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Failure) -> Next:

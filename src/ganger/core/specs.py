@@ -14,8 +14,9 @@ def specs_of(manifest: Manifest) -> tuple[TaskSpec, ...]:
 
 
 def _spec(task: Task) -> TaskSpec:
-    meta = task.metadata or {}
+    meta = task.metadata
     retry = task.retry_policy
+    retry_on = tuple(retry.retry_on) if retry is not None and "retry_on" in retry.model_fields_set else None
     return TaskSpec(
         id=task.id,
         depends_on=tuple(task.depends_on),
@@ -23,11 +24,11 @@ def _spec(task: Task) -> TaskSpec:
         timeout_sec=task.timeout_sec,
         verify_profile=task.verify_profile,
         prompt_ref=task.prompt_ref,
-        context_refs=tuple(task.context_refs or ()),
+        context_refs=tuple(task.context_refs),
         role=str(meta.get("role", "worker")),
         max_attempts=None if retry is None or retry.max_attempts is None else int(retry.max_attempts),
         widened_attempts=meta.get("max_attempts"),
-        retry_on=None if retry is None or retry.retry_on is None else tuple(retry.retry_on),
+        retry_on=retry_on,
         writes=tuple(dict.fromkeys([*meta.get("files_create", ()), *meta.get("files_modify", ())])),
         allow_shrinkage=bool(meta.get("allow_shrinkage", False)),
     )

@@ -37,6 +37,17 @@ class ProfileStep(Protocol):
     def timeout_sec(self) -> float | None: ...
 
 
+class NamedStep(Protocol):
+    """A step, or what became of it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def cmd(self) -> str: ...
+    @property
+    def tier(self) -> Tier: ...
+
+
 @dataclass(frozen=True, slots=True)
 class TieredStep:
     """A step with its place in the run."""
@@ -88,7 +99,7 @@ def _path(key: str) -> str:
     return f'verify.tiers."{key}"'
 
 
-def step_class(step: TieredStep) -> FailureClass:
+def step_class(step: NamedStep) -> FailureClass:
     """The failure class of a step that failed: its tier decides, then its name, then its command."""
     if step.tier is Tier.SMOKE:
         return FailureClass.SMOKE_ERROR

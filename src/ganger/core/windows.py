@@ -7,10 +7,10 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 from itertools import islice
 
-from ganger.core.failures import CLASSES
+from ganger.core.failures import CLASSES, known_class
 from ganger.core.records import RunState, Scope
 from ganger.core.retries import allowed_attempts, may_retry_class
-from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, RunStatus, TaskStatus
+from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,8 @@ def _startable_now(state: RunState) -> Callable[[str], bool]:
 
 
 def healable_failure(state: RunState, task: str) -> bool:
-    cls = state.tasks[task].last_failure_class
-    return cls is not None and cls in FailureClass and CLASSES[FailureClass(cls)].healable
+    cls = known_class(state.tasks[task].last_failure_class)
+    return cls is not None and CLASSES[cls].healable
 
 
 def failure_rate(state: RunState, tasks: tuple[str, ...]) -> float:

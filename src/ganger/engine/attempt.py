@@ -107,7 +107,7 @@ class Attempt:
         context = self._context(self._write_prompt())
         launch = agent.prepare(context)
         running = await agent.execute(launch, self.tools.launcher)
-        if running.pid:
+        if running.pid is not None and running.start_time is not None:
             self.tools.journal.record(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
         ended = await running.wait()
         self.tools.journal.record(
@@ -243,7 +243,7 @@ class Attempt:
             deny=tools.deny,
             default_timeout_sec=tools.verify_timeout_sec,
             key_prefix=f"{self.state.run_id}/{self.task}/{self.number}/verify",
-            clock=tools.clock,
+            clock=tools.clock.monotonic,
         )
 
     def _verdict_failure(self, verdict: Verdict) -> _Failed:

@@ -52,6 +52,12 @@ class LocalLauncher:
         await asyncio.gather(*(running.stop(grace_sec) for running in self._running))
 
 
+    def kill_all(self) -> None:
+        """SIGKILL to every group, without waiting for anything."""
+        for running in self._running:
+            running.kill()
+
+
 class Running:
     """One started program. It is reaped and its group ended whether or not somebody waits for it."""
 
@@ -84,6 +90,9 @@ class Running:
         """Ends the tree: SIGTERM, `grace_sec`, SIGKILL. A second call with a shorter grace shortens it."""
         self._terminate(grace_sec)
         return await self.wait()
+
+    def kill(self) -> None:
+        self._signal_group(signal.SIGKILL)
 
     def when_over(self, tell: Callable[[Running], None]) -> None:
         self._life.add_done_callback(lambda _: tell(self))

@@ -30,7 +30,7 @@ class SqliteStore:
         _require_sound_sqlite()
         with _named_errors(path):
             self._db = _open(path, read_only=read_only)
-            self._last = int(self._db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+            self._last = _number(self._db, "SELECT coalesce(max(seq), 0) FROM events")
 
     def append(self, batch: Sequence[tuple[str, Event]]) -> list[Recorded]:
         recorded = [Recorded(self._last + n, at, event) for n, (at, event) in enumerate(batch, 1)]
@@ -53,7 +53,7 @@ class SqliteStore:
 
     def last_seq(self) -> int:
         with _named_errors(self.path):
-            return int(self._db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+            return _number(self._db, "SELECT coalesce(max(seq), 0) FROM events")
 
     def close(self) -> None:
         self._db.close()
@@ -71,7 +71,7 @@ def _open(path: Path, *, read_only: bool) -> apsw.Connection:
     db.set_busy_timeout(5000)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=FULL")
-    mode, sync = db.execute("PRAGMA journal_mode").fetchone()[0], db.execute("PRAGMA synchronous").fetchone()[0]
+    mode, sync = _value(db, "PRAGMA journal_mode"), _value(db, "PRAGMA synchronous")
     if (mode, sync) != ("wal", 2):
         raise StoreError(
             f"{path}: SQLite runs with journal_mode={mode}, synchronous={sync}; acknowledged events could be lost",
@@ -83,6 +83,18 @@ def _open(path: Path, *, read_only: bool) -> apsw.Connection:
     return db
 
 
+def _value(db: apsw.Connection, sql: str) -> object:
+    row = db.execute(sql).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def _number(db: apsw.Connection, sql: str) -> int:
+    value = _value(db, sql)
+    assert isinstance(value, int)
+    return value
+
+
 def migrations() -> list[tuple[int, str]]:
     """The numbered scripts that lead from an empty file to today's schema."""
     folder = resources.files("ganger.stores").joinpath("migrations")
@@ -92,7 +104,7 @@ def migrations() -> list[tuple[int, str]]:
 
 def _migrate(db: apsw.Connection, path: Path) -> None:
     steps = migrations()
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    version = _number(db, "PRAGMA user_version")
     if version > steps[-1][0]:
         raise StoreError(
             f"{path}: written by a newer Ganger (schema {version}, this one knows {steps[-1][0]})",
@@ -111,9 +123,13 @@ def _sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
+def sqlite_version() -> tuple[int, ...]:
+    """The version that is really linked."""
+    return tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+
+
 def _require_sound_sqlite() -> None:
-    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-    if version < OLDEST_SQLITE:
+    if sqlite_version() < OLDEST_SQLITE:
         raise StoreError(
             f"SQLite {apsw.sqlite_lib_version()} can corrupt a write-ahead log; 3.51.3 or newer is needed",
             hint="upgrade the apsw package",

@@ -88,7 +88,9 @@ def roll_back(root: Path, folder: Path) -> RollbackReport:
                     f"the backup in {folder} was made of {backup.root}, not of {tree.root}",
                     hint=f"Roll it back onto {backup.root}.",
                 )
-            return _Rollback(tree, backup).run(backup.entries)
+            touched = [entry.path for entry in backup.entries]
+            new_dirs = [one for entry in backup.entries for one in entry.new_dirs]
+            return _Rollback(tree, backup).run(backup.entries, touched=touched, new_dirs=new_dirs)
     except NotFoundError as problem:
         raise RollbackFailed(
             f"{problem.message}; the original files are in {folder}", hint="Bring the directory back, then run again."
@@ -120,9 +122,10 @@ def _hash_at(tree: Tree, path: str) -> str | None:
 
 @dataclass
 class _Progress:
-    """How far an apply came: paths it began with, and files whose name it was about to take."""
+    """How far an apply came: paths it began with, directories it made, files whose name it was about to take."""
 
     begun: list[str] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
     taken: list[FileChange] = field(default_factory=list)
 
 
@@ -138,7 +141,7 @@ def _land(tree: Tree, change: FileChange, tag: str, progress: _Progress) -> None
     if change.kind is ChangeKind.UNCHANGED:
         return
     progress.begun.append(change.path)
-    tree.make_directories(change.new_dirs)
+    tree.make_directories(change.new_dirs, progress.made)
     owner = (change.before.uid, change.before.gid) if change.before else None
     draft = Draft(change.content, change.mode, owner)
     taking = partial(progress.taken.append, change)
@@ -147,7 +150,7 @@ def _land(tree: Tree, change: FileChange, tag: str, progress: _Progress) -> None
 
 def _settle(tree: Tree, changes: ChangeSet) -> None:
     """Sync the directories, then read every file back by its path: a moved directory must not pass for success."""
-    for directory in _directories_of([(one.path, one.new_dirs) for one in changes.files]):
+    for directory in _directories_of(path for one in changes.files for path in (one.path, *one.new_dirs)):
         with named_failures(directory or "."):
             tree.sync([directory])
     for change in changes.files:
@@ -157,10 +160,9 @@ def _settle(tree: Tree, changes: ChangeSet) -> None:
             raise refused(change.path, "HASH_MISMATCH", "the file was changed while the change set was being written")
 
 
-def _directories_of(places: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """The directories whose entries a change set touches; `""` is the root."""
-    found = {one.rpartition("/")[0] for path, new_dirs in places for one in (path, *new_dirs)}
-    return sorted(found)
+def _directories_of(paths: Iterable[str]) -> list[str]:
+    """The directories that hold these paths; `""` is the root."""
+    return sorted({path.rpartition("/")[0] for path in paths})
 
 
 def _undo(tree: Tree, backup: Backup, progress: _Progress) -> None:
@@ -171,7 +173,8 @@ def _undo(tree: Tree, backup: Backup, progress: _Progress) -> None:
             mine.add(last.path)
     _Rollback(tree, backup).run(
         [entry for entry in backup.entries if entry.path in mine],
-        swept=[entry for entry in backup.entries if entry.path in progress.begun],
+        touched=[entry.path for entry in backup.entries if entry.path in progress.begun],
+        new_dirs=progress.made,
     )
 
 
@@ -188,19 +191,18 @@ class _Rollback:
     kept: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
 
-    def run(self, entries: Sequence[BackupEntry], swept: Sequence[BackupEntry] | None = None) -> RollbackReport:
+    def run(self, entries: Sequence[BackupEntry], *, touched: Sequence[str], new_dirs: Sequence[str]) -> RollbackReport:
         """Removals come first: on a full disk they make room for the originals."""
-        reached = entries if swept is None else swept
-        self._sweep(reached)
+        self._sweep(touched)
         for entry in reversed(entries):
             if entry.before is None:
                 self._guarded(entry.path, partial(self._remove, entry))
         for entry in entries:
             if entry.before is not None:
                 self._guarded(entry.path, partial(self._restore, entry, entry.before))
-        for directory in sorted({one for entry in reached for one in entry.new_dirs}, reverse=True):
+        for directory in sorted(new_dirs, reverse=True):
             self._guarded(directory, partial(self._remove_directory, directory))
-        self._sync(reached)
+        self._sync([*touched, *new_dirs])
         for entry in entries:
             self._guarded(entry.path, partial(self._verify, entry))
         self._raise_failures()
@@ -220,10 +222,10 @@ class _Rollback:
         except GangerError as problem:
             self.failures.setdefault(path, problem.message)
 
-    def _sweep(self, entries: Sequence[BackupEntry]) -> None:
+    def _sweep(self, touched: Sequence[str]) -> None:
         """Temporary files that a killed apply or rollback left behind carry the backup's tag."""
         ours = f"{TEMP_PREFIX}{self.backup.tag}-"
-        for directory in _directories_of([(entry.path, ()) for entry in entries]):
+        for directory in _directories_of(touched):
             with suppress(FileNotFoundError, WriteRefused):
                 for name in self.tree.names(directory):
                     if name.startswith(ours) and name.endswith(TEMP_SUFFIX):
@@ -270,8 +272,10 @@ class _Rollback:
         """What is at a path of the tree; a path through a link or a file is not in the tree at all."""
         try:
             return self.tree.look(path)
-        except WriteRefused:
-            return None
+        except WriteRefused as refusal:
+            if refusal.code in ("PATH_SYMLINK", "PATH_NOT_REGULAR"):
+                return None
+            raise
 
     def _ensure_directory(self, path: str) -> None:
         entry = self.tree.look(path)
@@ -297,8 +301,8 @@ class _Rollback:
         elif not self.tree.remove_if_empty(path):
             self.kept.append(path)
 
-    def _sync(self, entries: Sequence[BackupEntry]) -> None:
-        for directory in _directories_of([(entry.path, entry.new_dirs) for entry in entries]):
+    def _sync(self, touched: Sequence[str]) -> None:
+        for directory in _directories_of(touched):
             self._guarded(directory or ".", partial(self._sync_one, directory))
 
     def _sync_one(self, directory: str) -> None:

@@ -75,6 +75,10 @@ class ChangeSet:
 
     files: tuple[FileChange, ...]
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(change.path for change in self.files)
+
     def describe(self) -> list[dict[str, str | int | None]]:
         """For events and reports: what changes, without the contents."""
         return [

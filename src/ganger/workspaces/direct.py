@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ganger.contracts.task_result import Write
-from ganger.errors import InputError, WriteRefused
-from ganger.errors import Fault as InputFault
+from ganger.errors import Fault, GangerError, InputError, WriteRefused
 from ganger.ports import Changes
 from ganger.workspaces.apply import apply_changes, discard_backup, prepare_backup, roll_back
 from ganger.workspaces.changes import ChangeSet, WriteRequest, WriteRules, plan_changes
@@ -19,8 +19,12 @@ _LARGEST_PROMPT = 4 * 1024 * 1024
 
 class DirectWorkspace:
     def __init__(self, root: Path, protection: Protection) -> None:
-        self.root = root
+        self._root = root
         self._protection = protection
+
+    @property
+    def root(self) -> Path:
+        return self._root
 
     def read_text(self, ref: str) -> str:
         try:
@@ -28,11 +32,11 @@ class DirectWorkspace:
                 data = tree.read_file(ref, limit=_LARGEST_PROMPT)
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InputError(ref, [InputFault("", "NOT_UTF8", f"not UTF-8 text (byte {error.start})")]) from error
+            raise InputError(ref, [Fault("", "NOT_UTF8", f"not UTF-8 text (byte {error.start})")]) from error
         except WriteRefused as error:
-            raise InputError(ref, [InputFault("", error.code, error.message)]) from error
+            raise InputError(ref, [Fault("", error.code, error.message)]) from error
         except OSError as error:
-            raise InputError(ref, [InputFault("", "FILE_NOT_FOUND", f"cannot be read: {error.strerror}")]) from error
+            raise InputError(ref, [Fault("", "FILE_NOT_FOUND", f"cannot be read: {error.strerror}")]) from error
 
     def propose(self, writes: Sequence[Write], *, allow_shrinkage: bool) -> ChangeSet:
         rules = WriteRules(protection=self._protection, allow_shrinkage=allow_shrinkage)
@@ -46,8 +50,17 @@ class DirectWorkspace:
 
     def apply(self, changes: Changes, folder: Path) -> None:
         assert isinstance(changes, ChangeSet)
-        with Tree(self.root) as tree:
-            apply_changes(tree, changes, folder)
+        try:
+            with Tree(self.root) as tree:
+                apply_changes(tree, changes, folder)
+        except WriteRefused as refused:
+            if isinstance(refused.__cause__, OSError) and refused.__cause__.errno == errno.EIO:
+                raise GangerError(
+                    f"{refused.message}; the disk reports errors, so the run stops",
+                    hint="check the disk, then run the same command again",
+                    code="IO_ERROR",
+                ) from refused
+            raise
 
     def roll_back(self, folder: Path) -> tuple[str, ...]:
         return roll_back(self.root, folder).restored

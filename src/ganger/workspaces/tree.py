@@ -26,6 +26,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
+_NOT_OURS_TO_GIVE = frozenset({errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 _CHUNK_BYTES = 1 << 20
 
 
@@ -129,14 +130,16 @@ class Tree:
             with os.scandir(fd) as entries:
                 return [entry.name for entry in entries]
 
-    def make_directories(self, paths: Iterable[str]) -> None:
-        """Make each directory whose parent exists, nearest the root first; one that is there already is kept."""
+    def make_directories(self, paths: Iterable[str], made: list[str] | None = None) -> None:
+        """Make these directories, nearest the root first; one that is there is kept, each new one noted in `made`."""
         for path in paths:
             with self._parent(path) as (directory, name):
-                made = _made_directory(directory, name)
+                is_new = _made_directory(directory, name)
+                if is_new and made is not None:
+                    made.append(path)
                 fd = _step(directory, name, path)
                 try:
-                    if made:
+                    if is_new:
                         _give(fd, _owner(os.fstat(directory)))
                 finally:
                     os.close(fd)
@@ -367,6 +370,11 @@ def _owner(entry: os.stat_result) -> tuple[int, int]:
 
 
 def _give(fd: int, owner: tuple[int, int]) -> None:
-    """Only root can give files away; then an agent that runs as another user keeps its workspace."""
-    if os.geteuid() == 0 and _owner(os.fstat(fd)) != owner:
+    """Where it is allowed, so that an agent that runs as another user keeps its workspace."""
+    if _owner(os.fstat(fd)) == owner:
+        return
+    try:
         os.fchown(fd, *owner)
+    except OSError as problem:
+        if problem.errno not in _NOT_OURS_TO_GIVE:
+            raise

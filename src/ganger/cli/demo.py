@@ -1,0 +1,85 @@
+"""`ganger demo`: the whole system on a throw-away repository."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import click
+
+from ganger.errors import GangerError
+
+
+@click.command("demo")
+@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Build it in DIR and keep it.")
+def command(keep: Path | None) -> int:
+    """Eight tasks on a small real program with real tests; scripted agents, so no key, no network, no cost.
+
+    Most tasks succeed. One breaks a test and is rolled back, one answers with garbage and is saved by the format
+    retry, one is blocked because only a person can help. Exits 0 when all of that happened.
+
+    \b
+    Examples:
+      ganger demo
+      ganger demo --keep /tmp/ganger-demo
+    """
+    if shutil.which("git") is None:
+        raise GangerError("the demo needs git", hint="install git, then try again", code="GIT_MISSING")
+    if keep is not None:
+        if keep.exists() and any(keep.iterdir()):
+            raise GangerError(f"{keep} is not empty", hint="choose a new folder for --keep", code="FILE_EXISTS")
+        keep.mkdir(parents=True, exist_ok=True)
+        return _play(keep.resolve(), kept=True)
+    with tempfile.TemporaryDirectory(prefix="ganger-demo-") as folder:
+        return _play(Path(folder).resolve(), kept=False)
+
+
+def _play(root: Path, *, kept: bool) -> int:
+    from ganger.app import newest_run, read_state
+    from ganger.check import check_project
+    from ganger.cli.drive import drive
+    from ganger.config import load_project
+    from ganger.demo.project import build_demo
+
+    click.echo(f"A throw-away repository with a small ledger program: {root}")
+    click.echo("Eight tasks, three scripted agents at a time. Nothing counts as done until its tests pass.\n")
+    build_demo(root)
+    project = load_project(root, environ={})
+    drive(project, check_project(project), only=None, max_tasks=None, as_json=False, quiet_end=True)
+    state = read_state(newest_run(project, None))
+    return _report(root, state, kept=kept)
+
+
+def _report(root: Path, state: object, *, kept: bool) -> int:
+    from ganger.core.records import RunState
+    from ganger.demo.project import EXPECTED, changed_files
+    from ganger.views.board import GLYPHS, counts_line, seconds_between, shown_duration
+
+    assert isinstance(state, RunState)
+    wrong = [f"{n}: {state.tasks[n].status.value}, expected {s.value}" for n, s in EXPECTED.items() if state.tasks[n].status is not s]
+    changed = changed_files(root)
+    if "ledger/money.py" in changed:
+        wrong.append("ledger/money.py was not rolled back")
+    took = shown_duration(seconds_between(state.started_at, state.finished_at))
+    click.echo(f"\nWhat happened ({took}, $0.00): {counts_line(state)}")
+    for name in EXPECTED:
+        task = state.tasks[name]
+        said = task.summary if task.status == "DONE" else task.detail
+        click.echo(f"  {GLYPHS[task.status]} {task.status.value:<8} {name:<13} {said[:88]}")
+    click.echo(f"\n  The broken change left no trace: {len(changed)} files changed, ledger/money.py is not among them.")
+    if wrong:
+        click.echo("\nThis is not what the demo's script says:\n  " + "\n  ".join(wrong), err=True)
+        return 1
+    _next_steps(root, kept=kept)
+    return 0
+
+
+def _next_steps(root: Path, *, kept: bool) -> None:
+    click.echo("\nNext steps:")
+    if kept:
+        click.echo(f"  1. cd {root} && ganger why rounding      why it failed, with the evidence")
+    else:
+        click.echo("  1. ganger demo --keep DIR                keeps it; then: ganger why rounding, ganger events, ganger logs")
+    click.echo("  2. ganger init                           in your own repository: a first configuration")
+    click.echo("  3. ganger run                            your first verified task")

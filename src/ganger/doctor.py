@@ -1,0 +1,130 @@
+"""The examination behind `ganger doctor`: each check is one small function that finds out by trying."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganger.app import make_agents, read_state
+from ganger.config import PROJECT_FILE, Project, load_project, project_root
+from ganger.core.vocabulary import RunStatus
+from ganger.engine.files import RunFolder, leading
+from ganger.errors import GangerError, RunLockedError
+from ganger.stores.sqlite import OLDEST_SQLITE, sqlite_version
+
+_LOW_BYTES = 1 << 30
+_AGENT_PROGRAMS = ("claude", "codex", "opencode", "gemini", "agent")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    level: str
+    name: str
+    text: str
+    next_step: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        return {"level": self.level, "name": self.name, "text": self.text, "next_step": self.next_step}
+
+
+def examine(project: Path | None, cwd: Path) -> list[Finding]:
+    findings = [check() for check in (_python, _sqlite, _git, _sandbox)]
+    findings.append(_programs())
+    try:
+        opened = load_project(project_root(project, None, cwd))
+    except GangerError as error:
+        return [*findings, Finding("error", "config", error.message, error.hint or "mend the file, then try again")]
+    findings.append(_config(opened))
+    for check in (_state_dir, _agents, _left_overs):
+        findings.extend(check(opened))
+    return findings
+
+
+def _python() -> Finding:
+    text = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    return Finding("ok" if sys.version_info >= (3, 11) else "error", "python", text)
+
+
+def _sqlite() -> Finding:
+    version = sqlite_version()
+    shown = ".".join(map(str, version))
+    if version < OLDEST_SQLITE:
+        return Finding("error", "sqlite", f"SQLite {shown} can corrupt a write-ahead log", "upgrade the apsw package")
+    return Finding("ok", "sqlite", f"SQLite {shown}")
+
+
+def _git() -> Finding:
+    if shutil.which("git") is None:
+        return Finding("warning", "git", "git was not found", "install git; ganger demo and git modes need it")
+    said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False, timeout=10).stdout.strip()
+    return Finding("ok", "git", said)
+
+
+def _sandbox() -> Finding:
+    if shutil.which("bwrap"):
+        return Finding("ok", "sandbox", "bubblewrap is there; agents are not sandboxed yet in this version")
+    return Finding("warning", "sandbox", "no bubblewrap; agents are not sandboxed yet in this version", "install bubblewrap for later versions")
+
+
+def _programs() -> Finding:
+    found = [name for name in _AGENT_PROGRAMS if shutil.which(name)]
+    if found:
+        return Finding("ok", "programs", f"agent programs on PATH: {', '.join(found)}")
+    return Finding("warning", "programs", "no known agent program is on PATH", "any program works: see [agents.NAME] kind = \"command\"")
+
+
+def _config(project: Project) -> Finding:
+    if not project.has_file:
+        return Finding("warning", "config", f"no {PROJECT_FILE} here or above", "ganger init writes one")
+    return Finding("ok", "config", f"{project.root / PROJECT_FILE}")
+
+
+def _state_dir(project: Project) -> Iterator[Finding]:
+    place = project.state_path
+    while not place.exists():
+        place = place.parent
+    if not os.access(place, os.W_OK):
+        yield Finding("error", "state_dir", f"{place} cannot be written", "mend its permissions or set state_dir")
+    free = shutil.disk_usage(place).free
+    text = f"{free / (1 << 30):.1f} GiB free for {project.state_path}"
+    yield Finding("ok", "disk", text) if free > _LOW_BYTES else Finding("warning", "disk", text, "free some space")
+
+
+def _agents(project: Project) -> Iterator[Finding]:
+    try:
+        agents = make_agents(project)
+    except GangerError as error:
+        yield Finding("error", "agents", error.message, error.hint)
+        return
+    for name, agent in agents.items():
+        health = agent.healthcheck()
+        said = f"{name} ({agent.kind}): {'; '.join(health.details)}"
+        yield Finding("ok", "agent", said) if health.ready else Finding("error", "agent", said, "ganger agents --check")
+
+
+def _left_overs(project: Project) -> Iterator[Finding]:
+    """Runs whose lead is gone although they were not finished."""
+    if not project.state_path.is_dir():
+        return
+    for path in sorted(p for p in project.state_path.iterdir() if (p / "ganger.db").exists()):
+        folder = RunFolder(path)
+        try:
+            state = read_state(folder)
+            with leading(folder):
+                unfinished = state.status is RunStatus.RUNNING and not state.finished
+        except RunLockedError:
+            yield Finding("ok", "run", f"{path.name} is being led right now")
+            continue
+        except GangerError as error:
+            yield Finding("error", "run", error.message, error.hint)
+            continue
+        if unfinished:
+            yield Finding("warning", "run", f"{path.name} was cut off", "ganger run continues it")
+
+

@@ -1,0 +1,153 @@
+"""A first project: what `ganger init` finds in a repository and writes into it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ganger.config import PROJECT_FILE
+from ganger.core.commands import DEFAULT_DENY, CommandFault, parse_command
+from ganger.engine.files import named_os_errors, replace_file
+from ganger.errors import GangerError
+
+# Headless calls of agent programs that take a prompt on stdin; the first one found on PATH is offered.
+_KNOWN_AGENTS = {
+    "claude": ["claude", "-p", "--permission-mode", "acceptEdits"],
+    "codex": ["codex", "exec", "-s", "workspace-write", "-"],
+    "gemini": ["gemini", "--approval-mode", "yolo"],
+}
+
+
+@dataclass
+class FirstProject:
+    written: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    agent: str = ""
+    test: str = ""
+
+
+def write_first_project(root: Path, *, agent: str | None, test_command: str | None) -> FirstProject:
+    made = FirstProject(test=test_command or find_test_command(root))
+    _require_runnable(made.test)
+    argv = shlex.split(agent) if agent else find_agent()
+    made.agent = " ".join(argv) if argv else "scripted (no agent program on PATH)"
+    files = {
+        PROJECT_FILE: _config_text(argv),
+        "verify.json": _json({"profiles": {"check": {"steps": [{"name": "test", "cmd": made.test, "timeout_sec": 600}]}}}),
+        "manifest.json": _json(_manifest(root)),
+        "prompts/first-task.md": _PROMPT,
+    }
+    if not argv:
+        files["agent-script.json"] = _json(_SCRIPT)
+    with named_os_errors(root):
+        root.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            path = root / name
+            if path.exists():
+                made.kept.append(name)
+                continue
+            path.parent.mkdir(exist_ok=True)
+            replace_file(path, text)
+            made.written.append(name)
+    return made
+
+
+def _require_runnable(command: str) -> None:
+    answer = parse_command(command, deny=DEFAULT_DENY)
+    if isinstance(answer, CommandFault):
+        raise GangerError(f"the check {command!r} cannot be used: {answer.message}", hint="ganger explain " + answer.code, code=answer.code)
+
+
+def find_agent() -> list[str]:
+    return next((argv for name, argv in _KNOWN_AGENTS.items() if shutil.which(name)), [])
+
+
+def find_test_command(root: Path) -> str:
+    """The command a person would run here to see whether all is well."""
+    if re.search(r"^test\s*:", _text(root / "Makefile"), re.MULTILINE):
+        return "make test"
+    if '"test"' in _text(root / "package.json"):
+        return "npm test"
+    if (root / "Cargo.toml").exists():
+        return "cargo test"
+    if (root / "go.mod").exists():
+        return "go test ./..."
+    if "pytest" in _text(root / "pyproject.toml") or (root / "pytest.ini").exists() or (root / "conftest.py").exists():
+        return "python3 -m pytest -q"
+    if any(root.glob("test*/**/test*.py")) or any(root.glob("test*.py")):
+        return "python3 -m unittest discover"
+    return "git --version"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")[:200_000]
+    except OSError:
+        return ""
+
+
+def _json(data: object) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _manifest(root: Path) -> object:
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", root.resolve().name).strip("-.") or "project"
+    task = {
+        "id": "first-task",
+        "prompt_ref": "prompts/first-task.md",
+        "depends_on": [],
+        "timeout_sec": 900,
+        "verify_profile": "check",
+    }
+    return {"manifest_version": "2.0", "run_id": f"{name}-1", "tasks": [task]}
+
+
+def _config_text(argv: list[str]) -> str:
+    listed = json.dumps(argv or ["your-agent", "--headless"])
+    own = f'[agents.mine]\nkind = "command"                 # any program that reads a prompt and prints a result block\nargv = {listed}\nprompt = "stdin"                 # stdin | argument | file\n# env = ["MY_API_KEY"]           # secrets passed on; all others are withheld\n'
+    if argv:
+        return _HEAD + own + '\n[roles.worker]\nagent = "mine"\n' + _TAIL
+    commented = "".join(f"# {line}\n" for line in own.splitlines())
+    scripted = '[agents.scripted]\nkind = "scripted"                # plays a script: no key, no cost\nscript = "agent-script.json"\n'
+    return _HEAD + commented + "\n" + scripted + '\n[roles.worker]\nagent = "scripted"               # then: agent = "mine"\n' + _TAIL
+
+
+_HEAD = """# Ganger's configuration. `ganger config show` lists every setting with its origin.
+manifest = "manifest.json"
+state_dir = ".ganger"
+
+[policy]
+concurrency = 1                  # attempts side by side
+
+"""
+_TAIL = """
+[verify]
+profiles_file = "verify.json"    # your own commands decide what is done
+"""
+_PROMPT = """Create the file HELLO.md with one friendly sentence about this project.
+
+Send it as a write in your result: path "HELLO.md", op "create", encoding "utf8".
+"""
+_SCRIPT = {
+    "tasks": {
+        "first-task": [
+            [
+                {"text": "reading the prompt"},
+                {"delay": 0.5},
+                {
+                    "result": {
+                        "status": "DONE",
+                        "summary": "Wrote HELLO.md.",
+                        "writes": [
+                            {"path": "HELLO.md", "op": "create", "encoding": "utf8", "content": "Hello from a verified task.\n"}
+                        ],
+                    }
+                },
+            ]
+        ]
+    }
+}
