@@ -77,7 +77,9 @@ def require_built(project: Project) -> None:
     }
     for name, asked in wanted.items():
         if asked:
-            raise NotBuiltYet(f"{name} is not there yet", hint=f"remove it from {PROJECT_FILE} (or its variable) for now")
+            raise NotBuiltYet(
+                f"{name} is not there yet", hint=f"remove it from {PROJECT_FILE} (or its variable) for now"
+            )
 
 
 def make_agents(project: Project) -> dict[str, Agent]:
@@ -120,7 +122,7 @@ def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
 def protection_of(project: Project) -> Protection:
     config = project.config
     own = [PROJECT_FILE, config.state_dir, config.manifest, config.verify.profiles_file]
-    relative = [path for path in own if not os.path.isabs(path) and ".." not in Path(path).parts]
+    relative = [path for path in own if not Path(path).is_absolute() and ".." not in Path(path).parts]
     own_paths = [f"/{Path(path).as_posix()}" for path in relative]
     patterns = (*DEFAULT_PROTECTED, *own_paths, *config.workspace.protected)
     return Protection(patterns, tuple(config.workspace.unprotected))
@@ -189,7 +191,8 @@ def _ignore_state_dir(state_dir: Path) -> None:
 def _require_same_manifest(state: RunState, checked: Checked) -> None:
     if state.last_seq and state.manifest_digest != checked.digest:
         raise GangerError(
-            f"the manifest changed since run {state.run_id} began (digest {state.manifest_digest[:12]}, now {checked.digest[:12]})",
+            f"the manifest changed since run {state.run_id} began "
+            f"(digest {state.manifest_digest[:12]}, now {checked.digest[:12]})",
             hint="restore the manifest to continue this run, or give it a new run_id to start another",
             code="MANIFEST_CHANGED",
         )
@@ -199,7 +202,9 @@ def _require_known(options: RunOptions, checked: Checked) -> None:
     known = {spec.id for spec in checked.specs}
     unknown = [name for name in options.only or () if name not in known]
     if unknown:
-        raise NotFoundError(f"--only names no task of the manifest: {', '.join(unknown)}", hint="ganger plan lists the ids")
+        raise NotFoundError(
+            f"--only names no task of the manifest: {', '.join(unknown)}", hint="ganger plan lists the ids"
+        )
 
 
 def newest_run(project: Project, run_id: str | None) -> RunFolder:
@@ -207,7 +212,9 @@ def newest_run(project: Project, run_id: str | None) -> RunFolder:
     if run_id is not None:
         folder = RunFolder.of(project.state_path, run_id)
         if not folder.database.exists():
-            raise NotFoundError(f"no run {run_id!r} in {project.state_path}", hint="ganger status without --run shows the newest")
+            raise NotFoundError(
+                f"no run {run_id!r} in {project.state_path}", hint="ganger status without --run shows the newest"
+            )
         return folder
     found = [RunFolder(path) for path in _folders(project.state_path) if (path / "ganger.db").exists()]
     if not found:
@@ -253,4 +260,3 @@ def fresh_state_text(project: Project, checked: Checked) -> str:
     begun = RunStarted(checked.manifest.run_id, checked.digest, policy_of(project), checked.specs, __version__)
     apply(state, Recorded(0, "", begun))
     return state_text(state)
-

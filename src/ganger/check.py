@@ -1,8 +1,9 @@
-"""A project checked as a whole: manifest, graph, prompts, profiles, roles. Every fault at once, before anything runs."""
+"""A project checked as a whole: manifest, graph, prompts, profiles, roles. Every fault at once, before a run."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -106,8 +107,9 @@ def _ref_fault(root: Path, ref: str, folders: dict[str, bool]) -> Fault | None:
     if not ref or ref.startswith(("/", "~")) or "\\" in ref or "\0" in ref or ".." in ref.split("/"):
         message = f"{ref!r} is not a relative path inside the project; move the file into it"
         return Fault("", "PROMPT_OUTSIDE_PROJECT", message)
-    full = os.path.join(root, ref)
-    folder = os.path.dirname(full)
+    # Strings, not Path objects: a manifest may name 100,000 prompts.
+    full = f"{root}/{ref}"
+    folder = full.rpartition("/")[0]
     if folder not in folders:
         folders[folder] = Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root))
     try:
@@ -159,7 +161,19 @@ def _command_faults(project: Project, profiles: VerifyProfiles) -> Iterator[Faul
             answer = parse_command(step.cmd, deny=deny)
             if isinstance(answer, CommandFault):
                 path = _in_file(project.config.verify.profiles_file, f"profiles.{name}.steps[{index}].cmd")
-                yield Fault(path, answer.code, answer.message)
+                yield Fault(path, answer.code, f"{answer.message}; {answer.hint}" if answer.hint else answer.message)
+
+
+def missing_programs(project: Project, checked: Checked) -> list[str]:
+    """Programs of the used profiles that cannot be found; a task may still be meant to install them."""
+    used = {spec.verify_profile for spec in checked.specs}
+    found: dict[str, None] = {}
+    for name, profile in (checked.profiles.profiles if checked.profiles else {}).items():
+        for step in profile.steps if name in used else ():
+            script = parse_command(step.cmd, deny=project.config.verify.deny)
+            if not isinstance(script, CommandFault):
+                found |= dict.fromkeys(part.argv[0] for part in script.steps if "/" not in part.argv[0])
+    return [program for program in found if shutil.which(program) is None]
 
 
 def _role_faults(project: Project, specs: tuple[TaskSpec, ...]) -> Iterator[Fault]:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ganger.contracts.documents import read_document
 from ganger.contracts.faults import faults_of
 from ganger.core.commands import DEFAULT_DENY
-from ganger.errors import Fault, InputError, NotFoundError
+from ganger.errors import Fault, InputError, NotFoundError, UsageError
 
 PROJECT_FILE = "ganger.toml"
 _Range = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -28,15 +28,21 @@ class _Section(BaseModel):
 
 
 class PolicySection(_Section):
-    heal_schedule: Literal["auto", "off", "task", "batch", "epoch"] = Field(default="auto", description="when healing runs")
+    heal_schedule: Literal["auto", "off", "task", "batch", "epoch"] = Field(
+        default="auto", description="when healing runs"
+    )
     concurrency: int = Field(default=1, ge=1, le=1024, description="how many attempts run at the same time")
     batch_size: int = Field(default=5, ge=1, description="window size of the schedule `batch`")
     failure_threshold: float = Field(default=0.2, ge=0, le=1, description="failure rate above which windows shrink")
     max_worker_attempts_per_task: int = Field(default=2, ge=1, description="worker attempts a task may use")
     max_heal_rounds_per_window: int = Field(default=2, ge=0, description="heal rounds of one window")
     max_total_heal_rounds: int = Field(default=8, ge=0, description="heal rounds of the whole run")
-    signature_repeat_limit: int = Field(default=2, ge=1, description="same failure after healing before a task escalates")
-    format_retries: int = Field(default=1, ge=0, description="retries for an answer that breaks its contract; outside all budgets")
+    signature_repeat_limit: int = Field(
+        default=2, ge=1, description="same failure after healing before a task escalates"
+    )
+    format_retries: int = Field(
+        default=1, ge=0, description="retries for an answer that breaks its contract; outside all budgets"
+    )
     respawns: int = Field(default=1, ge=0, description="retries after a crash; outside all budgets")
     grace_sec: float = Field(default=5, ge=0, description="time between SIGTERM and SIGKILL")
 
@@ -49,8 +55,12 @@ class LimitsSection(_Section):
 
 class AgentSection(_Section):
     kind: str = Field(description="which adapter: command, scripted")
-    argv: list[str] = Field(default_factory=list, description="program and arguments; {task_id} {attempt} {prompt_file} {workspace}")
-    prompt: Literal["stdin", "argument", "file"] = Field(default="stdin", description="how the prompt reaches the agent")
+    argv: list[str] = Field(
+        default_factory=list, description="program and arguments; {task_id} {attempt} {prompt_file} {workspace}"
+    )
+    prompt: Literal["stdin", "argument", "file"] = Field(
+        default="stdin", description="how the prompt reaches the agent"
+    )
     env: list[str] = Field(default_factory=list, description="variables passed on although they look like secrets")
     model: str = Field(default="", description="model name, for agents that take one")
     script: str = Field(default="", description="behaviour file of a scripted agent")
@@ -166,7 +176,7 @@ def user_config_path(environ: Mapping[str, str]) -> Path:
     home = environ.get("GANGER_HOME")
     if home:
         return Path(home) / "config.toml"
-    base = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or "/", ".config")
+    base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME') or ''}/.config"
     return Path(base) / "ganger" / "config.toml"
 
 
@@ -187,6 +197,8 @@ def load_project(
             origins[key] = "environment " + _variable(key)
     _overlay(merged, origins, _nested(flags or {}), "flag")
     faults = faults_of(Config, merged)
+    if faults and all(origins.get(fault.path) == "flag" for fault in faults):
+        raise UsageError(f"{faults[0].path}: {faults[0].message}", hint="ganger config show lists every setting")
     if faults:
         raise InputError(_layers_named(user, project), [_with_origin(f, origins) for f in faults])
     config = Config.model_validate(merged)
@@ -213,7 +225,9 @@ def _with_origin(fault: Fault, origins: Mapping[str, str]) -> Fault:
 
 def _check_references(config: Config, source: Path) -> None:
     faults = [
-        Fault(f"roles.{name}.agent", "UNKNOWN_AGENT", f"no [agents.{role.agent}] is configured; known: {_known(config)}")
+        Fault(
+            f"roles.{name}.agent", "UNKNOWN_AGENT", f"no [agents.{role.agent}] is configured; known: {_known(config)}"
+        )
         for name, role in config.roles.items()
         if role.agent not in config.agents
     ]
@@ -233,7 +247,9 @@ def _flatten(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, o
             yield f"{prefix}{key}", value
 
 
-def _overlay(into: dict[str, Any], origins: dict[str, str], layer: Mapping[str, Any], origin: str, prefix: str = "") -> None:
+def _overlay(
+    into: dict[str, Any], origins: dict[str, str], layer: Mapping[str, Any], origin: str, prefix: str = ""
+) -> None:
     for key, value in layer.items():
         path = f"{prefix}{key}"
         if isinstance(value, dict) and isinstance(into.get(key, {}), dict):

@@ -69,14 +69,24 @@ def _git() -> Finding:
 def _sandbox() -> Finding:
     if shutil.which("bwrap"):
         return Finding("ok", "sandbox", "bubblewrap is there; agents are not sandboxed yet in this version")
-    return Finding("warning", "sandbox", "no bubblewrap; agents are not sandboxed yet in this version", "install bubblewrap for later versions")
+    return Finding(
+        "warning",
+        "sandbox",
+        "no bubblewrap; agents are not sandboxed yet in this version",
+        "install bubblewrap for later versions",
+    )
 
 
 def _programs() -> Finding:
     found = [name for name in _AGENT_PROGRAMS if shutil.which(name)]
     if found:
         return Finding("ok", "programs", f"agent programs on PATH: {', '.join(found)}")
-    return Finding("warning", "programs", "no known agent program is on PATH", "any program works: see [agents.NAME] kind = \"command\"")
+    return Finding(
+        "warning",
+        "programs",
+        "no known agent program is on PATH",
+        'any program works: see [agents.NAME] kind = "command"',
+    )
 
 
 def _config(project: Project) -> Finding:
@@ -126,5 +136,3 @@ def _left_overs(project: Project) -> Iterator[Finding]:
             continue
         if unfinished:
             yield Finding("warning", "run", f"{path.name} was cut off", "ganger run continues it")
-
-

@@ -1,17 +1,17 @@
 """The error tree: every error Ganger shows a person, with its exit code.
 
-    GangerError                 1    something went wrong; the message says what and what to do
-    ├── InputError              1    a file or value was refused; carries every fault found
-    │   └── ContractError       1    an agent's answer broke its contract (one of the five parser codes)
-    ├── StoreError              1    the event store cannot be used
-    ├── DiskFullError           1    nothing can be written any more
-    ├── RunLockedError          1    another process leads this run
-    ├── NotFoundError           1    a run, task, log or file that was asked for is not there
-    ├── WriteRefused            1    a change set broke a safeguard; nothing was written
-    ├── RollbackFailed          1    files could not be put back; says where the backups are
-    ├── UsageError              64   the command line makes no sense
-    │   └── NotBuiltYet         64   a capability that is announced but not there yet
-    └── Interrupted             130  a signal ended the run; it can be continued
+GangerError                 1    something went wrong; the message says what and what to do
+├── InputError              1    a file or value was refused; carries every fault found
+│   └── ContractError       1    an agent's answer broke its contract (one of the five parser codes)
+├── StoreError              1    the event store cannot be used
+├── DiskFullError           1    nothing can be written any more
+├── RunLockedError          1    another process leads this run
+├── NotFoundError           1    a run, task, log or file that was asked for is not there
+├── WriteRefused            1    a change set broke a safeguard; nothing was written
+├── RollbackFailed          1    files could not be put back; says where the backups are
+├── UsageError              64   the command line makes no sense
+│   └── NotBuiltYet         64   a capability that is announced but not there yet
+└── Interrupted             130  a signal ended the run; it can be continued
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The whole architecture on one page: what the engine needs from the world, and nothing more.
 
-    Clock      what time it is
-    Store      events, durable before `append` returns
-    Launcher   processes whose output goes straight to a log
-    Agent      how one kind of CLI is called and how its answer is read
-    Workspace  the files agents work on, and the one door through which changes land
+Clock      what time it is
+Store      events, durable before `append` returns
+Launcher   processes whose output goes straight to a log
+Agent      how one kind of CLI is called and how its answer is read
+Workspace  the files agents work on, and the one door through which changes land
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from typing import Protocol
 
 from ganger.contracts.parser import Parsed, Refused
 from ganger.contracts.task_result import TaskResult, Write
-from ganger.core.commands import Exit as Exit
-from ganger.core.commands import Launch as Launch
 from ganger.core.events import Event, Recorded
 
 
@@ -39,6 +37,32 @@ class Store(Protocol):
         """Events with a number above `since`, in order."""
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One process to be: no shell, no pipe; both output streams go to `log_path`. `key` is unique on the machine."""
+
+    key: str
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    stdin_path: Path | None
+    log_path: Path
+    timeout_sec: float | None
+    append: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended. `started` is false when it never ran; `error` then says why."""
+
+    code: int | None
+    signal: int | None
+    timed_out: bool
+    duration_sec: float
+    started: bool
+    error: str
 
 
 class Running(Protocol):

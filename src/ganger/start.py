@@ -22,6 +22,10 @@ _KNOWN_AGENTS = {
 }
 
 
+# Weak but real: fails on conflict markers and broken white space. Only used where no tests were found.
+NO_TESTS = "git diff --check"
+
+
 @dataclass
 class FirstProject:
     written: list[str] = field(default_factory=list)
@@ -37,7 +41,9 @@ def write_first_project(root: Path, *, agent: str | None, test_command: str | No
     made.agent = " ".join(argv) if argv else "scripted (no agent program on PATH)"
     files = {
         PROJECT_FILE: _config_text(argv),
-        "verify.json": _json({"profiles": {"check": {"steps": [{"name": "test", "cmd": made.test, "timeout_sec": 600}]}}}),
+        "verify.json": _json(
+            {"profiles": {"check": {"steps": [{"name": "test", "cmd": made.test, "timeout_sec": 600}]}}}
+        ),
         "manifest.json": _json(_manifest(root)),
         "prompts/first-task.md": _PROMPT,
     }
@@ -59,7 +65,11 @@ def write_first_project(root: Path, *, agent: str | None, test_command: str | No
 def _require_runnable(command: str) -> None:
     answer = parse_command(command, deny=DEFAULT_DENY)
     if isinstance(answer, CommandFault):
-        raise GangerError(f"the check {command!r} cannot be used: {answer.message}", hint="ganger explain " + answer.code, code=answer.code)
+        raise GangerError(
+            f"the check {command!r} cannot be used: {answer.message}",
+            hint="ganger explain " + answer.code,
+            code=answer.code,
+        )
 
 
 def find_agent() -> list[str]:
@@ -80,7 +90,7 @@ def find_test_command(root: Path) -> str:
         return "python3 -m pytest -q"
     if any(root.glob("test*/**/test*.py")) or any(root.glob("test*.py")):
         return "python3 -m unittest discover"
-    return "git --version"
+    return NO_TESTS
 
 
 def _text(path: Path) -> str:
@@ -107,15 +117,27 @@ def _manifest(root: Path) -> object:
 
 
 def _config_text(argv: list[str]) -> str:
-    listed = json.dumps(argv or ["your-agent", "--headless"])
-    own = f'[agents.mine]\nkind = "command"                 # any program that reads a prompt and prints a result block\nargv = {listed}\nprompt = "stdin"                 # stdin | argument | file\n# env = ["MY_API_KEY"]           # secrets passed on; all others are withheld\n'
+    own = _OWN_AGENT.format(argv=json.dumps(argv or ["your-agent", "--headless"]))
     if argv:
         return _HEAD + own + '\n[roles.worker]\nagent = "mine"\n' + _TAIL
     commented = "".join(f"# {line}\n" for line in own.splitlines())
-    scripted = '[agents.scripted]\nkind = "scripted"                # plays a script: no key, no cost\nscript = "agent-script.json"\n'
-    return _HEAD + commented + "\n" + scripted + '\n[roles.worker]\nagent = "scripted"               # then: agent = "mine"\n' + _TAIL
+    return _HEAD + commented + _SCRIPTED_AGENT + _TAIL
 
 
+_OWN_AGENT = """[agents.mine]
+kind = "command"                 # any program that reads a prompt and prints a result block
+argv = {argv}
+prompt = "stdin"                 # stdin | argument | file
+# env = ["MY_API_KEY"]           # secrets passed on; all others are withheld
+"""
+_SCRIPTED_AGENT = """
+[agents.scripted]
+kind = "scripted"                # plays a script: no key, no cost
+script = "agent-script.json"
+
+[roles.worker]
+agent = "scripted"               # then: agent = "mine"
+"""
 _HEAD = """# Ganger's configuration. `ganger config show` lists every setting with its origin.
 manifest = "manifest.json"
 state_dir = ".ganger"
@@ -143,7 +165,12 @@ _SCRIPT = {
                         "status": "DONE",
                         "summary": "Wrote HELLO.md.",
                         "writes": [
-                            {"path": "HELLO.md", "op": "create", "encoding": "utf8", "content": "Hello from a verified task.\n"}
+                            {
+                                "path": "HELLO.md",
+                                "op": "create",
+                                "encoding": "utf8",
+                                "content": "Hello from a verified task.\n",
+                            }
                         ],
                     }
                 },

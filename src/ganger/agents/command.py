@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
-from ganger.errors import GangerError
 from ganger.core.environment import child_environment
+from ganger.errors import GangerError
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Running
 
 # The kernel takes no single argument of 128 KiB or more.
@@ -20,7 +20,14 @@ class CommandAgent:
     kind = "command"
 
     def __init__(
-        self, name: str, *, argv: tuple[str, ...], prompt: str, passed: tuple[str, ...], environ: Mapping[str, str], root: Path
+        self,
+        name: str,
+        *,
+        argv: tuple[str, ...],
+        prompt: str,
+        passed: tuple[str, ...],
+        environ: Mapping[str, str],
+        root: Path,
     ) -> None:
         self.name = name
         self.argv, self.prompt, self.root = argv, prompt, root

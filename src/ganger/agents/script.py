@@ -56,7 +56,11 @@ def load_script(path: Path) -> Script:
         raise ScriptProblem(f"{path}: cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
         raise ScriptProblem(f"{path}: not a valid script ({error})") from error
-    if not isinstance(data, dict) or not set(data) <= {"tasks", "default"} or not isinstance(data.get("tasks", {}), dict):
+    if (
+        not isinstance(data, dict)
+        or not set(data) <= {"tasks", "default"}
+        or not isinstance(data.get("tasks", {}), dict)
+    ):
         raise ScriptProblem(f'{path}: a script is an object with "tasks" (by task id) and "default"')
     try:
         tasks = {name: _attempts(f"tasks.{name}", given) for name, given in data.get("tasks", {}).items()}
@@ -79,11 +83,13 @@ def _steps(where: str, entry: object) -> tuple[Step, ...]:
     if isinstance(entry, list):
         return tuple(step for index, part in enumerate(entry) for step in _steps(f"{where}[{index}]", part))
     if not isinstance(entry, dict):
-        raise ScriptProblem(f"{where} must be an object such as {{\"result\": \"DONE\"}}")
+        raise ScriptProblem(f'{where} must be an object such as {{"result": "DONE"}}')
     for key, value in entry.items():
         kinds = _KINDS.get(key)
         if kinds is None:
             raise ScriptProblem(f"{where}.{key}: unknown behaviour; known: {', '.join(STEP_KEYS)}")
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise ScriptProblem(f"{where}.{key}: {value!r} does not fit; expected {' or '.join(k.__name__ for k in kinds)}")
+            raise ScriptProblem(
+                f"{where}.{key}: {value!r} does not fit; expected {' or '.join(k.__name__ for k in kinds)}"
+            )
     return tuple(Step(key, entry[key]) for key in STEP_KEYS if key in entry)

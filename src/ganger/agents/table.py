@@ -29,13 +29,17 @@ Maker = Callable[[str, AgentSettings, Path, Mapping[str, str]], Agent]
 
 def _command(name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> Agent:
     if not given.argv:
-        raise InputError("ganger.toml", [Fault(f"agents.{name}.argv", "MISSING_REQUIRED_FIELD", "name the program to run")])
+        raise InputError(
+            "ganger.toml", [Fault(f"agents.{name}.argv", "MISSING_REQUIRED_FIELD", "name the program to run")]
+        )
     return CommandAgent(name, argv=given.argv, prompt=given.prompt, passed=given.env, environ=environ, root=root)
 
 
 def _scripted(name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> Agent:
     if not given.script:
-        raise InputError("ganger.toml", [Fault(f"agents.{name}.script", "MISSING_REQUIRED_FIELD", "name the script file")])
+        raise InputError(
+            "ganger.toml", [Fault(f"agents.{name}.script", "MISSING_REQUIRED_FIELD", "name the script file")]
+        )
     return ScriptedAgent(name, script=root / given.script, environ=environ, root=root)
 
 

@@ -12,7 +12,9 @@ from ganger.errors import GangerError
 
 
 @click.command("demo")
-@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Build it in DIR and keep it.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Build it in DIR and keep it."
+)
 def command(keep: Path | None) -> int:
     """Eight tasks on a small real program with real tests; scripted agents, so no key, no network, no cost.
 
@@ -57,7 +59,11 @@ def _report(root: Path, state: object, *, kept: bool) -> int:
     from ganger.views.board import GLYPHS, counts_line, seconds_between, shown_duration
 
     assert isinstance(state, RunState)
-    wrong = [f"{n}: {state.tasks[n].status.value}, expected {s.value}" for n, s in EXPECTED.items() if state.tasks[n].status is not s]
+    wrong = [
+        f"{n}: {state.tasks[n].status.value}, expected {s.value}"
+        for n, s in EXPECTED.items()
+        if state.tasks[n].status is not s
+    ]
     changed = changed_files(root)
     if "ledger/money.py" in changed:
         wrong.append("ledger/money.py was not rolled back")
@@ -80,6 +86,8 @@ def _next_steps(root: Path, *, kept: bool) -> None:
     if kept:
         click.echo(f"  1. cd {root} && ganger why rounding      why it failed, with the evidence")
     else:
-        click.echo("  1. ganger demo --keep DIR                keeps it; then: ganger why rounding, ganger events, ganger logs")
+        click.echo(
+            "  1. ganger demo --keep DIR                keeps it; then: ganger why rounding, ganger events, ganger logs"
+        )
     click.echo("  2. ganger init                           in your own repository: a first configuration")
     click.echo("  3. ganger run                            your first verified task")

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ganger.app import RunOptions, open_lead
-from ganger.check import Checked
+from ganger.check import Checked, missing_programs
 from ganger.cli.screens import JsonLines, Lines, Screen
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
@@ -21,19 +21,25 @@ if TYPE_CHECKING:
 
 
 def drive(
-    project: Project, checked: Checked, *, only: Sequence[str] | None, max_tasks: int | None, as_json: bool, quiet_end: bool = False
+    project: Project,
+    checked: Checked,
+    *,
+    only: Sequence[str] | None,
+    max_tasks: int | None,
+    as_json: bool,
+    quiet_end: bool = False,
 ) -> int:
     """Runs to the end and says how it went."""
     options = RunOptions(only=None if only is None else tuple(only), max_tasks=max_tasks)
     with open_lead(project, checked, options) as lead:
         screen = choose_screen(lead, as_json=as_json)
         lead.journal.listeners.append(screen.on_event)
-        for warning in warnings(project, lead):
-            screen.note(warning)
         if _already_complete(lead):
             screen.note(f"run {lead.state.run_id} is COMPLETED already; nothing to do")
             screen.show_end(lead, quiet=True)
             return 0
+        for warning in warnings(project, checked):
+            screen.note(warning)
         screen.begin(lead)
         try:
             code = asyncio.run(_lead_on(lead, screen))
@@ -47,9 +53,9 @@ def _already_complete(lead: Lead) -> bool:
     return lead.state.finished and lead.state.status is RunStatus.COMPLETED
 
 
-def warnings(project: Project, lead: Lead) -> list[str]:
+def warnings(project: Project, checked: Checked) -> list[str]:
     """What a person should know before agents are paid."""
-    found = []
+    found = [f"{program} is not on PATH; verification would fail" for program in missing_programs(project, checked)]
     if project.config.policy.heal_schedule != "off":
         found.append("healing is not there yet: windows follow the schedule, failed tasks are retried without a healer")
     return found

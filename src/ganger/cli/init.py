@@ -15,7 +15,7 @@ from ganger.cli.options import json_option, print_json, project_option
 @click.option("--test", "test_command", metavar="COMMAND", help="The command that tells good from bad.")
 @json_option
 def command(project: Path | None, agent: str | None, test_command: str | None, as_json: bool) -> int:
-    """Look at the repository (test command, agents on PATH) and write ganger.toml, verify.json, manifest.json and a prompt.
+    """Look at the repository (test command, agents on PATH) and write a first configuration.
 
     Nothing that exists is overwritten. Without an agent on PATH a scripted one is set up, so that everything can be
     tried without a key.
@@ -25,7 +25,7 @@ def command(project: Path | None, agent: str | None, test_command: str | None, a
       ganger init
       ganger init --agent "claude -p" --test "make test"
     """
-    from ganger.start import write_first_project
+    from ganger.start import NO_TESTS, write_first_project
 
     root = project or Path.cwd()
     made = write_first_project(root, agent=agent, test_command=test_command)
@@ -38,5 +38,7 @@ def command(project: Path | None, agent: str | None, test_command: str | None, a
         click.echo(f"kept    {name} (exists already)")
     click.echo(f"agent   {made.agent}")
     click.echo(f"checked by: {made.test}")
+    if made.test == NO_TESTS:
+        click.echo("warning: no test command was found; put your own check into verify.json", err=True)
     click.echo("next    ganger validate && ganger run --dry-run && ganger run")
     return 0

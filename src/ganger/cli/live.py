@@ -14,12 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ganger.cli.screens import closing, opening
-from ganger.views.text import clean_text
 from ganger.core import events as ev
 from ganger.core.names import verify_log, worker_log
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
 from ganger.views.board import GLYPHS, counts_line, rest_seconds, shown_duration
+from ganger.views.text import clean_text
 
 _REFRESH_SEC = 0.25
 _ROWS = 10
@@ -113,13 +113,17 @@ def event_text(event: ev.Event) -> Text | None:
     match event:
         case ev.TaskSettled(task=task, status=status, detail=detail, block_reason=reason, final=final):
             why = f" ({reason.value})" if reason else "" if final else " (will be tried again)"
-            return Text.assemble((f"{GLYPHS[status]} {status.value:<8}", STYLES[status]), f" {task}{why}  ", (_flat(detail), "dim"))
+            return Text.assemble(
+                (f"{GLYPHS[status]} {status.value:<8}", STYLES[status]), f" {task}{why}  ", (_flat(detail), "dim")
+            )
         case ev.TaskRequeued(task=task, why=why):
             return Text.assemble(("↻ AGAIN   ", "yellow"), f" {task}  ", (_flat(why), "dim"))
         case ev.WritesRolledBack(task=task):
             return Text.assemble(("↶ UNDONE  ", "yellow"), f" {task}  ", ("its changes were rolled back", "dim"))
         case ev.ResultRefused(task=task, code=code):
-            return Text.assemble(("? REFUSED ", "yellow"), f" {task}  ", (f"the answer broke its contract: {code}", "dim"))
+            return Text.assemble(
+                ("? REFUSED ", "yellow"), f" {task}  ", (f"the answer broke its contract: {code}", "dim")
+            )
     return None
 
 

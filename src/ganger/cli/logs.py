@@ -24,7 +24,14 @@ _CHUNK = 1 << 16
 @run_option
 @json_option
 def command(
-    task_id: str, attempt: int | None, verify: bool, follow: bool, raw: bool, project: Path | None, run_id: str | None, as_json: bool
+    task_id: str,
+    attempt: int | None,
+    verify: bool,
+    follow: bool,
+    raw: bool,
+    project: Path | None,
+    run_id: str | None,
+    as_json: bool,
 ) -> int:
     """Print a log. Terminal codes are removed unless --raw is given.
 
@@ -44,13 +51,17 @@ def command(
     path = folder.path / (verify_log if verify else worker_log)(task_id, number)
     if not path.is_file():
         kind = "verification" if verify else "agent"
-        raise NotFoundError(f"{task_id} has no {kind} log for attempt {number}", hint=f"attempts so far: {task.attempts}")
+        raise NotFoundError(
+            f"{task_id} has no {kind} log for attempt {number}", hint=f"attempts so far: {task.attempts}"
+        )
     if as_json:
         text = path.read_bytes()[-(4 << 20) :].decode("utf-8", "replace")
         kind = "verify" if verify else "worker"
         print_json("logs", run_id=state.run_id, task=task_id, attempt=number, kind=kind, path=str(path), text=text)
         return 0
-    _print(path, raw=raw, still_running=(lambda: _running(project, run_id, task_id, number)) if follow else lambda: False)
+    _print(
+        path, raw=raw, still_running=(lambda: _running(project, run_id, task_id, number)) if follow else lambda: False
+    )
     return 0
 
 

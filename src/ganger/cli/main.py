@@ -102,8 +102,7 @@ def show_error(error: GangerError, *, as_json: bool) -> None:
     if isinstance(error, InputError) and len(error.faults) > 1:
         for fault in error.faults[:20]:
             print(f"  {fault.path or '/'}: {printable(fault.message)} [{fault.code}]", file=sys.stderr)
-    if error.hint:
-        print(f"next:  {error.hint}", file=sys.stderr)
+    print(f"next:  {error.hint or f'ganger explain {error.code}'}", file=sys.stderr)
 
 
 def _unexpected(error: Exception, *, as_json: bool, debug: bool) -> int:

@@ -60,5 +60,9 @@ def known_task(state: RunState, task_id: str) -> str:
     raise NotFoundError(f"run {state.run_id} has no task {task_id!r}", hint=hint)
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def print_json(schema: str, **values: object) -> None:
     print(json.dumps({"schema": f"ganger.{schema}/1", **values}, ensure_ascii=False))

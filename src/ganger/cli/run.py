@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 @click.option("--detach", is_flag=True, help="Run without a terminal (not there yet).")
 @click.option("--reconcile", is_flag=True, help="Take over a changed manifest (not there yet).")
 @click.option("--budget", type=float, metavar="USD", help="Stop before spending more (not there yet).")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any setting, such as policy.heal_schedule=off.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any setting, such as policy.heal_schedule=off."
+)
 @project_option
 @json_option
 def command(
@@ -99,10 +101,13 @@ def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, as_js
             heal_schedule=policy.heal_schedule.value, most_attempts=most, digest=checked.digest,
         )  # fmt: skip
         return 0
-    click.echo(f"run {checked.manifest.run_id}: {len(chosen)} tasks, concurrency {policy.concurrency}, at most {most} agent starts")
+    head = f"run {checked.manifest.run_id}: {len(chosen)} tasks, concurrency {policy.concurrency}"
+    click.echo(f"{head}, at most {most} agent starts")
     for name in chosen:
         spec = specs[name]
         after = f" after {', '.join(spec.depends_on)}" if spec.depends_on else ""
-        click.echo(f"  {name}: {agents[spec.role].name}, prompt {spec.prompt_ref}, checked by {spec.verify_profile}{after}")
+        click.echo(
+            f"  {name}: {agents[spec.role].name}, prompt {spec.prompt_ref}, checked by {spec.verify_profile}{after}"
+        )
     click.echo("nothing was started (--dry-run)")
     return 0

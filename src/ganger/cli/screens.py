@@ -8,6 +8,7 @@ import sys
 from typing import Protocol
 
 from ganger.cli.main import printable
+from ganger.cli.options import counted
 from ganger.core import events as ev
 from ganger.core.records import RunState
 from ganger.core.vocabulary import RunStatus, TaskStatus
@@ -63,7 +64,11 @@ class JsonLines:
 
     def show_end(self, lead: Lead, *, quiet: bool) -> None:
         if quiet and lead.state.finished:
-            last = [r for r in lead.journal.store.read(max(0, lead.state.last_seq - 1)) if isinstance(r.event, ev.RunFinished)]
+            last = [
+                r
+                for r in lead.journal.store.read(max(0, lead.state.last_seq - 1))
+                if isinstance(r.event, ev.RunFinished)
+            ]
             for recorded in last:
                 self.on_event(recorded)
 
@@ -98,11 +103,12 @@ def opening(lead: Lead) -> list[str]:
     """Said at the start of every run: what it is, how to watch it, how to go on."""
     order = lead.order
     again = "continues" if lead.state.last_seq else "starts"
-    schedule = order.policy.heal_schedule.value
+    policy, run = order.policy, shlex.quote(order.run_id)
+    how = f"concurrency {policy.concurrency}, schedule {policy.heal_schedule.value}"
     return [
-        f"run {order.run_id} {again}: {len(order.tasks)} tasks, concurrency {order.policy.concurrency}, schedule {schedule}",
+        f"run {order.run_id} {again}: {counted(len(order.tasks), 'task')}, {how}",
         f"  folder  {lead.tools.folder.path}",
-        f"  watch   ganger status --run {shlex.quote(order.run_id)}   ganger events --run {shlex.quote(order.run_id)} --follow",
+        f"  watch   ganger status --run {run}   ganger events --run {run} --follow",
         "  resume  run the same command again, at any time, after anything",
     ]
 

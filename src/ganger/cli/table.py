@@ -59,7 +59,12 @@ _EXAMPLES = """Examples:
 
 def overview() -> str:
     """What `ganger --help` prints."""
-    lines = ["Usage: ganger COMMAND [OPTIONS]", "", "Run many coding agents over many tasks, unattended, and trust the result.", ""]
+    lines = [
+        "Usage: ganger COMMAND [OPTIONS]",
+        "",
+        "Run many coding agents over many tasks, unattended, and trust the result.",
+        "",
+    ]
     lines += [_EXAMPLES]
     section = ""
     for name, row in COMMANDS.items():

@@ -37,5 +37,6 @@ def command(project: Path | None, run_id: str | None, only: str | None, as_json:
     for row in rows:
         reason = f" ({row.block_reason})" if row.block_reason else ""
         tried = f"attempt {row.attempts}" if row.attempts else "not started"
-        click.echo(f"{GLYPHS[row.status]} {row.status.value:<9} {row.id:<{width}}  {tried}{reason}  {printable(row.detail)}".rstrip())
+        line = f"{GLYPHS[row.status]} {row.status.value:<9} {row.id:<{width}}  {tried}{reason}  {printable(row.detail)}"
+        click.echo(line.rstrip())
     return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ganger.cli.main import printable
-from ganger.cli.options import json_option, manifest_argument, open_project, print_json, project_option
+from ganger.cli.options import counted, json_option, manifest_argument, open_project, print_json, project_option
 
 
 @click.command("validate")
@@ -37,7 +37,10 @@ def command(manifest: Path | None, project: Path | None, as_json: bool) -> int:
     for fault in checked.warnings:
         click.echo(f"warning: {fault.path or '/'}: {printable(fault.message)} [{fault.code}]", err=True)
     if checked.ok and checked.plan is not None:
-        click.echo(f"{checked.source}: ok: {len(checked.specs)} tasks, {len(checked.plan.levels)} levels")
+        click.echo(
+            f"{checked.source}: ok: {counted(len(checked.specs), 'task')}, {counted(len(checked.plan.levels), 'level')}"
+        )
     else:
-        click.echo(f"{len(checked.faults)} faults; ganger explain CODE tells more", err=True)
+        first = checked.faults[0].code
+        click.echo(f"{counted(len(checked.faults), 'fault')}; ganger explain {first} tells more", err=True)
     return 0 if checked.ok else 1

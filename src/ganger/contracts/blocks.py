@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ganger.contracts import terminal
-from ganger.contracts.terminal import LONGEST_SEQUENCE, Wash
+from ganger.contracts.terminal import BLANK_IN_LINE, LONGEST_SEQUENCE, Wash
 from ganger.errors import GangerError, NotFoundError
 
 CHUNK = 512 * 1024
@@ -25,8 +25,7 @@ THOROUGH_WITHIN = 8 * 1024 * 1024
 
 _SMALLEST_CHUNK = 4 * LONGEST_SEQUENCE
 _AHEAD = 64
-_BLANK = rb"(?:[\x00-\x09\x0b\x0c\x0e-\x20\x7f]++|\xc2[\x80-\x9f]|\xef\xbb\xbf)*+"
-_BLANKS = re.compile(_BLANK)
+_BLANKS = re.compile(BLANK_IN_LINE)
 _BREAKS = b"\r\n"
 
 
@@ -138,9 +137,9 @@ class _Anchored:
         self.start: _Spot | None = None
         self.end: _Spot | None = None
         self.undecided: _Spot | None = None
-        self._end = re.compile(b"(" + re.escape(fence.end) + b")" + _BLANK + rb"(?:[\r\n]|\Z)")
-        self._start = re.compile(rb"[\r\n]" + _BLANK + b"(" + re.escape(fence.start) + b")")
-        self._opening = re.compile(_BLANK + b"(" + re.escape(fence.start) + b")")
+        self._end = re.compile(b"(" + re.escape(fence.end) + b")" + BLANK_IN_LINE + rb"(?:[\r\n]|\Z)")
+        self._start = re.compile(rb"[\r\n]" + BLANK_IN_LINE + b"(" + re.escape(fence.start) + b")")
+        self._opening = re.compile(BLANK_IN_LINE + b"(" + re.escape(fence.start) + b")")
 
     def feed(self, segment: _Segment) -> None:
         if self.undecided:
@@ -239,7 +238,7 @@ class _Search:
         if anchored.undecided:
             return True
         if self.wash.is_needed(data):
-            return not whole_lines or self.wash.wide or self._opening.search(data) is not None
+            return not whole_lines or self._opening.search(data) is not None
         needs_end = anchored.end is None
         needs_start = not needs_end or (inline.end is not None and inline.start is None)
         border = data[-_AHEAD:] + self.ahead if self.ahead else b""

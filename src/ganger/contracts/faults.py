@@ -211,7 +211,7 @@ def _expected(finding: _Finding) -> str:
     if finding.kind == "number":
         return str(finding.context["expected"])
     text = str(finding.context["text"])
-    return text[:1].lower() + text[1:].removeprefix("nput should be ")
+    return text.removeprefix("Input should be ")
 
 
 def _unknown(name: str, shape: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from ganger.contracts.contract import Contract
 from ganger.contracts.faults import describe, examine
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.repair import repair
-from ganger.contracts.strict_json import JsonFault, loads, shorten
+from ganger.contracts.strict_json import JsonFault, check_count, loads, shorten
 from ganger.contracts.task_result import TaskResult
 from ganger.errors import Fault
 
@@ -83,10 +84,9 @@ def _parse(source: Path | bytes, fence: Fence, model: type[Record], chunk: int) 
 
 
 def _judge(body: bytes, model: type[Record]) -> Parsed[Record] | Refused:
-    washed = terminal.FULL.apply(body)
-    if not washed.strip():
+    if terminal.is_blank(body):
         return Refused("NO_SENTINEL", "the block is blank")
-    data, repaired = _read(body, washed)
+    data, repaired = _read(body)
     if not isinstance(data, dict | list):
         return Refused("SCHEMA_VIOLATION", f"/: expected an object, found {describe(data)}")
     if isinstance(data, list):
@@ -98,30 +98,30 @@ def _judge(body: bytes, model: type[Record]) -> Parsed[Record] | Refused:
     return _refusal(faults) if value is None else Parsed(value, repaired, data)
 
 
-def _read(body: bytes, washed: bytes) -> tuple[object, bool]:
+def _read(body: bytes) -> tuple[object, bool]:
     """Strictly first; then without the characters a terminal adds; then repaired. Whatever parses first counts."""
     text = _decoded(terminal.NORMAL.apply(body))
+    check_count(text, MOST_VALUES)
     try:
-        return loads(text, max_values=MOST_VALUES), False
+        return loads(text), False
     except JsonFault as fault:
-        if fault.code == "DUPLICATE_KEY":
-            raise
         first = fault
-    plain = _decoded(washed)
+    plain = _decoded(terminal.FULL.apply(body))
     for attempt, repaired in ((plain, False), (repair(plain), True)):
-        if attempt == text:
-            continue
+        if first.code == "DUPLICATE_KEY":
+            break
         try:
-            return loads(attempt, max_values=MOST_VALUES), repaired
+            if attempt != text:
+                return loads(attempt), repaired
         except JsonFault as fault:
-            if fault.code == "DUPLICATE_KEY":
-                raise
+            first = fault if fault.code == "DUPLICATE_KEY" else first
     raise first
 
 
 def _decoded(raw: bytes) -> str:
+    raw = raw.strip(b" \t\r\n").removeprefix(BOM_UTF8).removesuffix(BOM_UTF8)
     try:
-        return raw.decode("utf-8").strip("\ufeff \t\r\n")
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise JsonFault("INVALID_JSON", f"the block is not UTF-8: byte 0x{raw[error.start]:02x}") from None
 

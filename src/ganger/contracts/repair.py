@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from ganger.contracts.strict_json import STRING
+
+_MOST_TOKENS = 500_000
 _FENCE = re.compile(r"(?P<mark>`{3,}|~{3,})[ \t]*[\w+.-]*[ \t\r]*\n", re.ASCII)
-_COMMENT = r"(?://[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?)"
-_GAP = rf"(?:[ \t\r\n]++|{_COMMENT})*+"
-_TOKEN = re.compile(
-    rf'(?P<string>"(?:[^"\\]++|\\.?)*+"?)'
-    rf"|(?P<hole>[\[{{,]{_GAP},)"
-    rf"|(?P<comma>,(?={_GAP}[\]}}]))"
-    rf"|(?P<comment>{_COMMENT})",
-    re.DOTALL,
+_STRING_OR_COMMENT = re.compile(rf"{STRING}|//|/\*", re.DOTALL)
+_COMMAS = re.compile(
+    rf"(?P<string>{STRING})|(?P<hole>[\[{{,][ \t\r\n]*+,)|(?P<trailing>,(?=[ \t\r\n]*+[\]}}]))", re.DOTALL
 )
 
 
 def repair(text: str) -> str:
     """The text without what agents add to JSON; anything else stays as it is."""
-    return _TOKEN.sub(_replacement, _unfenced(text))
+    text = _unfenced(text)
+    if "//" in text or "/*" in text:
+        text = "".join(_without_comments(text))
+    return "".join(_without_trailing_commas(text))
 
 
 def _unfenced(text: str) -> str:
@@ -32,14 +34,32 @@ def _unfenced(text: str) -> str:
     return text[opening.end() : last_line]
 
 
-def _replacement(token: re.Match[str]) -> str:
-    kind, text = token.lastgroup, token.group()
-    if kind == "comma":
-        return ""
-    if kind == "comment" and _is_closed(text):
-        return " "
-    return text
+def _without_comments(text: str) -> Iterator[str]:
+    """Each comment becomes a space; one that is never closed stays."""
+    kept = place = 0
+    for _ in range(_MOST_TOKENS):
+        token = _STRING_OR_COMMENT.search(text, place)
+        if not token:
+            break
+        place = token.end()
+        if text[token.start()] == '"':
+            continue
+        closing, width = ("\n", 0) if text[token.start() + 1] == "/" else ("*/", 2)
+        end = text.find(closing, place)
+        if end < 0 and width:
+            break
+        yield text[kept : token.start()]
+        yield " "
+        kept = place = end + width if end >= 0 else len(text)
+    yield text[kept:]
 
 
-def _is_closed(comment: str) -> bool:
-    return comment.startswith("//") or (len(comment) >= len("/**/") and comment.endswith("*/"))
+def _without_trailing_commas(text: str) -> Iterator[str]:
+    kept = 0
+    for count, token in enumerate(_COMMAS.finditer(text)):
+        if count > _MOST_TOKENS:
+            break
+        if token.lastgroup == "trailing":
+            yield text[kept : token.start()]
+            kept = token.end()
+    yield text[kept:]

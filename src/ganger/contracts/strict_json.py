@@ -10,9 +10,9 @@ from typing import NoReturn
 
 MAX_DEPTH = 100
 
-_STRING = r'"(?:[^"\\]++|\\.?)*+"?'
-_STRINGS = re.compile(_STRING, re.DOTALL)
-_TOKENS = re.compile(rf"(?P<string>{_STRING})|(?P<mark>[{{}}\[\],:])|(?P<word>[-+.\w]++)", re.DOTALL)
+STRING = r'"(?:[^"\\]++|\\.?)*+"?'
+_STRINGS = re.compile(STRING, re.DOTALL)
+_TOKENS = re.compile(rf"(?P<string>{STRING})|(?P<mark>[{{}}\[\],:])|(?P<word>[-+.\w]++)", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST_INTEGER = 4300
 _LOCATE_WITHIN = 4_000_000
@@ -49,10 +49,8 @@ class _NotFinite(ArithmeticError):
         self.word = word
 
 
-def loads(text: str, *, max_depth: int = MAX_DEPTH, max_values: int | None = None) -> object:
+def loads(text: str, *, max_depth: int = MAX_DEPTH) -> object:
     """The value of a JSON text, or a JsonFault."""
-    if max_values is not None:
-        _check_count(text, max_values)
     value = _parse(text)
     _check_depth(value, max_depth)
     _check_text(text, value)
@@ -102,16 +100,25 @@ def _refuse_constant(word: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_refuse_constant)
 
 
-def _check_count(text: str, limit: int) -> None:
-    if _separators(text) + text.count('"') <= limit:
+def check_count(text: str, limit: int) -> None:
+    """Refuses a text of more than `limit` values, so that parsing it takes bounded memory."""
+    if _separators(text, 0, len(text)) + text.count('"') <= limit:
         return
-    bare, strings = _STRINGS.subn("", text)
-    if strings > 2 * limit or _separators(bare) > limit:
-        raise JsonFault("INVALID_JSON", f"too many values (more than {limit})")
+    values = place = 0
+    for strings, string in enumerate(_STRINGS.finditer(text)):
+        values += _separators(text, place, string.start())
+        place = string.end()
+        if values > limit or strings > 2 * limit:
+            break
+    else:
+        values += _separators(text, place, len(text))
+        if values <= limit:
+            return
+    raise JsonFault("INVALID_JSON", f"too many values (more than {limit})")
 
 
-def _separators(text: str) -> int:
-    return text.count(",") + text.count("[") + text.count("{")
+def _separators(text: str, first: int, last: int) -> int:
+    return text.count(",", first, last) + text.count("[", first, last) + text.count("{", first, last)
 
 
 def _check_depth(value: object, limit: int) -> None:

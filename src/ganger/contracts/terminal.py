@@ -19,8 +19,11 @@ _SEQUENCE = (
     rb"|[ -/]{0,16}+[0-~]"
     rb")?"
 )
-_ESCAPES = re.compile(b"(?:" + _SEQUENCE + b")++")
-_C1_OR_BOM = re.compile(rb"(?:\xc2[\x80-\x9f]|\xef\xbb\xbf)++")
+_C1_OR_BOM = rb"\xc2[\x80-\x9f]|\xef\xbb\xbf"
+BLANK_IN_LINE = rb"(?:[\x00-\x09\x0b\x0c\x0e-\x20\x7f]++|" + _C1_OR_BOM + rb")*+"
+_BLANK = re.compile(rb"(?:[\x00-\x20\x7f]++|" + _C1_OR_BOM + rb")*+")
+_SEQUENCES = re.compile(b"(?:" + _SEQUENCE + b")++")
+_ALL_CODES = re.compile(b"(?:" + _SEQUENCE + b"|" + _C1_OR_BOM + b")++")
 _CONTROL_BUT_BELL = re.compile(rb"[\x00-\x06\x08-\x1f\x7f]")
 _CONTINUATION = re.compile(rb"[\x80-\xbf]{0,3}+")
 _NEVER_IN_JSON = bytes(sorted(set(range(0x20)) - set(b"\t\n\r")))
@@ -39,26 +42,32 @@ class Wash:
             return True
         if self.dropped and len(data.translate(None, self.dropped)) != len(data):
             return True
-        return self.wide and not data.isascii() and _C1_OR_BOM.search(data) is not None
+        return self.wide and not data.isascii() and _ALL_CODES.search(data) is not None
 
     def spread(self, text: bytes) -> re.Pattern[bytes]:
         """Finds `text` also where only terminal codes stand between its characters."""
         dropped = b"|[" + re.escape(self.dropped) + b"]++" if self.dropped else b""
-        between = b"(?:" + _SEQUENCE + dropped + b")*+"
+        wide = b"|" + _C1_OR_BOM if self.wide else b""
+        between = b"(?:" + _SEQUENCE + wide + dropped + b")*+"
         return re.compile(between.join(re.escape(text[i : i + 1]) for i in range(len(text))))
 
     def apply(self, data: bytes) -> bytes:
         """The bytes without terminal codes; `data` must begin and end where a log may be cut."""
-        if b"\x1b" in data:
-            data = _ESCAPES.sub(b"", data)
         if self.wide and not data.isascii():
-            data = _C1_OR_BOM.sub(b"", data)
+            data = _ALL_CODES.sub(b"", data)
+        elif b"\x1b" in data:
+            data = _SEQUENCES.sub(b"", data)
         return data.translate(None, self.dropped) if self.dropped else data
 
 
 QUICK = Wash(b"")
 NORMAL = Wash(_NEVER_IN_JSON)
 FULL = Wash(_ALL, wide=True)
+
+
+def is_blank(data: bytes) -> bool:
+    """Whether data without escape sequences shows nothing."""
+    return _BLANK.fullmatch(data) is not None
 
 
 def safe_cut(data: bytes, within: int) -> int:

@@ -10,7 +10,6 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 COMMAND_CODES: dict[str, tuple[str, str, str]] = {
@@ -157,32 +156,6 @@ class CommandFault:
     position: int
     message: str
     hint: str
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """One program to start. `key` is unique on this machine: strays of the process are found by it."""
-
-    key: str
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str]
-    stdin_path: Path | None
-    log_path: Path
-    timeout_sec: float | None
-    append: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How a program ended. `error` is a sentence when it never started."""
-
-    code: int | None
-    signal: int | None
-    timed_out: bool
-    duration_sec: float
-    started: bool
-    error: str
 
 
 class _Word(NamedTuple):

@@ -275,7 +275,8 @@ def encode(event: Event) -> str:
 
 def decode(name: str, text: str) -> Event:
     """The event a row holds; fields a newer version added are ignored, missing ones take their default."""
-    return typing.cast(Event, _builder(EVENT_TYPES[name])(json.loads(text)))
+    kind: Any = EVENT_TYPES[name]
+    return typing.cast(Event, _builder(kind)(json.loads(text)))
 
 
 def fields_of(event: Event) -> dict[str, object]:

@@ -22,7 +22,11 @@ class ClassRow:
 
 
 def _row(
-    kind: str, flags: str, meaning: str, then: str = "another worker attempt, then FAILED", blocks: BlockReason | None = None
+    kind: str,
+    flags: str,
+    meaning: str,
+    then: str = "another worker attempt, then FAILED",
+    blocks: BlockReason | None = None,
 ) -> ClassRow:
     return ClassRow(kind, "h" in flags, "r" in flags, meaning, then, blocks)
 
@@ -48,7 +52,9 @@ CLASSES: dict[FailureClass, ClassRow] = {
     ),
     FailureClass.BUILD_ERROR: _row("recoverable", "hr", "the change does not build, lint or type-check"),
     FailureClass.TEST_ERROR: _row("recoverable", "hr", "the operator's tests fail on the change"),
-    FailureClass.SMOKE_ERROR: _row("recoverable", "hr", "the change builds and passes tests but does not run as it should"),
+    FailureClass.SMOKE_ERROR: _row(
+        "recoverable", "hr", "the change builds and passes tests but does not run as it should"
+    ),
     FailureClass.CRASH: _row(
         "recoverable",
         "",
@@ -114,7 +120,13 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
     (re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://\S+", re.I), "<url>"),
     (re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?"), "<ts>"),
-    (re.compile(r"\b(?:mon|tue|wed|thu|fri|sat|sun)?,? ?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) +\d{1,2} \d\d:\d\d(?::\d\d)?(?: \d{4})?", re.I), "<ts>"),  # fmt: skip
+    (
+        re.compile(
+            r"\b(?:mon|tue|wed|thu|fri|sat|sun)?,? ?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) +\d{1,2} \d\d:\d\d(?::\d\d)?(?: \d{4})?",
+            re.I,
+        ),
+        "<ts>",
+    ),  # fmt: skip
     (re.compile(r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"), "<ts>"),
     (re.compile(r"(?<![\w.<])(?:[A-Za-z]:\\|\\\\)[^\s\"'<>|:,;)]+"), "<path>"),
     (re.compile(r"(?<![\w.<)\]}~-])~?/[^\s\"'<>|:,;()\[\]{}]+"), "<path>"),
@@ -122,7 +134,12 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b0x[0-9a-f]+\b", re.I), "<n>"),
     (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", re.I), "<n>"),
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|us|µs|ns|sec(?:ond)?s?|min(?:ute)?s?|[smh]|[kmg]i?b|bytes)\b", re.I), "<n>"),
-    (re.compile(r"\b(line|column|col|pid|port|process|thread|attempt|row|offset|char|position|seed)([ =:#]+)\d+", re.I), r"\1 <n>"),  # fmt: skip
+    (
+        re.compile(
+            r"\b(line|column|col|pid|port|process|thread|attempt|row|offset|char|position|seed)([ =:#]+)\d+", re.I
+        ),
+        r"\1 <n>",
+    ),  # fmt: skip
     (re.compile(r"(?<=[\w>\])]):\d+(?::\d+)?\b"), ":<n>"),
     (re.compile(r"\d{4,}(?:\.\d+)?"), "<n>"),
     (re.compile(r"\d+\.\d{3,}"), "<n>"),

@@ -63,9 +63,7 @@ def _clashes(specs: Sequence[TaskSpec], depth: Mapping[str, int]) -> tuple[Clash
     for spec in specs:
         for file in dict.fromkeys(spec.writes):
             writers[depth[spec.id], file].append(spec.id)
-    return tuple(
-        Clash(file, level, tuple(tasks)) for (level, file), tasks in sorted(writers.items()) if len(tasks) > 1
-    )
+    return tuple(Clash(file, level, tuple(tasks)) for (level, file), tasks in sorted(writers.items()) if len(tasks) > 1)
 
 
 @dataclass(frozen=True, slots=True)

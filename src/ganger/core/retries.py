@@ -44,7 +44,9 @@ def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Fail
     """`task` is the state while the failed attempt still runs, so its counters include that attempt."""
     cls = failure.failure_class
     if cls is FailureClass.CONTRACT_ERROR and task.format_retries < policy.format_retries:
-        return Next(Then.AGAIN_NOW, "format_retries", "the answer broke the contract; asked once more with a strict reminder")
+        return Next(
+            Then.AGAIN_NOW, "format_retries", "the answer broke the contract; asked once more with a strict reminder"
+        )
     if cls is FailureClass.CRASH and task.respawns < policy.respawns:
         return Next(Then.AGAIN_NOW, "respawns", "the worker crashed; run again once")
     row = CLASSES[cls]

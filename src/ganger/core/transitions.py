@@ -109,7 +109,7 @@ def _run_started(state: RunState, event: ev.RunStarted, at: str) -> None:
     state.tasks = {spec.id: TaskState() for spec in event.tasks}
     state.by_rank = list(make_plan(event.tasks).order)
     state.rank = {task: rank for rank, task in enumerate(state.by_rank)}
-    state.counts = {status: 0 for status in TaskStatus} | {P: len(event.tasks)}
+    state.counts = dict.fromkeys(TaskStatus, 0) | {P: len(event.tasks)}
     state.unmet = {spec.id: len(set(spec.depends_on)) for spec in event.tasks}
     state.dependents = {}
     for spec in event.tasks:
@@ -254,15 +254,21 @@ def _flush(task: TaskState, name: str, at: str, **changes: Any) -> tuple[History
     for index in range(len(marked) - 1, -1, -1):
         if marked[index].phase in (Phase.WORKER, Phase.VERIFY) and marked[index].attempt == task.attempts:
             marked[index] = replace(marked[index], **changes)
-    return tuple(marked) or (HistoryItem(Phase.WORKER, max(1, task.attempts), worker_log(name, task.attempts), at, **changes),)
+    return tuple(marked) or (
+        HistoryItem(Phase.WORKER, max(1, task.attempts), worker_log(name, task.attempts), at, **changes),
+    )
 
 
 def _attempt_failed(_s: RunState, name: str, task: TaskState, event: ev.AttemptFailed, at: str) -> TaskState:
     marks = {"failure_class": event.failure_class, "failure_signature": event.signature}
-    counters = {} if event.counter == "worker_attempts" else {
-        event.counter: getattr(task, event.counter) + 1,
-        "worker_attempts": task.worker_attempts - 1,
-    }
+    counters = (
+        {}
+        if event.counter == "worker_attempts"
+        else {
+            event.counter: getattr(task, event.counter) + 1,
+            "worker_attempts": task.worker_attempts - 1,
+        }
+    )
     return replace(
         task,
         last_failure_class=event.failure_class,
@@ -303,9 +309,7 @@ def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled,
 
 
 def _requeued(_s: RunState, _n: str, task: TaskState, event: ev.TaskRequeued, _at: str) -> TaskState:
-    return replace(
-        task, status=P, block_reason=None, detail=event.why, step="", final=False, launched=None
-    )
+    return replace(task, status=P, block_reason=None, detail=event.why, step="", final=False, launched=None)
 
 
 _RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {

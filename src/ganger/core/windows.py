@@ -44,6 +44,7 @@ class Finish:
 
 Decision = Start | OpenWindow | CloseWindow | Finish
 
+
 def larger(size: int) -> int:
     """The next Fibonacci number above `size`."""
     a, b = 1, 2

@@ -7,11 +7,23 @@ _AGAIN = "Nothing was written. The task is tried again with the reason in its pr
 WRITE_CODES: dict[str, tuple[str, str, str]] = {
     "PATH_ABSOLUTE": ("a write names an absolute path", "Paths are relative to the workspace.", _AGAIN),
     "PATH_ESCAPES": ("a write leaves the workspace", "No path may lead outside.", _AGAIN),
-    "PATH_NOT_NORMAL": ("a path is not in normal form", "No empty parts, dots, backslashes, drive letters or ~.", _AGAIN),
-    "PATH_BAD_CHARACTER": ("a path holds a forbidden character", "NUL, control and invisible characters are refused.", _AGAIN),
+    "PATH_NOT_NORMAL": (
+        "a path is not in normal form",
+        "No empty parts, dots, backslashes, drive letters or ~.",
+        _AGAIN,
+    ),
+    "PATH_BAD_CHARACTER": (
+        "a path holds a forbidden character",
+        "NUL, control and invisible characters are refused.",
+        _AGAIN,
+    ),
     "PATH_TOO_LONG": ("a path is too long for the file system", "Names are limited to 255 bytes.", _AGAIN),
     "PATH_SYMLINK": ("a path goes through a symbolic link", "Links are never followed when writing.", _AGAIN),
-    "PATH_NOT_REGULAR": ("the target is not an ordinary file", "Directories, pipes, devices and sockets are never written.", _AGAIN),
+    "PATH_NOT_REGULAR": (
+        "the target is not an ordinary file",
+        "Directories, pipes, devices and sockets are never written.",
+        _AGAIN,
+    ),
     "PATH_PROTECTED": (
         "the path is protected",
         "Git internals, CI, agent configuration, secrets and Ganger's own files are out of an agent's reach.",
@@ -26,10 +38,18 @@ WRITE_CODES: dict[str, tuple[str, str, str]] = {
         "If it is meant, set allow_shrinkage = true in the task's metadata.",
     ),
     "TOO_LARGE": ("a change is too large", "Files, change sets and numbers of files are bounded.", _AGAIN),
-    "CONTENT_REF_MISSING": ("the staged content is not there", "content_ref names a file inside the workspace.", _AGAIN),
+    "CONTENT_REF_MISSING": (
+        "the staged content is not there",
+        "content_ref names a file inside the workspace.",
+        _AGAIN,
+    ),
     "CONTENT_REF_UNSAFE": ("the staged content may not be read", "content_ref obeys the same rules as path.", _AGAIN),
     "CONTENT_NOT_UTF8": ("the content is not UTF-8 text", "Writes carry text.", _AGAIN),
     "CASE_TWIN": ("two names differ only in case", "They would be one file on some systems.", "Choose distinct names."),
-    "WRITE_FAILED": ("the system refused a write", "What had been written was put back.", "The message names the cause."),
+    "WRITE_FAILED": (
+        "the system refused a write",
+        "What had been written was put back.",
+        "The message names the cause.",
+    ),
     "WRITE_REFUSED": ("a change broke a safeguard", "Nothing was written.", "The message names the rule."),
 }

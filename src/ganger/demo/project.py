@@ -178,7 +178,11 @@ def _works(seconds: float, said: list[str], summary: str, *writes: dict[str, str
 
 
 _BROKEN_TRY = _works(0.8, ["rewriting to_cents", "looks right to me"], "Rounding is correct now.", _create("ledger/money.py", _BROKEN_MONEY, "replace"))  # fmt: skip
-_GARBAGE_TRY = [{"text": "adding the export"}, {"delay": 0.6}, {"garbage": "All done! I created the CSV export, it works great."}]
+_GARBAGE_TRY = [
+    {"text": "adding the export"},
+    {"delay": 0.6},
+    {"garbage": "All done! I created the CSV export, it works great."},
+]
 _SCRIPT = {
     "tasks": {
         "account": [_works(0.9, ["reading ledger/money.py", "writing account and test"], "Added Account with a test.", _create("ledger/account.py", _ACCOUNT), _create("tests/test_account.py", _TEST_ACCOUNT))],
@@ -246,5 +250,7 @@ def build_demo(root: Path) -> None:
 
 
 def changed_files(root: Path) -> list[str]:
-    said = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=root, check=True, capture_output=True, text=True)
+    said = subprocess.run(
+        ["git", "status", "--porcelain", "-uall"], cwd=root, check=True, capture_output=True, text=True
+    )
     return [line[3:] for line in said.stdout.splitlines()]

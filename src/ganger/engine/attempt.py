@@ -112,7 +112,13 @@ class Attempt:
         ended = await running.wait()
         self.tools.journal.record(
             ev.AttemptExited(
-                self.task, self.number, ended.code, ended.signal, ended.timed_out, round(ended.duration_sec, 3), ended.error
+                self.task,
+                self.number,
+                ended.code,
+                ended.signal,
+                ended.timed_out,
+                round(ended.duration_sec, 3),
+                ended.error,
             )
         )
         self._check_stop()
@@ -142,7 +148,9 @@ class Attempt:
 
     async def _read_result(self, agent: Agent, ended: Exit) -> TaskResult:
         if not ended.started:
-            raise self._failed(FailureClass.CRASH, f"not started: {ended.error}", f"the agent could not be started: {ended.error}")
+            raise self._failed(
+                FailureClass.CRASH, f"not started: {ended.error}", f"the agent could not be started: {ended.error}"
+            )
         log = self.tools.folder.path / self.log
         if log.stat().st_size > _PARSE_ASIDE_BYTES:
             answer = await asyncio.to_thread(agent.extract_result, log, self.task)
@@ -250,7 +258,9 @@ class Attempt:
         step = verdict.failed
         assert step is not None
         if step.outcome == "timed_out":
-            return self._failed(FailureClass.TIMEOUT, f"verify {step.name}", f"verification step {step.name} ran out of time")
+            return self._failed(
+                FailureClass.TIMEOUT, f"verify {step.name}", f"verification step {step.name} ran out of time"
+            )
         how = f"exit code {step.exit_code}" if step.exit_code is not None else step.outcome
         detail = f"verification step {step.name} failed ({how}): {step.first_error or 'no output'}"
         reminder = (
@@ -281,12 +291,18 @@ class Attempt:
         policy = self.state.policy
         chosen = after_failure(self.spec, self.state.tasks[self.task], policy, failed)
         mark = ev.AttemptFailed(
-            self.task, self.number, failed.failure_class.value, failed.signature, failed.detail[:2000], chosen.counter, reminder
+            self.task,
+            self.number,
+            failed.failure_class.value,
+            failed.signature,
+            failed.detail[:2000],
+            chosen.counter,
+            reminder,
         )
         if chosen.then is Then.AGAIN_NOW:
             await self.tools.journal.record(mark, ev.TaskRequeued(self.task, chosen.why))
             return
-        detail = f"{failed.detail[:2000]} ({chosen.why})"
+        detail = failed.detail[:2000] if chosen.block_reason else f"{failed.detail[:2000]} ({chosen.why})"
         if chosen.then is Then.AGAIN_LATER:
             after: list[ev.Event] = [mark, ev.TaskSettled(self.task, TaskStatus.FAILED, detail, final=False)]
             if policy.heal_schedule is HealSchedule.OFF:
@@ -311,4 +327,6 @@ def _line(text: str) -> str:
 
 
 def _recorded(step: StepResult) -> VerifyStep:
-    return VerifyStep(step.name, step.tier.value, step.outcome, step.exit_code, round(step.duration_sec, 3), step.first_error)
+    return VerifyStep(
+        step.name, step.tier.value, step.outcome, step.exit_code, round(step.duration_sec, 3), step.first_error
+    )

@@ -8,11 +8,11 @@ from ganger.contracts.parser import neutralise
 from ganger.core.records import TaskSpec
 from ganger.ports import Workspace
 
-# The sentinels stand inside sentences, never at a line's edge: an agent that echoes its prompt does not thereby answer.
+# The closing line is named before the opening one and neither stands at a line's edge: an echoed prompt is no answer.
 _CONTRACT = """## How to answer
 
-Work on the task above, then end your output with exactly one result block. The block's first line is `<<<TASK_RESULT_V2>>>`
-and its last line is `<<<END_TASK_RESULT_V2>>>`, each alone on its line. Between them stands one JSON object with:
+Work on the task above, then end your output with exactly one result block. Its last line is `<<<END_TASK_RESULT_V2>>>`,
+its first line is `<<<TASK_RESULT_V2>>>`, each alone on its line. Between the two stands one JSON object with:
 
 - "contract_version": "2.0"
 - "task_id": {task_id}

@@ -36,7 +36,9 @@ async def _end_attempt(journal: Journal, folder: RunFolder, workspace: Workspace
         workspace.roll_back(folder.path / task.backup)
         log = verify_log(name, task.attempts)
         after.append(ev.WritesRolledBack(name, task.attempts, "the lead died before the verdict", log))
-    await journal.record(*after, ev.AttemptInterrupted(name, task.attempts, "the lead died; run again, no counter pays"))
+    await journal.record(
+        *after, ev.AttemptInterrupted(name, task.attempts, "the lead died; run again, no counter pays")
+    )
 
 
 def end_group(pid: int, start_ticks: int) -> None:

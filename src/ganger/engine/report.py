@@ -6,7 +6,14 @@ from ganger.core.records import RunState, TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder, replace_file
 
-_ORDER = (TaskStatus.ESCALATED, TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.RUNNING, TaskStatus.PENDING, TaskStatus.DONE)
+_ORDER = (
+    TaskStatus.ESCALATED,
+    TaskStatus.BLOCKED,
+    TaskStatus.FAILED,
+    TaskStatus.RUNNING,
+    TaskStatus.PENDING,
+    TaskStatus.DONE,
+)
 
 
 def write_report(folder: RunFolder, state: RunState) -> None:

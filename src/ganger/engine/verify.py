@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal, Protocol
+from typing import Literal
 
-from ganger.core.commands import CommandFault, CommandStep, Exit, Launch, parse_command
+from ganger.core.commands import CommandFault, CommandStep, parse_command
 from ganger.core.tiers import TieredStep
 from ganger.core.vocabulary import Tier
 from ganger.errors import DiskFullError, GangerError
+from ganger.ports import Exit, Launch, Launcher
 
 Outcome = Literal["passed", "failed", "timed_out", "refused", "not_started", "skipped"]
 
@@ -41,14 +42,6 @@ _SUMMARY = re.compile(
     r"|Tests:\s"
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-
-
-class Process(Protocol):
-    async def wait(self) -> Exit: ...
-
-
-class Launcher(Protocol):
-    async def start(self, launch: Launch) -> Process: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ganger.core.commands import Exit, Launch
 from ganger.errors import DiskFullError
+from ganger.ports import Exit, Launch
 
 __all__ = ["ATTEMPT_MARK", "Exit", "Launch", "LocalLauncher", "Running", "end_marked", "process_start_time"]
 
@@ -50,7 +50,6 @@ class LocalLauncher:
     async def stop_all(self, grace_sec: float = DEFAULT_GRACE_SEC) -> None:
         """Ends every tree this launcher started: SIGTERM, `grace_sec`, SIGKILL."""
         await asyncio.gather(*(running.stop(grace_sec) for running in self._running))
-
 
     def kill_all(self) -> None:
         """SIGKILL to every group, without waiting for anything."""

@@ -143,14 +143,17 @@ def _named_errors(path: Path) -> Iterator[None]:
         yield
     except apsw.FullError as error:
         raise DiskFullError(
-            f"{path}: the disk is full; nothing recorded so far is lost", hint="free some space, then run the same command again"
+            f"{path}: the disk is full; nothing recorded so far is lost",
+            hint="free some space, then run the same command again",
         ) from error
     except apsw.BusyError as error:
         raise StoreError(f"{path}: another process holds the store ({error})", hint="wait for it to end") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreError(f"{path}: not a sound event store ({error})", hint="restore it from a backup") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise StoreError(f"{path}: cannot be opened for writing ({error})", hint="check the folder's permissions") from error
+        raise StoreError(
+            f"{path}: cannot be opened for writing ({error})", hint="check the folder's permissions"
+        ) from error
     except apsw.IOError as error:
         raise StoreError(
             f"{path}: reading or writing failed ({error}); the run stops here",

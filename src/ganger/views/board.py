@@ -17,7 +17,14 @@ GLYPHS = {
     TaskStatus.FAILED: "✗",
     TaskStatus.ESCALATED: "!",
 }
-NEEDS_FIRST = (TaskStatus.ESCALATED, TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.RUNNING, TaskStatus.PENDING, TaskStatus.DONE)
+NEEDS_FIRST = (
+    TaskStatus.ESCALATED,
+    TaskStatus.BLOCKED,
+    TaskStatus.FAILED,
+    TaskStatus.RUNNING,
+    TaskStatus.PENDING,
+    TaskStatus.DONE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,9 @@ def shown_duration(seconds: float) -> str:
 
 def rest_seconds(state: RunState, elapsed: float) -> float | None:
     """A rough guess: the pace so far, for what is still to be settled."""
-    settled = sum(state.counts[s] for s in (TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED))
+    settled = sum(
+        state.counts[s] for s in (TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED)
+    )
     left = state.counts[TaskStatus.PENDING] + state.counts[TaskStatus.RUNNING]
     return elapsed / settled * left if settled and left else None
 

@@ -60,7 +60,10 @@ _REASONS: dict[BlockReason, tuple[str, str]] = {
     BlockReason.QUOTA_WAIT: ("The account's quota is used up.", "Wait for its reset, or raise it."),
     BlockReason.NEEDS_REWORK: ("Verification or policy refused the change for good.", "Change the task or the rule."),
     BlockReason.PERMISSION_DENIED: ("The agent was refused a permission it needs.", "Grant it, or change the task."),
-    BlockReason.DEPENDENCY_FAILED: ("A task it depends on did not end DONE.", "Mend that one; this one comes back by itself."),
+    BlockReason.DEPENDENCY_FAILED: (
+        "A task it depends on did not end DONE.",
+        "Mend that one; this one comes back by itself.",
+    ),
     BlockReason.EXTERNAL: ("Something outside must happen first.", "Make it happen, then run again."),
     BlockReason.PAUSED: ("It crashed again after being run once more.", "Look at its log, then run again."),
 }
@@ -72,7 +75,9 @@ def entries() -> list[Entry]:
     table |= {code: Entry(code, *row) for code, row in {**COMMAND_CODES, **WRITE_CODES, **_OWN}.items()}
     rows = [table[code] for code in sorted(table)]
     for cls, row in CLASSES.items():
-        flags = f"{row.kind}; {'' if row.healable else 'not '}healable; {'' if row.retryable else 'not '}retried by default"
+        flags = (
+            f"{row.kind}; {'' if row.healable else 'not '}healable; {'' if row.retryable else 'not '}retried by default"
+        )
         rows.append(Entry(cls.value, f"failure class ({flags})", _sentence(row.meaning), _sentence(row.then)))
     for reason, (meaning, then) in _REASONS.items():
         if reason.value not in CLASSES:

@@ -49,10 +49,18 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if clash:
         return f"{name} waits because {clash} is writing a file it also writes.{again}", ""
     if state.window is not None and name not in state.window_open:
-        return f"{name} is ready and waits for window {state.window.index} to close ({len(state.window_open)} tasks open).{again}", ""
-    ahead = sum(1 for t in state.by_rank[: state.rank[name]] if state.tasks[t].status is TaskStatus.PENDING and not state.unmet[t])
+        window = f"window {state.window.index} ({len(state.window_open)} tasks open)"
+        return f"{name} is ready and waits for {window} to close.{again}", ""
+    ahead = sum(
+        1
+        for t in state.by_rank[: state.rank[name]]
+        if state.tasks[t].status is TaskStatus.PENDING and not state.unmet[t]
+    )
     place = f"{ahead} ready tasks are ahead of it" if ahead else "it is next"
-    return f"{name} is ready; {len(state.running)} of {state.policy.concurrency} places are taken and {place}.{again}", ""
+    return (
+        f"{name} is ready; {len(state.running)} of {state.policy.concurrency} places are taken and {place}.{again}",
+        "",
+    )
 
 
 def _more(items: list[str]) -> str:
@@ -60,7 +68,11 @@ def _more(items: list[str]) -> str:
 
 
 def _running(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
-    doing = {"agent": "its agent is working", "parse": "its answer is being read", "verify": "its change is being verified"}
+    doing = {
+        "agent": "its agent is working",
+        "parse": "its answer is being read",
+        "verify": "its change is being verified",
+    }
     what = doing.get(task.step, "its change is being written")
     return f"{name} is in attempt {task.attempts} since {task.started_at}: {what}.", f"ganger logs {name} --follow"
 
@@ -74,7 +86,10 @@ def _blocked(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if task.block_reason is BlockReason.DEPENDENCY_FAILED:
         bad = [need for need in state.specs[name].depends_on if state.tasks[need].status is not TaskStatus.DONE]
         shown = ", ".join(f"{need} ({state.tasks[need].status.value})" for need in bad[:5])
-        return f"{name} is BLOCKED because its dependency {shown} did not end DONE.", f"ganger why {bad[0]}" if bad else ""
+        return (
+            f"{name} is BLOCKED because its dependency {shown} did not end DONE.",
+            f"ganger why {bad[0]}" if bad else "",
+        )
     reason = task.block_reason.value if task.block_reason else "unknown"
     return f"{name} is BLOCKED ({reason}): {task.detail}.", f"ganger explain {reason}"
 

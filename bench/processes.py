@@ -1,0 +1,62 @@
+"""Child processes of a benchmark: run to the end, timed, and believed only if they did what was asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+CONSOLE_SCRIPT = Path(sys.executable).with_name("ganger")
+GANGER = (str(CONSOLE_SCRIPT),) if CONSOLE_SCRIPT.exists() else (sys.executable, "-m", "ganger")
+_SHOWN = 2000
+
+
+class BenchError(Exception):
+    """A measured program did something else than it was asked to; its figure would mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A finished child: wall time, processor time of its whole tree, and its standard output."""
+
+    wall_sec: float
+    cpu_sec: float
+    output: str
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without settings that would change what is measured."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("GANGER_", "PYTHON"))}
+
+
+def run(argv: Sequence[str], cwd: Path) -> Ran:
+    """Output goes to a file, so that a slow reader never slows the child down."""
+    with tempfile.TemporaryFile() as output:
+        began = time.perf_counter()
+        child = subprocess.Popen(
+            argv, cwd=cwd, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )
+        _, status, used = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - began
+        child.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read().decode("utf-8", "replace")
+    if child.returncode != 0:
+        raise BenchError(f"{' '.join(argv)} in {cwd} ended with {child.returncode}:\n{text[-_SHOWN:]}")
+    return Ran(wall, used.ru_utime + used.ru_stime, text)
+
+
+def ganger(cwd: Path, *words: str) -> Ran:
+    return run([*GANGER, *words], cwd)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="ganger-bench-") as name:
+        yield Path(name)

@@ -1,0 +1,35 @@
+"""How much each part measures: enough for a verdict, everything, or just enough to see that it works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    fleet_tasks: int = 300
+    fleet_rounds: int = 5
+    side_rounds: int = 3
+    concurrencies: tuple[int, ...] = (2, 16)
+    plan_tasks: tuple[int, ...] = (1_000, 10_000, 100_000)
+    plan_rounds: int = 3
+    log_bytes: int = 256 * MIB
+    log_rounds: int = 5
+    start_rounds: int = 20
+
+
+DEFAULT = Sizes()
+FULL = Sizes(fleet_tasks=1000, log_bytes=1024 * MIB, start_rounds=40)
+TINY = Sizes(
+    fleet_tasks=4,
+    fleet_rounds=1,
+    side_rounds=1,
+    concurrencies=(2,),
+    plan_tasks=(20, 200),
+    plan_rounds=1,
+    log_bytes=MIB,
+    log_rounds=1,
+    start_rounds=1,
+)

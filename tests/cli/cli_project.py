@@ -1,0 +1,75 @@
+"""A small project folder and the real command line, for black-box tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CONFIG = """
+[policy]
+heal_schedule = "off"
+[agents.worker]
+kind = "scripted"
+script = "script.json"
+[roles.worker]
+agent = "worker"
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def ganger(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> Answer:
+    """Runs the command line as a user would; a traceback is never acceptable."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ganger", *words],
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"))
+    assert "Traceback" not in answer.err + answer.out
+    return answer
+
+
+def task(name: object = "one", **changes: object) -> dict[str, object]:
+    base = {"id": name, "prompt_ref": "prompt.md", "depends_on": [], "timeout_sec": 20, "verify_profile": "check"}
+    return {**base, **changes}
+
+
+def manifest(*tasks: dict[str, object], **changes: object) -> dict[str, object]:
+    return {"manifest_version": "2.0", "run_id": "r1", "tasks": list(tasks), **changes}
+
+
+def make_project(
+    root: Path, *tasks: dict[str, object], script: object = None, steps: list[dict[str, object]] | None = None
+) -> Path:
+    """Everything a run needs; `script` is what the scripted agent does, by task id."""
+    (root / "ganger.toml").write_text(CONFIG)
+    (root / "prompt.md").write_text("Do it.\n")
+    (root / "script.json").write_text(json.dumps({"tasks": script or {}}))
+    profiles = {"profiles": {"check": {"steps": steps or [{"name": "test", "cmd": "true"}]}}}
+    (root / "verify.json").write_text(json.dumps(profiles))
+    (root / "manifest.json").write_text(json.dumps(manifest(*(tasks or (task(),)))))
+    return root
