@@ -1,0 +1,99 @@
+"""Settings: layers, origins, environment variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ganger.config import find_root, load_project, project_root
+from ganger.errors import InputError, NotFoundError, UsageError
+
+PROJECT = '[policy]\nconcurrency = 3\nbatch_size = 7\n[agents.mine]\nkind = "command"\nargv = ["a"]\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "ganger.toml").write_text(PROJECT)
+    (tmp_path / "config.toml").write_text("[policy]\nconcurrency = 2\nfailure_threshold = 0.5\nbatch_size = 9\n")
+    return project
+
+
+def values(root: Path, env: dict[str, str], flags: dict[str, object] | None = None) -> dict[str, tuple[object, str]]:
+    project = load_project(root, environ={"GANGER_HOME": str(root.parent), **env}, flags=flags)
+    return {s.key: (s.value, s.origin) for s in project.settings()}
+
+
+def test_each_layer_wins_over_the_one_below_and_is_named(root: Path) -> None:
+    """W10: flag, environment, project, user, default."""
+    found = values(root, {"GANGER_POLICY_BATCH_SIZE": "11"}, {"policy.concurrency": 5})
+    assert found["policy.concurrency"] == (5, "flag")
+    assert found["policy.batch_size"] == (11, "environment GANGER_POLICY_BATCH_SIZE")
+    assert found["policy.failure_threshold"] == (0.5, str(root.parent / "config.toml"))
+    assert found["policy.respawns"] == (1, "default")
+    assert values(root, {})["policy.batch_size"] == (7, str(root / "ganger.toml"))
+
+
+def test_every_setting_can_come_from_the_environment(root: Path) -> None:
+    """W10: strings, numbers, lists, pairs, named sections."""
+    env = {
+        "GANGER_MANIFEST": "other.yaml",
+        "GANGER_WORKSPACE_PROTECTED": "a/**, b",
+        "GANGER_LIMITS_CONCURRENCY": "2,4",
+        "GANGER_AGENTS_MINE_MODEL": "big",
+        "GANGER_VERIFY_TIERS": '{"p/lint": "quality"}',
+    }
+    config = load_project(root, environ={"GANGER_HOME": "/nowhere", **env}).config
+    assert (config.manifest, config.workspace.protected) == ("other.yaml", ["a/**", "b"])
+    assert (config.limits.concurrency, config.agents["mine"].model) == ([2, 4], "big")
+    assert config.verify.tiers == {"p/lint": "quality"}
+
+
+@pytest.mark.parametrize(
+    ("env", "place"),
+    [
+        ({"GANGER_POLICY_CONCURRENCY": "many"}, "policy.concurrency"),
+        ({"GANGER_POLICY_CONCURRENCY": "0"}, "policy.concurrency"),
+        ({"GANGER_POLICY_CONCURENCY": "2"}, "GANGER_POLICY_CONCURENCY"),
+        ({"GANGER_WORKSPACE_MODE": "elsewhere"}, "workspace.mode"),
+    ],
+)
+def test_a_wrong_variable_is_named(root: Path, env: dict[str, str], place: str) -> None:
+    """W10: nothing is silently ignored."""
+    with pytest.raises(InputError) as caught:
+        load_project(root, environ={"GANGER_HOME": "/nowhere", **env})
+    assert caught.value.faults[0].path == place
+
+
+def test_a_worker_s_own_variables_are_no_settings(root: Path) -> None:
+    """T24: Ganger may run inside an attempt."""
+    env = {"GANGER_RUN_ID": "x", "GANGER_TASK_ID": "y", "GANGER_ATTEMPT": "1", "GANGER_ROLE": "worker"}
+    assert load_project(root, environ={"GANGER_HOME": "/nowhere", **env}).config.policy.concurrency == 3
+
+
+def test_a_wrong_flag_is_a_usage_error(root: Path) -> None:
+    """Z07: exit 64."""
+    with pytest.raises(UsageError):
+        load_project(root, environ={"GANGER_HOME": "/nowhere"}, flags={"policy.concurrency": "many"})
+
+
+def test_a_role_must_name_a_configured_agent(root: Path) -> None:
+    """W01: no dangling role."""
+    (root / "ganger.toml").write_text(PROJECT + '[roles.worker]\nagent = "yours"\n')
+    with pytest.raises(InputError) as caught:
+        load_project(root, environ={"GANGER_HOME": "/nowhere"})
+    assert caught.value.code == "UNKNOWN_AGENT" and "mine" in caught.value.message
+
+
+def test_the_project_is_found_upwards(root: Path) -> None:
+    """T26: from any folder below."""
+    deep = root / "a" / "b"
+    deep.mkdir(parents=True)
+    assert find_root(deep) == root
+    assert project_root(None, None, deep) == root
+    assert project_root(root, None, Path("/")) == root
+    assert project_root(None, deep / "m.json", Path("/")) == root
+    with pytest.raises(NotFoundError):
+        project_root(root / "none", None, deep)
