@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import conformance
+import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,6 +33,19 @@ def contract_schemas() -> Files:
         return {Path("schemas") / path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.json"))}
 
 
+def own_schemas() -> Files:
+    """The schemas of what Ganger adds to the five formats: its configuration and its events."""
+    if not built("ganger.views.schemas"):
+        return {}
+    schema = importlib.import_module("ganger.views.schemas").schema
+    texts = {name: json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n" for name in ("config", "events")}
+    return {Path("schemas") / f"{name}.json": text for name, text in texts.items()}
+
+
+def settings_page() -> Files:
+    return {settings.PAGE: settings.render(ROOT, importlib.import_module("ganger.config").Config)}
+
+
 def cli_page() -> Files:
     return rendered("ganger.cli.reference", Path("docs/cli.md"))
 
@@ -42,6 +57,8 @@ def codes_page() -> Files:
 GENERATORS: Generators = {
     "conformance": conformance_page,
     "schemas": contract_schemas,
+    "own schemas": own_schemas,
+    "settings": settings_page,
     "cli": cli_page,
     "codes": codes_page,
 }
@@ -73,7 +90,7 @@ def attempt(name: str, generator: Callable[[], Files]) -> Files | None:
         return generator()
     except SyntaxError as fault:
         print(f"{name}: {fault.filename}:{fault.lineno}: does not parse: {fault.msg}; mend it first", file=sys.stderr)
-    except (ImportError, conformance.UnknownRowError) as fault:
+    except (ImportError, conformance.UnknownRowError, settings.NoPlaceError) as fault:
         print(f"{name}: {fault}", file=sys.stderr)
     return None
 

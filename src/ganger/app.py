@@ -119,11 +119,12 @@ def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
     return roles
 
 
-def protection_of(project: Project) -> Protection:
+def protection_of(project: Project, manifest: Path) -> Protection:
+    """The defaults, the files Ganger itself lives by, and what the operator added."""
     config = project.config
-    own = [PROJECT_FILE, config.state_dir, config.manifest, config.verify.profiles_file]
-    relative = [path for path in own if not Path(path).is_absolute() and ".." not in Path(path).parts]
-    own_paths = [f"/{Path(path).as_posix()}" for path in relative]
+    own = [project.root / PROJECT_FILE, project.state_path, project.manifest_path, project.profiles_path, manifest]
+    inside = [path.resolve() for path in own if path.resolve().is_relative_to(project.root.resolve())]
+    own_paths = dict.fromkeys(f"/{path.relative_to(project.root.resolve()).as_posix()}" for path in inside)
     patterns = (*DEFAULT_PROTECTED, *own_paths, *config.workspace.protected)
     return Protection(patterns, tuple(config.workspace.unprotected))
 
@@ -150,7 +151,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
             tools = Tools(
                 journal=journal,
                 folder=folder,
-                workspace=DirectWorkspace(project.root, protection_of(project)),
+                workspace=DirectWorkspace(project.root, protection_of(project, checked.source)),
                 launcher=launcher,
                 clock=journal.clock,
                 agents=agents,

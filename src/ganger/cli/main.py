@@ -59,7 +59,7 @@ root = _Commands("ganger", context_settings={"help_option_names": ["-h", "--help
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Runs one command line; never shows a traceback unless asked with GANGER_DEBUG=1 or --debug."""
+    """Runs one command line; never shows a traceback unless asked with --debug."""
     # Manifests are many small objects that all live on; collecting garbage among them costs a third of the time.
     gc.set_threshold(200_000, 20, 50)
     words = list(arguments)
