@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
-DROP = object()
+
+
+class Absent:
+    """Stands for a value to be taken away."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+DROP = Absent()
 
 MANIFEST: Json = {
     "manifest_version": "2.0",
@@ -132,7 +141,7 @@ class Case:
     by_schema: bool = True
 
     def __str__(self) -> str:
-        return f"T09 {self.format} {self.name}"
+        return f"{self.format} {self.name}"
 
 
 def changed(base: Json, place: str, value: object) -> Json:
@@ -157,9 +166,10 @@ def path_of(place: str) -> str:
 
 
 BAD, MISSING, EXTRA, VERSION = "SCHEMA_VIOLATION", "MISSING_REQUIRED_FIELD", "UNKNOWN_FIELD", "UNSUPPORTED_VERSION"
-NOT_TEXT = (None, 1, True, [], {})
-NOT_LIST = (None, "a", {}, 1, [1], [None])
-NOT_POSITIVE = (0, 0.99, -1, "1", True, None, [])
+NOT_TEXT: tuple[object, ...] = (None, 1, True, [], {})
+NOT_OBJECT: tuple[object, ...] = ([], None, "x", 1)
+NOT_LIST: tuple[object, ...] = (None, "a", {}, 1, [1], [None])
+NOT_POSITIVE: tuple[object, ...] = (0, 0.99, -1, "1", True, None, [])
 
 REQUIRED = {
     "manifest": "manifest_version run_id tasks tasks.0.id tasks.0.prompt_ref tasks.0.depends_on tasks.0.timeout_sec "
@@ -177,7 +187,8 @@ REQUIRED = {
 OPTIONAL = {
     "manifest": "tasks.1.context_refs tasks.1.priority tasks.1.retry_policy tasks.1.metadata "
     "tasks.1.retry_policy.max_attempts tasks.1.retry_policy.retry_on",
-    "task_result": "changed_files writes evidence failure_class evidence.commands evidence.notes writes.0.sha256_before",
+    "task_result": "changed_files writes evidence failure_class evidence.commands evidence.notes "
+    "writes.0.sha256_before",
     "heal_decision": "learned_rule escalations retry_policy patches.0.content patches.3.content "
     "retry_policy.reset_tasks retry_policy.retry_window",
     "verify_profile": "profiles.build profiles.build.steps.0.cwd profiles.build.steps.0.timeout_sec "
@@ -321,9 +332,26 @@ BEYOND_SCHEMA: list[tuple[str, str, object, str, str]] = [
     ("state", "run_status", "ABORTED", BAD, "abort_reason"),
     *(
         ("manifest", "tasks.0.id", name, "BAD_TASK_ID", "tasks[0].id")
-        for name in ("", "a/b", "a\\b", "a\0b", "a\nb", ".", "..", " a", "a ", "x\u202ey", "x\u200by", "\x9b", "é" * 101)
+        for name in (
+            "",
+            "a/b",
+            "a\\b",
+            "a\0b",
+            "a\nb",
+            ".",
+            "..",
+            " a",
+            "a ",
+            "x\u202ey",
+            "x\u200by",
+            "\x9b",
+            "é" * 101,
+        )
     ),
-    *(("manifest", "run_id", name, "BAD_RUN_ID", "run_id") for name in ("", "../up", "..", "a\tb", "\ufeffa", "r" * 201)),
+    *(
+        ("manifest", "run_id", name, "BAD_RUN_ID", "run_id")
+        for name in ("", "../up", "..", "a\tb", "\ufeffa", "r" * 201)
+    ),
     ("manifest", "tasks.1.id", "A", "CASE_TWIN", "tasks[1].id"),
     *(
         ("manifest", f"tasks.1.metadata.{key}", value, "BAD_METADATA", f"tasks[1].metadata.{key}{suffix}")
@@ -360,7 +388,7 @@ SCHEMA_SEES = {"BAD_TASK_ID", "BAD_RUN_ID"}
 def _cases() -> Iterator[Case]:
     for name, base in GOOD.items():
         yield Case(name, "sample", base)
-        yield from (Case(name, f"is {data!r}", data, BAD) for data in ([], None, "x", 1))
+        yield from (Case(name, f"is {data!r}", data, BAD) for data in NOT_OBJECT)
         yield from (Case(name, f"without {p}", changed(base, p, DROP)) for p in OPTIONAL[name].split())
         for place in REQUIRED[name].split():
             yield Case(name, f"without {place}", changed(base, place, DROP), MISSING, path_of(place))

@@ -34,7 +34,8 @@ class Broken:
 class Contract(BaseModel):
     """A part of a file format: unknown fields and converted types are refused, values never change."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    # Most commands use one or two of the formats, and building all of them at import is a third of the start-up.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     @classmethod
     def rules(cls, data: object) -> Iterator[Broken]:

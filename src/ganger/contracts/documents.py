@@ -106,7 +106,7 @@ def _read_toml(text: str) -> object:
 
 def _check_toml(value: dict[str, object]) -> None:
     level: list[tuple[str, object]] = [("", value)]
-    for _ in range(strict_json.MAX_DEPTH + 1):
+    for _ in range(strict_json.MAX_DEPTH):
         level = [child for path, parent in level for child in _toml_children(path, parent)]
         if not level:
             return

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ganger.contracts.codes import CODES
-from ganger.contracts.contract import Contract, Location
+from ganger.contracts.contract import Broken, Contract, Location
 from ganger.contracts.documents import read_document
 from ganger.contracts.manifest import Manifest
 from ganger.contracts.state import State
@@ -26,6 +26,7 @@ from ganger.contracts.verify_profile import VerifyProfiles
 from ganger.errors import Fault, InputError
 
 MOST_FAULTS = 200
+_MOST_KEPT = 10 * MOST_FAULTS
 VERSION_FIELDS = ("manifest_version", "state_version", "contract_version")
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -86,25 +87,47 @@ class _Place:
             yield from self.members[step].in_order(_shape_below(shape, step))
 
 
+@dataclass(slots=True)
+class _Findings:
+    """All findings are counted; of those deep inside, only enough are kept to be sure of the first that are shown."""
+
+    root: _Place = field(default_factory=_Place)
+    count: int = 0
+
+    def take_schema(self, error: ValidationError, data: object) -> None:
+        kept = 0
+        for detail in error.errors(include_url=False):
+            # A list whose items failed is reported as too short as well, though its length is fine.
+            if detail["type"] == "too_short" and detail["input"]:
+                continue
+            self.count += 1
+            kept += len(detail["loc"]) > 1
+            if kept <= _MOST_KEPT or len(detail["loc"]) <= 1:
+                self.root.add(_finding(detail, data))
+
+    def take_rules(self, broken: Iterator[Broken]) -> None:
+        for place, rule in enumerate(broken):
+            self.count += 1
+            if place < _MOST_KEPT:
+                self.root.add(_Finding(rule.location, rule.code, rule.message))
+
+
 def examine(model: type[Model], data: object) -> tuple[Model | None, list[Fault]]:
     """The checked document, or None and every fault."""
-    made, findings = None, list[_Finding]()
+    made, findings = None, _Findings()
     try:
         made = model.model_validate(data)
     except ValidationError as error:
-        findings = _findings(error, data)
+        findings.take_schema(error, data)
     if issubclass(model, Contract):
-        findings += [_Finding(b.location, b.code, b.message) for b in model.rules(data)]
-    if not findings:
+        findings.take_rules(model.rules(data))
+    if not findings.count:
         return made, []
-    root = _Place()
-    for finding in findings:
-        root.add(finding)
-    shown = [_fault(f, shape) for f, shape in islice(root.in_order(model), MOST_FAULTS)]
-    faults = list(dict.fromkeys(shown))
-    if len(findings) > MOST_FAULTS:
-        more = len(findings) - MOST_FAULTS
-        faults.append(Fault("", "MORE_FAULTS", f"{more} more faults are not shown; mend these first"))
+    in_order = islice(findings.root.in_order(model), MOST_FAULTS)
+    faults = list(dict.fromkeys(_fault(finding, shape) for finding, shape in in_order))
+    if findings.count > MOST_FAULTS:
+        message = f"{findings.count - MOST_FAULTS} more faults are not shown; mend these first"
+        faults.append(Fault("", "MORE_FAULTS", message))
     return None, faults
 
 
@@ -149,17 +172,12 @@ def _load(model: type[Model], path: Path) -> Model:
     return made
 
 
-def _findings(error: ValidationError, data: object) -> list[_Finding]:
-    found = []
-    for detail in error.errors(include_url=False):
-        location, missing = _real(detail["loc"], data), detail["type"] == "missing"
-        if missing:
-            location = (*location, str(detail["loc"][-1]))
-        # A list whose items failed is reported as too short as well, though its length is fine.
-        if detail["type"] != "too_short" or not detail["input"]:
-            context = {**detail.get("ctx", {}), "input": detail["input"], "text": detail["msg"]}
-            found.append(_Finding(location, _code(detail, location), kind=detail["type"], context=context))
-    return found
+def _finding(detail: ErrorDetails, data: object) -> _Finding:
+    location = _real(detail["loc"], data)
+    if detail["type"] == "missing":
+        location = (*location, str(detail["loc"][-1]))
+    context = {**detail.get("ctx", {}), "input": detail["input"], "text": detail["msg"]}
+    return _Finding(location, _code(detail, location), kind=detail["type"], context=context)
 
 
 def _real(location: Location, data: object) -> Location:

@@ -20,6 +20,7 @@ from ganger.contracts.contract import (
     members,
 )
 from ganger.contracts.ids import path_problem, twin_key
+from ganger.contracts.strict_json import shorten
 
 MODES = ("direct", "local-git", "forge")
 _MOST_ATTEMPTS = 3
@@ -55,22 +56,18 @@ class Manifest(Contract):
 
     @classmethod
     def rules(cls, data: object) -> Iterator[Broken]:
-        yield from _twins(data)
+        first: dict[str, str] = {}
         for place, task in members(data, "tasks"):
-            metadata = task.get("metadata")
+            name, metadata = task.get("id"), task.get("metadata")
+            if isinstance(name, str) and first.setdefault(twin_key(name), name) != name:
+                yield _twin(place, first[twin_key(name)])
             if metadata and isinstance(metadata, dict):
                 yield from _metadata(metadata, ("tasks", place, "metadata"))
 
 
-def _twins(data: object) -> Iterator[Broken]:
-    first: dict[str, str] = {}
-    for place, task in members(data, "tasks"):
-        name = task.get("id")
-        if isinstance(name, str) and name:
-            earlier = first.setdefault(twin_key(name), name)
-            if earlier != name:
-                message = f'differs from the id "{earlier}" only in case or Unicode form; file systems may mix them up'
-                yield Broken(("tasks", place, "id"), "CASE_TWIN", message)
+def _twin(place: int, earlier: str) -> Broken:
+    message = f"differs from the id {shorten(earlier)} only in case or Unicode form; file systems may mix them up"
+    return Broken(("tasks", place, "id"), "CASE_TWIN", message)
 
 
 def _metadata(metadata: dict[str, object], where: Location) -> Iterator[Broken]:

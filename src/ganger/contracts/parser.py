@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -99,23 +99,30 @@ def _judge(body: bytes, model: type[Record]) -> Parsed[Record] | Refused:
 
 
 def _read(body: bytes) -> tuple[object, bool]:
-    """Strictly first; then without the characters a terminal adds; then repaired. Whatever parses first counts."""
+    """What parses first counts; if nothing does, the fault of the text as it was written."""
+    first: JsonFault | None = None
+    for text, repaired in _readings(body):
+        try:
+            return loads(text), repaired
+        except JsonFault as fault:
+            if fault.code == "DUPLICATE_KEY":
+                raise
+            first = first or fault
+    assert first is not None
+    raise first
+
+
+def _readings(body: bytes) -> Iterator[tuple[str, bool]]:
+    """The strict text; then without the characters a terminal adds; then each of them repaired."""
     text = _decoded(terminal.NORMAL.apply(body))
     check_count(text, MOST_VALUES)
-    try:
-        return loads(text), False
-    except JsonFault as fault:
-        first = fault
+    yield text, False
     plain = _decoded(terminal.FULL.apply(body))
-    for attempt, repaired in ((plain, False), (repair(plain), True)):
-        if first.code == "DUPLICATE_KEY":
-            break
-        try:
-            if attempt != text:
-                return loads(attempt), repaired
-        except JsonFault as fault:
-            first = fault if fault.code == "DUPLICATE_KEY" else first
-    raise first
+    if plain != text:
+        yield plain, False
+    yield repair(text), True
+    if plain != text:
+        yield repair(plain), True
 
 
 def _decoded(raw: bytes) -> str:

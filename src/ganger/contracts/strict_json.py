@@ -123,8 +123,8 @@ def _separators(text: str, first: int, last: int) -> int:
 
 def _check_depth(value: object, limit: int) -> None:
     level: list[object] = [value]
-    for _ in range(limit + 1):
-        level = [child for parent in level for child in _children(parent) if child and type(child) in _CONTAINERS]
+    for _ in range(limit):
+        level = [child for parent in level for child in _children(parent) if type(child) in _CONTAINERS]
         if not level:
             return
     raise JsonFault("NESTED_TOO_DEEP", f"arrays and objects are nested more than {limit} deep")
