@@ -125,7 +125,7 @@ def _readings(body: bytes) -> Iterator[tuple[str, bool]]:
         yield repair(plain), True
 
 
-def _decoded(raw: bytes) -> str:
+def _decoded(raw: bytes | bytearray) -> str:
     raw = raw.strip(b" \t\r\n").removeprefix(BOM_UTF8).removesuffix(BOM_UTF8)
     try:
         return raw.decode("utf-8")
