@@ -42,22 +42,22 @@ def measure(sizes: Sizes) -> Iterator[Figure]:
         yield from _figures(fleet, sizes.fleet_rounds, f"no writes, concurrency {concurrency}", bounded)
     widest = sizes.concurrencies[-1]
     for agent, schedule in (("writing sh", "off"), ("sh", "auto"), ("Python", "off")):
-        fleet = Fleet(sizes.fleet_tasks, widest, agent, schedule)
+        fleet = Fleet(sizes.side_tasks, widest, agent, schedule)
         note = "one write a task" if agent == "writing sh" else f"schedule {schedule}, {agent} agent"
         yield from _figures(fleet, sizes.side_rounds, f"{note}, concurrency {widest}", None)
 
 
 def _figures(fleet: Fleet, rounds: int, name: str, most: float | None) -> Iterator[Figure]:
-    pairs = []
-    for _ in range(rounds):
-        pairs.append(Pair(run_floor(fleet), run_ganger(fleet)))
+    pairs = [Pair(run_floor(fleet), run_ganger(fleet)) for _ in range(rounds)]
+    ours = _per_task(fleet, [p.ganger.span_sec for p in pairs])
+    theirs = _per_task(fleet, [p.floor.span_sec for p in pairs])
     yield Figure(
         "overhead",
         f"{name}: first to last event, to floor's loop",
         median(p.ganger.span_sec / p.floor.span_sec for p in pairs),
         "x",
         most,
-        f"{_per_task(fleet, [p.ganger.span_sec for p in pairs])} to {_per_task(fleet, [p.floor.span_sec for p in pairs])}",
+        f"{ours} to {theirs}",
     )
     yield Figure(
         "overhead",
@@ -73,19 +73,19 @@ def _per_task(fleet: Fleet, seconds: list[float]) -> str:
 
 
 def run_floor(fleet: Fleet) -> Sample:
-    with scratch() as root:
-        build(root, fleet)
-        words = [str(root), str(fleet.tasks), str(fleet.concurrency), *fleet.argv]
-        ran = run([sys.executable, str(_FLOOR), *words], root)
-        return Sample(json.loads(ran.output)["loop_sec"], ran.wall_sec, ran.cpu_sec)
+    root = scratch()
+    build(root, fleet)
+    words = [str(root), str(fleet.tasks), str(fleet.concurrency), *fleet.argv]
+    ran = run([sys.executable, str(_FLOOR), *words], root)
+    return Sample(json.loads(ran.output)["loop_sec"], ran.wall_sec, ran.cpu_sec)
 
 
 def run_ganger(fleet: Fleet) -> Sample:
     """A real `ganger run`; its span is read back from the events it recorded."""
-    with scratch() as root:
-        build(root, fleet)
-        ran = ganger(root, "run")
-        events = [json.loads(line) for line in ganger(root, "events", "--json").output.splitlines()]
+    root = scratch()
+    build(root, fleet)
+    ran = ganger(root, "run")
+    events = [json.loads(line) for line in ganger(root, "events", "--json").output.splitlines()]
     done = sum(1 for e in events if e["type"] == "task_settled" and e["status"] == "DONE")
     if done != fleet.tasks:
         raise BenchError(f"{done} of {fleet.tasks} tasks were DONE:\n{ran.output[-2000:]}")

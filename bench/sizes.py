@@ -11,6 +11,7 @@ MIB = 1024 * 1024
 class Sizes:
     fleet_tasks: int = 300
     fleet_rounds: int = 5
+    side_tasks: int = 150
     side_rounds: int = 3
     concurrencies: tuple[int, ...] = (2, 16)
     plan_tasks: tuple[int, ...] = (1_000, 10_000, 100_000)
@@ -21,10 +22,11 @@ class Sizes:
 
 
 DEFAULT = Sizes()
-FULL = Sizes(fleet_tasks=1000, log_bytes=1024 * MIB, start_rounds=40)
+FULL = Sizes(fleet_tasks=1000, side_tasks=300, log_bytes=1024 * MIB, start_rounds=40)
 TINY = Sizes(
     fleet_tasks=4,
     fleet_rounds=1,
+    side_tasks=3,
     side_rounds=1,
     concurrencies=(2,),
     plan_tasks=(20, 200),

@@ -1,4 +1,4 @@
-"""The `command` agent: any program. It gets its prompt on stdin, as an argument or as a file, and prints a result block."""
+"""The `command` agent: any program that takes a prompt (stdin, argument or file) and prints a result block."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class CommandAgent:
         )
 
     def prepare(self, context: AttemptContext) -> Launch:
-        key = f"{context.run_id}/{context.task_id}/{context.attempt}"
+        # The log's full path marks this attempt on the whole machine, also beside a run of the same name elsewhere.
         return Launch(
-            key=key,
+            key=str(context.log_path),
             argv=self._arguments(context),
             cwd=context.workspace,
             env={**self._environment, **identity(context), **context.environment},
@@ -78,12 +78,11 @@ class CommandAgent:
 
     def healthcheck(self) -> AgentHealth:
         program = self.argv[0]
-        if "/" in program:
-            found = (self.root / program).is_file()
-        else:
-            found = shutil.which(program, path=self._search_path) is not None
-        if found:
+        place = str(self.root / program) if "/" in program else program
+        if shutil.which(place, path=self._search_path) is not None:
             return AgentHealth(True, details=(f"runs {' '.join(self.argv)}",))
+        if "/" in program and Path(place).is_file():
+            return AgentHealth(False, details=(f"program {program!r} is not executable; set its mode with chmod +x",))
         return AgentHealth(False, details=(f"program {program!r} was not found; install it or correct argv",))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "crash": (bool, str),
     "exit": (int,),
 }
+
+
+_LONGEST_DELAY_SEC = 1_000_000
 
 
 class ScriptProblem(Exception):
@@ -92,4 +96,8 @@ def _steps(where: str, entry: object) -> tuple[Step, ...]:
             raise ScriptProblem(
                 f"{where}.{key}: {value!r} does not fit; expected {' or '.join(k.__name__ for k in kinds)}"
             )
+        if key == "delay" and isinstance(value, int | float) and not 0 <= value < _LONGEST_DELAY_SEC:
+            raise ScriptProblem(f"{where}.delay: {value!r} does not fit; expected seconds")
+        if key == "crash" and isinstance(value, str) and value not in signal.Signals.__members__:
+            raise ScriptProblem(f"{where}.crash: {value!r} is no signal; write one such as SIGKILL")
     return tuple(Step(key, entry[key]) for key in STEP_KEYS if key in entry)

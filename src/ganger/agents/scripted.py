@@ -1,4 +1,4 @@
-"""The `scripted` agent: plays behaviours from a file instead of calling a model. For demos, tests and trying policies."""
+"""The `scripted` agent: plays behaviours from a file instead of calling a model; for demos, tests, trying policies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class ScriptedAgent(CommandAgent):
     kind = "scripted"
 
     def __init__(self, name: str, *, script: Path, environ: Mapping[str, str], root: Path) -> None:
-        argv = (sys.executable, "-m", "ganger.agents.play", str(script))
+        # Modules come from where Ganger is installed, never from the folder the agent works in.
+        argv = (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.play", str(script))
         super().__init__(name, argv=argv, prompt="stdin", passed=(), environ=environ, root=root)
         self._script = script
 

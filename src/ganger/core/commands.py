@@ -10,6 +10,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 COMMAND_CODES: dict[str, tuple[str, str, str]] = {
@@ -179,7 +180,7 @@ class _Rule(NamedTuple):
 def parse_command(text: str, *, deny: Sequence[str]) -> Script | CommandFault:
     """The programs `text` asks for, or the first reason to refuse it. The deny list is looked at before all else."""
     parts, fault = _scan(text)
-    denied = _denied(parts, tuple(_rule(entry) for entry in deny if entry.strip()))
+    denied = _denied(parts, _rules(tuple(deny)))
     if denied is not None:
         return denied
     bad = _BAD_CHARACTER.search(text)
@@ -267,6 +268,11 @@ def _enter(cwd: str, argv: tuple[str, ...], position: int) -> str | CommandFault
     if len(joined) > _MAX_DIRECTORY:
         return _fault("COMMAND_BAD_DIRECTORY", position, f"the directory is longer than {_MAX_DIRECTORY} characters")
     return joined
+
+
+@lru_cache(maxsize=8)
+def _rules(deny: tuple[str, ...]) -> tuple[_Rule, ...]:
+    return tuple(_rule(entry) for entry in deny if entry.strip())
 
 
 def _rule(entry: str) -> _Rule:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from bisect import bisect_right
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ganger.core.vocabulary import BlockReason, FailureClass
@@ -79,9 +80,24 @@ CLASSES: dict[FailureClass, ClassRow] = {
     FailureClass.NO_CHANGE: _row("recoverable", "hr", "the worker says done but changed nothing"),
     FailureClass.MERGE_CONFLICT: _row("recoverable", "r", "the change does not apply to the newest head"),
     FailureClass.CI_ERROR: _row("recoverable", "r", "the forge's CI failed for the pushed commit"),
-    FailureClass.DEPENDENCY_BROKEN: _row("blocking", "", "work this task builds on broke"),
+    FailureClass.DEPENDENCY_BROKEN: _row(
+        "blocking", "", "work this task builds on broke", "BLOCKED(paused)", BlockReason.PAUSED
+    ),
     FailureClass.FATAL: _row("fatal", "", "going on could do harm: leaked key, corrupted data", "the chain halts"),
 }
+# What Ganger sees for itself; a worker's word for one of these counts for nothing.
+OBSERVED = frozenset(
+    {
+        FailureClass.CRASH,
+        FailureClass.STALLED,
+        FailureClass.POLICY_VIOLATION,
+        FailureClass.NO_CHANGE,
+        FailureClass.MERGE_CONFLICT,
+        FailureClass.CI_ERROR,
+        FailureClass.DEPENDENCY_BROKEN,
+        FailureClass.FATAL,
+    }
+)
 
 
 _BY_NAME: dict[str, FailureClass] = {cls.value: cls for cls in FailureClass}
@@ -103,59 +119,121 @@ def known_class(word: str | None) -> FailureClass | None:
 
 def classify_hint(hint: str | None, default: FailureClass) -> FailureClass:
     """A worker's own `failure_class` is a hint: unknown words fall back, subtypes after a colon are dropped."""
-    word = (hint or "").split(":", 1)[0].strip().lower()
-    return known_class(word) or default
+    cls = known_class((hint or "").split(":", 1)[0].strip().lower())
+    return default if cls is None or cls in OBSERVED else cls
 
 
 def failure(cls: FailureClass, signal: str, detail: str, task_ids: Collection[str] = (), own_id: str = "") -> Failure:
     return Failure(cls, signature(cls.value, signal, task_ids=task_ids, own_id=own_id), detail)
 
 
-_LONGEST_SIGNAL = 400
+_LONGEST_SIGNAL = 1000
 _LONGEST = 120
 _LONGEST_CLASS = 40
+_LONGEST_ID = 100
+_MOST_ROUNDS = 10
 EMPTY_SIGNAL = "unspecified"
 
-_REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
-    (re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://\S+", re.I), "<url>"),
-    (re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?"), "<ts>"),
-    (
-        re.compile(
-            r"\b(?:mon|tue|wed|thu|fri|sat|sun)?,? ?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) +\d{1,2} \d\d:\d\d(?::\d\d)?(?: \d{4})?",
-            re.I,
-        ),
-        "<ts>",
-    ),  # fmt: skip
-    (re.compile(r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"), "<ts>"),
-    (re.compile(r"(?<![\w.<])(?:[A-Za-z]:\\|\\\\)[^\s\"'<>|:,;)]+"), "<path>"),
-    (re.compile(r"(?<![\w.<)\]}~-])~?/[^\s\"'<>|:,;()\[\]{}]+"), "<path>"),
-    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.I), "<n>"),
-    (re.compile(r"\b0x[0-9a-f]+\b", re.I), "<n>"),
-    (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", re.I), "<n>"),
-    (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|us|µs|ns|sec(?:ond)?s?|min(?:ute)?s?|[smh]|[kmg]i?b|bytes)\b", re.I), "<n>"),
-    (
-        re.compile(
-            r"\b(line|column|col|pid|port|process|thread|attempt|row|offset|char|position|seed)([ =:#]+)\d+", re.I
-        ),
-        r"\1 <n>",
-    ),  # fmt: skip
-    (re.compile(r"(?<=[\w>\])]):\d+(?::\d+)?\b"), ":<n>"),
-    (re.compile(r"\d{4,}(?:\.\d+)?"), "<n>"),
-    (re.compile(r"\d+\.\d{3,}"), "<n>"),
+_DAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_CLOCK = r"\d{1,2}:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?(?: ?[ap]m\b)?"
+_ZONE = r"(?: ?(?:z|utc|gmt|[+-]\d\d:?\d\d)\b)?"
+_LABELS = r"lines?|columns?|cols?|pid|port|process|thread|attempt|row|offset|char|position|seed|task"
+
+
+Replacements = tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
+
+
+def _pattern(regex: str) -> re.Pattern[str]:
+    return re.compile(regex, re.IGNORECASE | re.ASCII)
+
+
+# Before task ids are looked for: what may contain an id, or digits that look like one.
+_FIRST: Replacements = (
+    (_pattern(r"\x1b\[[0-9;?]*[a-z]"), ""),
+    (_pattern(r"\b[a-z][a-z0-9+.-]{1,15}://\S+"), "<url>"),
+    (_pattern(r"(?<![\w.<])(?:[a-z]:\\|\\\\)[^\s\"'<>|:,;)]+"), "<path>"),
+    (_pattern(r"(?<![\w.<>)\]}~-])~?/[^\s\"'<>|:,;()\[\]{}]+"), "<path>"),
+    (_pattern(r"(?<=[a-z_>\])]):\[?\d+(?:[:,] ?\d+)?\]?(?![\w.])"), ":<n>"),
+    (_pattern(r"\(\d+(?:, ?\d+)?\)(?=:)"), "(<n>)"),
+    (_pattern(rf"\d{{4}}-\d\d-\d\d(?:[t ]{_CLOCK})?{_ZONE}"), "<ts>"),
+    (_pattern(r"\b\d{8}t\d{6}z?\b"), "<ts>"),
+    (_pattern(rf"\b{_DAY}{_MONTH} +\d{{1,2}},?(?: \d{{4}})? {_CLOCK}{_ZONE}(?: \d{{4}})?"), "<ts>"),
+    (_pattern(rf"\b{_DAY}\d{{1,2}}[ /-]{_MONTH}[ /-]\d{{4}}(?:[ :]{_CLOCK}{_ZONE})?"), "<ts>"),
+    (_pattern(rf"\b\d{{1,4}}[./]\d{{1,2}}[./]\d{{4}}\b(?:,? {_CLOCK})?"), "<ts>"),
+    (_pattern(rf"(?<![\w.:]){_CLOCK}(?![\w:]){_ZONE}"), "<ts>"),
+    (_pattern(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"), "<n>"),
 )
-_TOKEN = re.compile(r"[^\s\"'`()\[\]{}<>,;:=/\\]+")
+# Error codes such as `TS2304` or `E0382` are what tells two faults apart, so their digits stay.
+_LAST: Replacements = (
+    (_pattern(r"\b0x[0-9a-f]+\b"), "<n>"),
+    (_pattern(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"), "<n>"),
+    (_pattern(r"\b(?:\d+(?:h|m|min|s)){2,}\b"), "<n>"),
+    (_pattern(r"\b\d+(?:\.\d+)? ?(?:ms|us|µs|ns|sec(?:ond)?s?|min(?:ute)?s?|hours?|[smh]|[kmg]i?b|bytes?)\b"), "<n>"),
+    (_pattern(rf"\b({_LABELS})[ =:#-]+\d+(?:-\d+)?\b"), r"\1 <n>"),
+    (_pattern(r"(?<=[\w>\])]):\d+(?::\d+)?\b"), ":<n>"),
+    (_pattern(r"\b\d{1,3}(?:\.\d{1,3}){3}\b"), "<n>"),
+    (_pattern(r"\b\d{1,3}(?:,\d{3})+\b"), "<n>"),
+    (_pattern(r"\b\d+\.\d{3,}\b"), "<n>"),
+    (_pattern(r"(\b(?!tmp|pid|job|run)[a-z]{1,3}\d{4,5}\b)|\d{4,}(?:\.\d+)?"), lambda found: found[1] or "<n>"),
+)
 
 
 def signature(cls: str, signal: str, *, task_ids: Collection[str] = (), own_id: str = "") -> str:
     """`<class>:<signal>` with everything removed that differs between two appearances of one fault (T21)."""
-    text = signal[:_LONGEST_SIGNAL]
-    if own_id:
-        text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(own_id)}(?![A-Za-z0-9])", "<task>", text, flags=re.I)
-    if task_ids:
-        text = _TOKEN.sub(lambda m: "<task>" if m[0].rstrip(".") in task_ids else m[0], text)
-    for pattern, put in _REPLACEMENTS:
-        text = pattern.sub(put, text)
-    text = " ".join("".join(c if c.isprintable() else " " for c in text).lower().split()) or EMPTY_SIGNAL
     head = " ".join(cls.lower().split())[:_LONGEST_CLASS]
-    return f"{head}:{text}"[:_LONGEST].rstrip()
+    text = signal[:_LONGEST_SIGNAL]
+    # Cutting may leave the beginning of something that is itself to be removed.
+    for _ in range(_MOST_ROUNDS):
+        before = text
+        text = _stable(text, task_ids, own_id)[: _LONGEST - len(head) - 1].rstrip()
+        if text == before:
+            break
+    return f"{head}:{text or EMPTY_SIGNAL}"
+
+
+def _stable(text: str, task_ids: Collection[str], own_id: str) -> str:
+    for pattern, put in _FIRST:
+        text = pattern.sub(put, text)
+    text = _without_ids(text, task_ids, own_id)
+    for pattern, put in _LAST:
+        text = pattern.sub(put, text)
+    return " ".join("".join(c if c.isprintable() else " " for c in text).lower().split())
+
+
+def _without_ids(text: str, task_ids: Collection[str], own_id: str) -> str:
+    """Every task's id goes, not only the own one: the same fault must look the same from wherever it is seen."""
+    if not task_ids and not own_id:
+        return text
+    ends = [n for n in range(1, len(text) + 1) if _is_edge(text, n)]
+    parts: list[str] = []
+    at = 0
+    while at < len(text):
+        end = _id_end(text, at, ends, task_ids, own_id) if _is_edge(text, at) else 0
+        parts.append("<task>" if end else text[at])
+        at = end or at + 1
+    return "".join(parts)
+
+
+def _is_edge(text: str, place: int) -> bool:
+    """Whether a word may begin or end between these two characters."""
+    return not (0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum())
+
+
+def _id_end(text: str, at: int, ends: list[int], task_ids: Collection[str], own_id: str) -> int:
+    """Where the longest task id that begins here ends; 0 if none does."""
+    longest = max(_LONGEST_ID, len(own_id))
+    for end in reversed(ends[bisect_right(ends, at) : bisect_right(ends, at + longest)]):
+        word = text[at:end]
+        if (word == own_id or word in task_ids) and not _is_plain_number(text, at, end):
+            marked = text[at - 1 : at] == "<" and text[end : end + 1] == ">"
+            return 0 if marked else end
+    return 0
+
+
+def _is_plain_number(text: str, at: int, end: int) -> bool:
+    """A number that happens to be an id; one that is part of a name, such as `part_3`, is an id."""
+    if not text[at:end].isdecimal():
+        return False
+    beside = text[at - 1 : at] + text[end : end + 1]
+    return not any(c in "/_-#'\"`" for c in beside)

@@ -17,7 +17,7 @@ def file_stem(task_id: str) -> str:
     if len(stem) <= _LONGEST:
         return stem or "%"
     digest = hashlib.sha256(task_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{stem[: _LONGEST - 17]}-{digest}"
+    return f"{stem[: _LONGEST - 17]}~{digest}"
 
 
 def worker_log(task_id: str, attempt: int) -> str:

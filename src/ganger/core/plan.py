@@ -28,7 +28,7 @@ class Plan:
 
 
 def make_plan(specs: Sequence[TaskSpec]) -> Plan:
-    """Order by dependency depth, then lower priority (none is last), then place in the manifest. Needs a sound graph."""
+    """Order: dependency depth, lower priority (none is last), place in the manifest (T02). Needs a sound graph."""
     depth = _depths({spec.id: spec.depends_on for spec in specs})
     keyed = sorted(
         (depth[spec.id], spec.priority is None, spec.priority or 0, index, spec.id) for index, spec in enumerate(specs)
@@ -75,6 +75,11 @@ class GraphEntry:
     depends_on: tuple[str, ...]
 
 
+_SPELLING = "check the spelling against the tasks' ids"
+# Looking for a similar id costs time in proportion to the manifest.
+_MOST_HINTS = 20
+
+
 def graph_faults(entries: Iterable[GraphEntry]) -> list[Fault]:
     """Duplicate ids, unknown and self dependencies, cycles: all of them, each at its place (T02)."""
     faults: list[Fault] = []
@@ -88,27 +93,28 @@ def graph_faults(entries: Iterable[GraphEntry]) -> list[Fault]:
         else:
             first[entry.id] = entry
     for entry in rows:
-        faults.extend(_dependency_faults(entry, first))
+        faults.extend(_dependency_faults(entry, first, hints=len(faults) < _MOST_HINTS))
     faults.extend(_cycle_faults(first))
     return faults
 
 
-def _dependency_faults(entry: GraphEntry, known: Mapping[str, GraphEntry]) -> Iterable[Fault]:
+def _dependency_faults(entry: GraphEntry, known: Mapping[str, GraphEntry], *, hints: bool) -> Iterable[Fault]:
     for position, need in enumerate(entry.depends_on):
         path = f"tasks[{entry.index}].depends_on[{position}]"
         if need == entry.id:
             yield Fault(path, "SELF_DEPENDENCY", f"task {need!r} depends on itself; remove this entry")
         elif need not in known:
-            yield Fault(path, "UNKNOWN_DEPENDENCY", f"no task has the id {need!r}{_did_you_mean(need, known)}")
+            hint = _did_you_mean(need, known) if hints else _SPELLING
+            yield Fault(path, "UNKNOWN_DEPENDENCY", f"no task has the id {need!r}; {hint}")
 
 
 def _did_you_mean(word: str, known: Mapping[str, object]) -> str:
     if len(known) > 2000 or len(word) > 200:
-        return "; check the spelling against the tasks' ids"
+        return _SPELLING
     from difflib import get_close_matches
 
     close = get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else "; check the spelling against the tasks' ids"
+    return f"did you mean {close[0]!r}?" if close else _SPELLING
 
 
 def _cycle_faults(tasks: Mapping[str, GraphEntry]) -> Iterable[Fault]:

@@ -142,6 +142,7 @@ class RunState:
     busy_files: dict[str, str] = field(default_factory=dict)
     window: Window | None = None
     window_open: set[str] = field(default_factory=set)
+    window_ready: list[int] = field(default_factory=list)
     windows_opened: int = 0
     current_batch_size: int = 1
     scope: Scope = field(default_factory=Scope)

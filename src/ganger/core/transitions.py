@@ -1,7 +1,6 @@
 """The only place where state changes: `apply` takes one recorded event and moves the run.
 
-A pair of status and event that is not in `ALLOWED`, or an event of an attempt that is not the task's current one,
-changes nothing and is kept in `RunState.refused`.
+An event that does not fit (see `misfits`) changes nothing and is kept in `RunState.refused`.
 """
 
 from __future__ import annotations
@@ -12,30 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from ganger.core import events as ev
+from ganger.core.misfits import SETTLED, run_misfit, task_misfit
 from ganger.core.names import verify_log, worker_log
 from ganger.core.plan import make_plan
 from ganger.core.records import HistoryItem, RunState, Scope, TaskState, Window
-from ganger.core.vocabulary import BlockReason, HealSchedule, Phase, RunStatus, TaskStatus
+from ganger.core.vocabulary import HealSchedule, Phase, RunStatus, TaskStatus
 
-P, R, D, B, F, E = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE, TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.ESCALATED  # fmt: skip
-
-ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
-    ev.AttemptStarted: {P: R},
-    ev.AttemptLaunched: {R: R},
-    ev.AttemptExited: {R: R},
-    ev.ResultAccepted: {R: R},
-    ev.ResultRefused: {R: R},
-    ev.WritesIntended: {R: R},
-    ev.WritesApplied: {R: R},
-    ev.WritesRolledBack: {R: R},
-    ev.VerifyStarted: {R: R},
-    ev.VerifyFinished: {R: R},
-    ev.AttemptFailed: {R: R},
-    ev.AttemptInterrupted: {R: P},
-    ev.TaskSettled: {R: None, P: None, F: None, B: None},
-    ev.TaskRequeued: {R: P, F: P, B: P, E: P, D: P},
-}
-SETTLED = frozenset({D, B, F, E})
+P, R, D, B = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE, TaskStatus.BLOCKED
 
 
 def apply(state: RunState, recorded: ev.Recorded) -> None:
@@ -44,30 +26,25 @@ def apply(state: RunState, recorded: ev.Recorded) -> None:
     state.last_seq = recorded.seq
     run_change = _RUN_CHANGES.get(type(event))
     if run_change is not None:
-        run_change(state, event, recorded.at)
+        problem = run_misfit(state, event)
+        if problem:
+            _refuse(state, recorded, problem)
+        else:
+            run_change(state, event, recorded.at)
         return
     name = getattr(event, "task", "")
     task = state.tasks.get(name)
-    problem = _misfit(task, event)
+    problem = "no such task" if task is None else task_misfit(state, task, event)
     if problem or task is None:
-        state.refused.append(f"{recorded.seq} {ev.type_name(event)} {name}: {problem}")
+        _refuse(state, recorded, problem)
         return
     after = _TASK_CHANGES[type(event)](state, name, task, event, recorded.at)
     _put(state, name, task, after)
 
 
-def _misfit(task: TaskState | None, event: ev.Event) -> str:
-    if task is None:
-        return "no such task"
-    if task.status not in ALLOWED[type(event)]:
-        return f"not possible while {task.status.value}"
-    if isinstance(event, ev.AttemptEvent) and event.attempt != task.attempts:
-        return f"attempt {event.attempt} is not the current one ({task.attempts})"
-    if isinstance(event, ev.AttemptStarted) and event.attempt != task.attempts + 1:
-        return f"attempt {event.attempt} does not follow {task.attempts}"
-    if isinstance(event, ev.TaskSettled) and event.status is D and task.verified_attempt != task.attempts:
-        return "DONE without passed verification of this attempt"
-    return ""
+def _refuse(state: RunState, recorded: ev.Recorded, problem: str) -> None:
+    name = getattr(recorded.event, "task", "")
+    state.refused.append(f"{recorded.seq} {ev.type_name(recorded.event)} {name}: {problem}")
 
 
 def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> None:
@@ -86,8 +63,8 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
             state.busy_files.pop(file, None)
     if after.status is D or before.status is D:
         _dependents_change(state, name, -1 if after.status is D else 1)
-    if after.status is P and not state.unmet[name]:
-        heapq.heappush(state.ready, state.rank[name])
+    if after.status is P:
+        _offer(state, name)
     if name in state.window_open and after.status in SETTLED:
         state.window_open.discard(name)
 
@@ -95,8 +72,16 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
 def _dependents_change(state: RunState, name: str, step: int) -> None:
     for dependent in state.dependents.get(name, ()):
         state.unmet[dependent] += step
-        if not state.unmet[dependent] and state.tasks[dependent].status is P:
-            heapq.heappush(state.ready, state.rank[dependent])
+        if state.tasks[dependent].status is P:
+            _offer(state, dependent)
+
+
+def _offer(state: RunState, name: str) -> None:
+    """Puts a pending task where scheduling finds it, once nothing is unmet."""
+    if not state.unmet[name]:
+        heapq.heappush(state.ready, state.rank[name])
+        if name in state.window_open:
+            heapq.heappush(state.window_ready, state.rank[name])
 
 
 # --- the run -----------------------------------------------------------------------------------------------------
@@ -127,10 +112,11 @@ def _first_size(state: RunState) -> int:
 
 
 def _lead_started(state: RunState, event: ev.LeadStarted, _at: str) -> None:
-    if state.policy.heal_schedule is not event.policy.heal_schedule:
-        state.window, state.window_open = None, set()
+    changed = state.policy.heal_schedule is not event.policy.heal_schedule
     state.policy = event.policy
-    if event.policy.heal_schedule is not HealSchedule.AUTO:
+    if changed:
+        _forget_window(state)
+    if changed or event.policy.heal_schedule is not HealSchedule.AUTO:
         state.current_batch_size = _first_size(state)
     state.scope = Scope(None if event.only is None else frozenset(event.only), event.max_tasks)
     state.touched = set()
@@ -142,12 +128,17 @@ def _lead_started(state: RunState, event: ev.LeadStarted, _at: str) -> None:
 def _window_opened(state: RunState, event: ev.WindowOpened, _at: str) -> None:
     state.window = Window(event.index, event.size, event.tasks)
     state.window_open = {t for t in event.tasks if state.tasks[t].status not in SETTLED}
+    state.window_ready = sorted(state.rank[t] for t in state.window_open if not state.unmet[t])
     state.windows_opened = event.index
 
 
 def _window_closed(state: RunState, event: ev.WindowClosed, _at: str) -> None:
-    state.window, state.window_open = None, set()
+    _forget_window(state)
     state.current_batch_size = event.next_size
+
+
+def _forget_window(state: RunState) -> None:
+    state.window, state.window_open, state.window_ready = None, set(), []
 
 
 def _stop_requested(state: RunState, _event: ev.StopRequested, _at: str) -> None:
@@ -238,12 +229,12 @@ def _verify_finished(_s: RunState, name: str, task: TaskState, event: ev.VerifyF
         task,
         verified_attempt=event.attempt if event.passed else None,
         verify_steps=event.steps,
-        history=(*_flush(task, name, at), line),
+        history=(*_with_worker_line(task, name, at), line),
         pending_history=None,
     )
 
 
-def _flush(task: TaskState, name: str, at: str, **changes: Any) -> tuple[HistoryItem, ...]:
+def _with_worker_line(task: TaskState, name: str, at: str, **changes: Any) -> tuple[HistoryItem, ...]:
     """The history with the attempt's worker line, which is held back until the attempt's end is known."""
     item = task.pending_history
     if item is not None:
@@ -275,7 +266,7 @@ def _attempt_failed(_s: RunState, name: str, task: TaskState, event: ev.AttemptF
         last_failure_signature=event.signature,
         detail=event.detail,
         reminder=event.reminder,
-        history=_flush(task, name, at, **marks),
+        history=_with_worker_line(task, name, at, **marks),
         pending_history=None,
         **counters,
     )
@@ -288,28 +279,33 @@ def _interrupted(_s: RunState, name: str, task: TaskState, event: ev.AttemptInte
         worker_attempts=task.worker_attempts - 1,
         detail=event.why,
         step="",
+        backup="",
         launched=None,
-        history=_flush(task, name, at),
+        verified_attempt=None,
+        history=_with_worker_line(task, name, at),
         pending_history=None,
     )
 
 
-def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled, at: str) -> TaskState:
+def _settled(_s: RunState, name: str, task: TaskState, event: ev.TaskSettled, at: str) -> TaskState:
     return replace(
         task,
         status=event.status,
-        block_reason=event.block_reason,
+        block_reason=event.block_reason if event.status is B else None,
         detail=event.detail,
         step="",
         final=event.final,
+        backup="",
         launched=None,
-        history=_flush(task, name, at),
+        history=_with_worker_line(task, name, at),
         pending_history=None,
     )
 
 
 def _requeued(_s: RunState, _n: str, task: TaskState, event: ev.TaskRequeued, _at: str) -> TaskState:
-    return replace(task, status=P, block_reason=None, detail=event.why, step="", final=False, launched=None)
+    return replace(
+        task, status=P, block_reason=None, detail=event.why, step="", final=False, launched=None, verified_attempt=None
+    )
 
 
 _RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
@@ -337,11 +333,3 @@ _TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskSta
     ev.TaskSettled: _settled,
     ev.TaskRequeued: _requeued,
 }
-
-
-def waits_for_dependency(state: RunState, name: str) -> bool:
-    """A task blocked only because a dependency ended badly, while none of its dependencies is so any more."""
-    task = state.tasks[name]
-    if task.block_reason is not BlockReason.DEPENDENCY_FAILED:
-        return False
-    return all(state.tasks[n].status not in (F, B, E) for n in state.specs[name].depends_on)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 
 from ganger.core.failures import CLASSES, known_class
-from ganger.core.records import RunState, Scope
+from ganger.core.records import RunState
 from ganger.core.retries import allowed_attempts, may_retry_class
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
 
@@ -69,7 +68,7 @@ def decide(state: RunState) -> list[Decision]:
         return [] if state.running else [_finish(state)]
     if state.policy.heal_schedule is HealSchedule.OFF:
         free = state.policy.concurrency - len(state.running)
-        starts: list[Decision] = [Start(task) for task in _ready(state, free, _startable_now(state))]
+        starts: list[Decision] = [Start(task) for task in _ready(state, state.ready, free, _startable_now(state))]
         return starts if starts or state.running else [_finish(state)]
     return _decide_windowed(state)
 
@@ -83,8 +82,8 @@ def _decide_windowed(state: RunState) -> list[Decision]:
         return [_close(state)]
     free = state.policy.concurrency - len(state.running)
     fits = _startable_now(state)
-    waiting = (t for t in window.tasks if t in state.window_open and startable(state, t))
-    starts: list[Decision] = [Start(task) for task in islice((t for t in waiting if fits(t)), free)] if free > 0 else []
+    chosen = _ready(state, state.window_ready, free, lambda task: task in state.window_open and fits(task))
+    starts: list[Decision] = [Start(task) for task in chosen]
     if starts or state.running:
         return starts
     # What is left waits for a dependency outside this window (epoch) or for a limit: it cannot settle here.
@@ -94,33 +93,30 @@ def _decide_windowed(state: RunState) -> list[Decision]:
 def _next_window(state: RunState) -> tuple[str, ...]:
     schedule = state.policy.heal_schedule
     if schedule is HealSchedule.EPOCH:
-        if not _ready(state, 1, lambda t: in_scope(state, t)):
+        if not _ready(state, state.ready, 1, lambda t: in_scope(state, t)):
             return ()
         return tuple(t for t in state.by_rank if state.tasks[t].status is TaskStatus.PENDING and in_scope(state, t))
     size = {HealSchedule.TASK: 1, HealSchedule.BATCH: state.policy.batch_size}.get(schedule, state.current_batch_size)
-    return tuple(_ready(state, size, _startable_now(state)))
-
-
-def startable(state: RunState, task: str) -> bool:
-    return state.tasks[task].status is TaskStatus.PENDING and not state.unmet[task] and in_scope(state, task)
+    return tuple(_ready(state, state.ready, size, _startable_now(state)))
 
 
 def in_scope(state: RunState, task: str) -> bool:
-    return _within(state.scope, state.touched, task)
+    return _within(state, task, 0)
 
 
-def _within(scope: Scope, touched: Set[str], task: str) -> bool:
-    if scope.only is not None and task not in scope.only:
+def _within(state: RunState, task: str, about_to_start: int) -> bool:
+    only, most = state.scope.only, state.scope.max_tasks
+    if only is not None and task not in only:
         return False
-    return scope.max_tasks is None or task in touched or len(touched) < scope.max_tasks
+    return most is None or task in state.touched or len(state.touched) + about_to_start < most
 
 
-def _ready(state: RunState, limit: int, accept: Callable[[str], bool]) -> list[str]:
-    """The first `limit` ready tasks in plan order that `accept` takes. Stale entries of the heap are dropped on the way."""
+def _ready(state: RunState, heap: list[int], limit: int, accept: Callable[[str], bool]) -> list[str]:
+    """The first `limit` tasks of the heap in plan order that `accept` takes; entries that are stale are dropped."""
     chosen: list[str] = []
     seen: list[int] = []
-    while state.ready and len(chosen) < limit:
-        rank = heapq.heappop(state.ready)
+    while heap and len(chosen) < limit:
+        rank = heapq.heappop(heap)
         task = state.by_rank[rank]
         if state.tasks[task].status is not TaskStatus.PENDING or state.unmet[task] or (seen and seen[-1] == rank):
             continue
@@ -128,21 +124,22 @@ def _ready(state: RunState, limit: int, accept: Callable[[str], bool]) -> list[s
         if accept(task):
             chosen.append(task)
     for rank in seen:
-        heapq.heappush(state.ready, rank)
+        heapq.heappush(heap, rank)
     return chosen
 
 
 def _startable_now(state: RunState) -> Callable[[str], bool]:
     """Takes tasks one by one as long as limits allow and their declared files are not being written."""
-    touched = set(state.touched)
-    busy = set(state.busy_files)
+    new: set[str] = set()
+    taken: set[str] = set()
 
     def accept(task: str) -> bool:
         files = state.specs[task].writes
-        if not _within(state.scope, touched, task) or not busy.isdisjoint(files):
+        if not _within(state, task, len(new)) or any(f in taken or f in state.busy_files for f in files):
             return False
-        touched.add(task)
-        busy.update(files)
+        if task not in state.touched:
+            new.add(task)
+        taken.update(files)
         return True
 
     return accept
@@ -169,7 +166,7 @@ def _close(state: RunState) -> CloseWindow:
     tasks = window.tasks
     status = [state.tasks[t].status for t in tasks]
     failed = [t for t in tasks if state.tasks[t].status is TaskStatus.FAILED]
-    again = tuple(t for t in failed if may_run_again(state, t))
+    again = dict.fromkeys(t for t in failed if may_run_again(state, t))
     rate = failure_rate(state, tasks)
     size = state.current_batch_size
     if state.policy.heal_schedule is HealSchedule.AUTO:
@@ -181,7 +178,7 @@ def _close(state: RunState) -> CloseWindow:
         blocked=status.count(TaskStatus.BLOCKED),
         failure_rate=round(rate, 4),
         next_size=size,
-        requeue=again,
+        requeue=tuple(again),
         give_up=tuple(t for t in failed if t not in again and not state.tasks[t].final),
     )
 

@@ -8,6 +8,9 @@ again; after the verdict is recorded nothing is left to do but removing the back
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import shutil
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from ganger.contracts.parser import Parsed, Refused
 from ganger.contracts.task_result import TaskResult
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
+from ganger.core.commands import CommandFault, parse_command
 from ganger.core.failures import Failure, classify_hint, failure
 from ganger.core.names import backup_folder, prompt_file, verify_log, worker_log
 from ganger.core.records import TaskSpec, VerifyStep
@@ -23,12 +27,13 @@ from ganger.core.tiers import order_steps, step_class
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
 from ganger.core.windows import behind_failed
 from ganger.engine.files import RunFolder, named_os_errors
+from ganger.engine.gate import Gate, Stopped
 from ganger.engine.journal import Journal
 from ganger.engine.prompts import FORMAT_REMINDER, assemble
 from ganger.engine.turns import Turns
 from ganger.engine.verify import StepResult, Verdict, run_steps
-from ganger.errors import InputError, WriteRefused
-from ganger.ports import Agent, AttemptContext, Clock, Exit, Launcher, Workspace
+from ganger.errors import GangerError, InputError, WriteRefused
+from ganger.ports import Agent, AttemptContext, Clock, Exit, Launch, Launcher, Workspace
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
 
@@ -54,21 +59,18 @@ class Tools:
 class _Failed(Exception):
     """Leaves the attempt's road with a classified failure."""
 
-    def __init__(self, failed: Failure, reminder: str = "") -> None:
+    def __init__(self, failed: Failure) -> None:
         super().__init__(failed.detail)
         self.failed = failed
-        self.reminder = reminder
-
-
-class _Stopped(Exception):
-    """The run is being stopped; this attempt counts for nothing."""
+        self.reminder = ""
+        self.keep_changes = False
 
 
 class Attempt:
     """One worker process on one task."""
 
-    def __init__(self, tools: Tools, task: str) -> None:
-        self.tools = tools
+    def __init__(self, tools: Tools, task: str, gate: Gate) -> None:
+        self.tools, self.gate = tools, gate
         self.task = task
         self.state = tools.journal.state
         self.spec: TaskSpec = self.state.specs[task]
@@ -76,16 +78,23 @@ class Attempt:
         self.log = worker_log(task, self.number)
         self.verify_log = verify_log(task, self.number)
         self.backup: Path | None = None
+        self._verdict_sent = False
 
     async def run(self) -> None:
         try:
             await self._run()
         except _Failed as problem:
-            self._roll_back(problem.failed.detail)
+            if not problem.keep_changes:
+                self._roll_back(problem.failed.detail)
             await self._fail(problem.failed, problem.reminder)
-        except _Stopped:
-            self._roll_back("the run was stopped")
-            await self.tools.journal.record(ev.AttemptInterrupted(self.task, self.number, "the run was stopped"))
+        except Stopped:
+            await self._interrupt("the run was stopped")
+        except (GangerError, asyncio.CancelledError):
+            # Once a verdict is on its way to the store only the next lead can tell whether it got there.
+            if not self._verdict_sent:
+                self._interrupt("the run ended by an error")
+            raise
+        self._drop_backup()
 
     async def _run(self) -> None:
         agent = self.tools.agents[self.spec.role]
@@ -94,19 +103,16 @@ class Attempt:
         self._heed_status(result)
         changing = bool(result.writes)
         async with self.tools.turns.take(alone=changing):
-            self._check_stop()
+            self.gate.check()
             if changing:
                 await self._write(result)
             await self._verify()
-        if self.backup is not None:
-            self.tools.workspace.discard(self.backup)
 
     # --- the agent ------------------------------------------------------------------------------------------------
 
     async def _execute(self, agent: Agent) -> Exit:
-        context = self._context(self._write_prompt())
-        launch = agent.prepare(context)
-        running = await agent.execute(launch, self.tools.launcher)
+        launch = self._prepare(agent)
+        running = await agent.execute(launch, self.gate)
         if running.pid is not None and running.start_time is not None:
             self.tools.journal.record(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
         ended = await running.wait()
@@ -118,11 +124,20 @@ class Attempt:
                 ended.signal,
                 ended.timed_out,
                 round(ended.duration_sec, 3),
-                ended.error,
+                _line(ended.error),
             )
         )
-        self._check_stop()
+        self.gate.check()
         return ended
+
+    def _prepare(self, agent: Agent) -> Launch:
+        """What stands in the way here concerns this task's prompt or its agent's settings, never the run."""
+        context = self._context(self._write_prompt())
+        try:
+            return agent.prepare(context)
+        except GangerError as error:
+            detail = f"{error.code}: {error.message}" + (f"; {error.hint}" if error.hint else "")
+            raise self._failed(FailureClass.BLOCKED_EXTERNAL, error.code, detail) from error
 
     def _context(self, prompt: Path) -> AttemptContext:
         return AttemptContext(
@@ -151,16 +166,21 @@ class Attempt:
             raise self._failed(
                 FailureClass.CRASH, f"not started: {ended.error}", f"the agent could not be started: {ended.error}"
             )
-        log = self.tools.folder.path / self.log
-        if log.stat().st_size > _PARSE_ASIDE_BYTES:
-            answer = await asyncio.to_thread(agent.extract_result, log, self.task)
-        else:
-            answer = agent.extract_result(log, self.task)
+        answer = await self._extract(agent, self.tools.folder.path / self.log)
         if isinstance(answer, Refused):
-            self.tools.journal.record(ev.ResultRefused(self.task, self.number, answer.code, answer.message))
+            self.tools.journal.record(ev.ResultRefused(self.task, self.number, answer.code, _line(answer.message)))
             raise self._refusal(answer, ended)
         self._note_result(answer)
         return answer.value
+
+    async def _extract(self, agent: Agent, log: Path) -> Parsed[TaskResult] | Refused:
+        """An agent can remove or replace its own log; then it has given no answer."""
+        try:
+            if log.stat().st_size <= _PARSE_ASIDE_BYTES:
+                return agent.extract_result(log, self.task)
+            return await asyncio.to_thread(agent.extract_result, log, self.task)
+        except (OSError, GangerError) as error:
+            return Refused("NO_SENTINEL", f"the log cannot be read: {error}")
 
     def _refusal(self, answer: Refused, ended: Exit) -> _Failed:
         """No usable answer: a time-out or a crash explains it better than the missing block does."""
@@ -180,10 +200,9 @@ class Attempt:
 
     def _note_result(self, answer: Parsed[TaskResult]) -> None:
         value = answer.value
+        count = len(value.writes or ())
         self.tools.journal.record(
-            ev.ResultAccepted(
-                self.task, self.number, value.status, _line(value.summary), answer.repaired, len(value.writes or ())
-            )
+            ev.ResultAccepted(self.task, self.number, value.status, _line(value.summary), answer.repaired, count)
         )
 
     def _heed_status(self, result: TaskResult) -> None:
@@ -222,7 +241,7 @@ class Attempt:
         profile = self.tools.profiles[self.spec.verify_profile]
         self.tools.journal.record(ev.VerifyStarted(self.task, self.number, self.verify_log))
         verdict = await self._run_profile(profile)
-        self._check_stop()
+        self.gate.check()
         finished = ev.VerifyFinished(
             self.task,
             self.number,
@@ -233,12 +252,13 @@ class Attempt:
         )
         if verdict.passed:
             detail = f"verified by {self.spec.verify_profile} ({len(verdict.steps)} steps)"
+            self._verdict_sent = True
             await self.tools.journal.record(finished, ev.TaskSettled(self.task, TaskStatus.DONE, detail))
             return
         self.tools.journal.record(finished)
-        if profile.rollback_on_failure is False:
-            self.backup = None
-        raise self._verdict_failure(verdict)
+        problem = self._verdict_failure(verdict)
+        problem.keep_changes = profile.rollback_on_failure is False
+        raise problem
 
     async def _run_profile(self, profile: Profile) -> Verdict:
         tools = self.tools
@@ -247,10 +267,10 @@ class Attempt:
             workspace=tools.workspace.root,
             log_path=tools.folder.path / self.verify_log,
             env=tools.verify_env | {"GANGER_TASK_ID": self.task, "GANGER_RUN_ID": self.state.run_id},
-            launcher=tools.launcher,
+            launcher=self.gate,
             deny=tools.deny,
             default_timeout_sec=tools.verify_timeout_sec,
-            key_prefix=f"{self.state.run_id}/{self.task}/{self.number}/verify",
+            key_prefix=str(tools.folder.path / self.verify_log),
             clock=tools.clock.monotonic,
         )
 
@@ -261,6 +281,12 @@ class Attempt:
             return self._failed(
                 FailureClass.TIMEOUT, f"verify {step.name}", f"verification step {step.name} ran out of time"
             )
+        missing = missing_program(step.cmd, self.tools.verify_env) if step.outcome == "not_started" else ""
+        if missing:
+            detail = (
+                f"verification step {step.name} could not run: {missing} is not on PATH; install it or correct the step"
+            )
+            return self._failed(FailureClass.BLOCKED_EXTERNAL, f"verify needs {missing}", detail)
         how = f"exit code {step.exit_code}" if step.exit_code is not None else step.outcome
         detail = f"verification step {step.name} failed ({how}): {step.first_error or 'no output'}"
         reminder = (
@@ -272,20 +298,27 @@ class Attempt:
 
     # --- ends -------------------------------------------------------------------------------------------------------
 
-    def _check_stop(self) -> None:
-        if self.state.stopping:
-            raise _Stopped
-
     def _failed(self, cls: FailureClass, signal: str, detail: str) -> _Failed:
-        return _Failed(failure(cls, signal, detail, self.state.specs.keys(), self.task))
+        return _Failed(failure(cls, signal, _line(detail, 2000), self.state.specs.keys(), self.task))
 
     def _roll_back(self, why: str) -> None:
         if self.backup is None:
             return
         self.tools.workspace.roll_back(self.backup)
-        self.tools.journal.record(ev.WritesRolledBack(self.task, self.number, why, self.verify_log))
-        self.tools.workspace.discard(self.backup)
-        self.backup = None
+        self.tools.journal.record(ev.WritesRolledBack(self.task, self.number, _line(why), self.verify_log))
+        self._drop_backup()
+
+    def _drop_backup(self) -> None:
+        """One that cannot be removed does no harm; the next lead tries again."""
+        if self.backup is not None:
+            with contextlib.suppress(WriteRefused):
+                self.tools.workspace.discard(self.backup)
+            self.backup = None
+
+    def _interrupt(self, why: str) -> Awaitable[None]:
+        """Ends the attempt as if it had not been; nothing pays for it."""
+        self._roll_back(why)
+        return self.tools.journal.record(ev.AttemptInterrupted(self.task, self.number, why))
 
     async def _fail(self, failed: Failure, reminder: str) -> None:
         policy = self.state.policy
@@ -295,14 +328,14 @@ class Attempt:
             self.number,
             failed.failure_class.value,
             failed.signature,
-            failed.detail[:2000],
+            failed.detail,
             chosen.counter,
             reminder,
         )
         if chosen.then is Then.AGAIN_NOW:
             await self.tools.journal.record(mark, ev.TaskRequeued(self.task, chosen.why))
             return
-        detail = failed.detail[:2000] if chosen.block_reason else f"{failed.detail[:2000]} ({chosen.why})"
+        detail = failed.detail if chosen.block_reason else f"{failed.detail} ({chosen.why})"
         if chosen.then is Then.AGAIN_LATER:
             after: list[ev.Event] = [mark, ev.TaskSettled(self.task, TaskStatus.FAILED, detail, final=False)]
             if policy.heal_schedule is HealSchedule.OFF:
@@ -322,8 +355,17 @@ def block_dependents(journal: Journal, task: str) -> list[ev.TaskSettled]:
     ]
 
 
-def _line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())[:500]
+def missing_program(command: str, env: Mapping[str, str]) -> str:
+    """The first program of a verify step that this machine lacks; one named by a path is the project's own matter."""
+    script = parse_command(command, deny=())
+    if isinstance(script, CommandFault):
+        return ""
+    named = [step.argv[0] for step in script.steps if "/" not in step.argv[0]]
+    return next((program for program in named if shutil.which(program, path=env.get("PATH")) is None), "")
+
+
+def _line(text: str, longest: int = 500) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * longest]).split())[:longest]
 
 
 def _recorded(step: StepResult) -> VerifyStep:

@@ -35,11 +35,20 @@ FORMAT_REMINDER = (
 
 def assemble(spec: TaskSpec, workspace: Workspace, reminder: str) -> str:
     """The whole prompt of one attempt. Text from files cannot pass for a result block when echoed."""
-    parts = [f"# Task {spec.id}"]
-    for ref in spec.context_refs:
-        parts.append(f"## Context: {ref}\n\n{neutralise(workspace.read_text(ref)).strip()}")
-    parts.append(f"## What to do\n\n{neutralise(workspace.read_text(spec.prompt_ref)).strip()}")
+    parts = [f"# Task {neutralise(spec.id)}"]
+    parts += [f"## Context: {neutralise(ref)}\n\n{_file(workspace, ref)}" for ref in spec.context_refs]
+    parts.append(f"## What to do\n\n{_file(workspace, spec.prompt_ref)}")
     if reminder:
         parts.append(f"## Note on your previous attempt\n\n{neutralise(reminder)}")
-    parts.append(_CONTRACT.format(task_id=json.dumps(spec.id, ensure_ascii=False)))
+    parts.append(_CONTRACT.format(task_id=_as_json(spec.id)))
     return "\n\n".join(parts)
+
+
+def _file(workspace: Workspace, ref: str) -> str:
+    return neutralise(workspace.read_text(ref)).strip()
+
+
+def _as_json(task_id: str) -> str:
+    """The id as the agent shall write it; one that holds a sentinel is escaped, which means the same in JSON."""
+    text = json.dumps(task_id, ensure_ascii=False)
+    return text.replace("<", "\\u003c") if "<<<" in text else text

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-from pathlib import Path
-
 from ganger.core import events as ev
-from ganger.core.names import backup_folder, verify_log
+from ganger.core.names import verify_log
 from ganger.core.records import RunState
 from ganger.core.retries import allowed_attempts
-from ganger.core.transitions import waits_for_dependency
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.core.windows import may_run_again
-from ganger.engine.files import RunFolder
+from ganger.engine.files import RunFolder, named_os_errors
 from ganger.engine.journal import Journal
+from ganger.engine.strays import end_group, end_strays
 from ganger.ports import Workspace
+
+_BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
 
 
 async def recover(journal: Journal, folder: RunFolder, workspace: Workspace) -> None:
     """Called once by each lead, before anything starts. Harmless to repeat at any point."""
-    for name in sorted(journal.state.running, key=journal.state.rank.__getitem__):
+    state = journal.state
+    if any(task.attempts for task in state.tasks.values()):
+        await end_strays(folder.path)
+    for name in sorted(state.running, key=state.rank.__getitem__):
         await _end_attempt(journal, folder, workspace, name)
-    await _requeue(journal)
-    _drop_backups(folder, journal.state, workspace)
+    again = come_back(state)
+    if again:
+        await journal.record(*again)
+    _drop_backups(folder, workspace)
 
 
 async def _end_attempt(journal: Journal, folder: RunFolder, workspace: Workspace, name: str) -> None:
@@ -41,45 +43,32 @@ async def _end_attempt(journal: Journal, folder: RunFolder, workspace: Workspace
     )
 
 
-def end_group(pid: int, start_ticks: int) -> None:
-    """Kills a process group left by a dead lead, if its leader is still the same process."""
-    if process_start_ticks(pid) == start_ticks:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-
-
-def process_start_ticks(pid: int) -> int | None:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return int(stat.rpartition(")")[2].split()[19])
-
-
-async def _requeue(journal: Journal) -> None:
-    """A person ran the same command again: what the retry policy still allows comes back (T20)."""
-    state = journal.state
-    again = [
-        ev.TaskRequeued(name, "continued; attempts are left")
-        for name in state.by_rank
-        if not (state.window and name in state.window.tasks) and _comes_back(state, name)
-    ]
-    if again:
-        await journal.record(*again)
+def come_back(state: RunState) -> list[ev.TaskRequeued]:
+    """A person ran the same command again: what the retry policy still allows, and what waited for it (T20)."""
+    back: dict[str, str] = {}
+    window = frozenset(state.window.tasks if state.window else ())
     for name in state.by_rank:
-        if waits_for_dependency(state, name):
-            await journal.record(ev.TaskRequeued(name, "its dependency may run again"))
+        if state.scope.only is not None and name not in state.scope.only:
+            continue
+        if state.tasks[name].block_reason is BlockReason.DEPENDENCY_FAILED:
+            if all(need in back or state.tasks[need].status not in _BAD for need in state.specs[name].depends_on):
+                back[name] = "its dependency may run again"
+        elif _may_come_back(state, name, in_window=name in window):
+            back[name] = "continued; attempts are left"
+    return [ev.TaskRequeued(name, why) for name, why in back.items()]
 
 
-def _comes_back(state: RunState, name: str) -> bool:
+def _may_come_back(state: RunState, name: str, *, in_window: bool) -> bool:
+    """What failed in a window that is still open is judged when that closes."""
     task = state.tasks[name]
-    if task.status is TaskStatus.BLOCKED and task.block_reason is not BlockReason.DEPENDENCY_FAILED:
+    if task.status is TaskStatus.BLOCKED:
         return task.worker_attempts < allowed_attempts(state.specs[name], state.policy)
-    return may_run_again(state, name)
+    return not in_window and may_run_again(state, name)
 
 
-def _drop_backups(folder: RunFolder, state: RunState, workspace: Workspace) -> None:
-    wanted = {Path(backup_folder(n, state.tasks[n].attempts)).name for n in state.running}
-    for left in sorted((folder.path / "backups").iterdir()):
-        if left.name not in wanted:
-            workspace.discard(left)
+def _drop_backups(folder: RunFolder, workspace: Workspace) -> None:
+    """Every attempt has been ended by now, so no backup is needed any more."""
+    with named_os_errors(folder.path / "backups"):
+        left = sorted((folder.path / "backups").iterdir())
+    for backup in left:
+        workspace.discard(backup)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 
 from ganger.core import events as ev
@@ -13,10 +14,11 @@ from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, decide
 from ganger.engine.attempt import Attempt, Tools, block_dependents
+from ganger.engine.gate import Gate
 from ganger.engine.projector import Projector
 from ganger.engine.recover import recover
 from ganger.engine.report import write_report
-from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK
+from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +43,26 @@ class Lead:
         self.journal = tools.journal
         self.state: RunState = tools.journal.state
         self.projector = Projector(tools.folder, self.state, tools.clock)
+        self._gate = Gate(tools.launcher, self.state)
         self._tasks: set[asyncio.Task[None]] = set()
         self._problem: BaseException | None = None
-        self._stopping = False
+        self._fresh: asyncio.Task[None] | None = None
+        self._stop_why = ""
+        self._begun = False
 
     async def run(self) -> int:
         """Leads the run to its end; the exit code tells how it stands."""
         self.journal.listeners.append(self.projector.on_event)
         await self._begin()
-        self._spawn(self.projector.keep_fresh())
+        self._fresh = self._spawn(self.projector.keep_fresh())
         try:
             await self._loop()
-        finally:
-            await self._end_all()
+        except BaseException:
+            with contextlib.suppress(GangerError):
+                await self._end_all()
+                self.projector.write()
+            raise
+        await self._end_all()
         self.projector.write()
         write_report(self.tools.folder, self.state)
         return exit_code(self.state)
@@ -64,7 +73,11 @@ class Lead:
             await self.journal.record(
                 ev.RunStarted(order.run_id, order.manifest_digest, order.policy, order.tasks, order.version)
             )
+        require_same_tasks(self.state, order.tasks)
         await self.journal.record(ev.LeadStarted(order.pid, order.policy, order.only, order.max_tasks))
+        self._begun = True
+        if self._stop_why:
+            self._spawn(self._stop_all())
         await recover(self.journal, self.tools.folder, self.tools.workspace)
 
     async def _loop(self) -> None:
@@ -116,8 +129,9 @@ class Lead:
             why = task.detail if task.attempts else "first attempt"
             claims.append(ev.AttemptStarted(name, number, secrets.token_hex(8), agent, why, worker_log(name, number)))
         await self.journal.record(*claims)
-        for name in names:
-            self._spawn(Attempt(self.tools, name).run())
+        for claim in claims:
+            if self.state.tasks[claim.task].token == claim.token:
+                self._spawn(Attempt(self.tools, claim.task, self._gate).run())
 
     async def _close_window(self, close: CloseWindow) -> None:
         window = self.state.window
@@ -132,34 +146,53 @@ class Lead:
         await self.journal.record(*after)
 
     def stop(self, why: str) -> None:
-        """Starts nothing new and ends every tree; safe to call from a signal handler of the loop."""
-        if not self._stopping:
-            self._stopping = True
-            self._spawn(self._stop_all(why))
+        """Starts nothing new and ends every tree; safe to call from a signal handler of the loop, at any time."""
+        if not self._stop_why:
+            self._stop_why = why or "asked to"
+            if self._begun:
+                self._spawn(self._stop_all())
 
-    async def _stop_all(self, why: str) -> None:
-        await self.journal.record(ev.StopRequested(why))
+    async def _stop_all(self) -> None:
+        await self.journal.record(ev.StopRequested(self._stop_why))
         await self.tools.launcher.stop_all(self.grace_sec)
 
     async def _end_all(self) -> None:
-        """Nothing Ganger started outlives it, also when the loop ended by an error."""
-        await self.tools.launcher.stop_all(self.grace_sec if self._problem is None else 0)
-        left = list(self._tasks)
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        """Nothing Ganger started outlives it, also when the loop ended by an error: first processes, then files."""
+        self._gate.shut()
+        await self.tools.launcher.stop_all(self.grace_sec)
+        if self._fresh is not None:
+            self._fresh.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.journal.settle()
+
+
+def require_same_tasks(state: RunState, tasks: tuple[TaskSpec, ...]) -> None:
+    """What the manifest says beyond its digest (roles, files, priorities, budgets) is part of the run too."""
+    changed = [spec.id for spec in tasks if state.specs.get(spec.id) != spec]
+    if changed or len(tasks) != len(state.specs):
+        named = f": {', '.join(changed[:5])}" if changed else ""
+        raise GangerError(
+            f"the tasks of run {state.run_id} changed since it began{named}",
+            hint="restore the manifest to continue this run, or give it a new run_id to start another",
+            code="MANIFEST_CHANGED",
+        )
 
 
 def exit_code(state: RunState) -> int:
-    """0 done · 3 something is blocked · 4 a person must decide · 1 otherwise · 130 stopped (Z07)."""
+    """0 all that was asked for is DONE · 1 not all · 3 something is blocked · 4 a person must decide · 130 stopped ."""
     if state.status is RunStatus.COMPLETED:
         return EXIT_OK
     if state.stopping:
         return EXIT_INTERRUPTED
-    if state.counts[TaskStatus.ESCALATED]:
+    left = {state.tasks[name].status for name in _asked_for(state)} - {TaskStatus.DONE}
+    if not left:
+        return EXIT_OK
+    if TaskStatus.ESCALATED in left:
         return EXIT_ESCALATED
-    if state.counts[TaskStatus.BLOCKED]:
-        return EXIT_BLOCKED
-    if state.counts[TaskStatus.FAILED]:
-        return EXIT_ERROR
-    return EXIT_OK
+    return EXIT_BLOCKED if TaskStatus.BLOCKED in left else EXIT_ERROR
+
+
+def _asked_for(state: RunState) -> Iterable[str]:
+    if state.scope.only is not None:
+        return state.scope.only
+    return state.touched if state.scope.max_tasks is not None and state.touched else state.tasks

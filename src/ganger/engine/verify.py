@@ -179,8 +179,9 @@ def step_directory(workspace: Path, *parts: str) -> Path | _NoDirectory:
         path = PurePosixPath(part)
         if path.is_absolute() or ".." in path.parts or "\0" in part:
             return _NoDirectory("refused", f"the directory {_shown(part)!r} is not a plain path inside the workspace")
-    root = Path(os.path.realpath(workspace))
-    target = Path(os.path.realpath(root.joinpath(*parts)))
+    root = os.path.realpath(workspace)
+    # Most commands run in the workspace itself, and one look-up per step is enough for that.
+    target = Path(root if shown == "." else os.path.realpath(os.path.join(root, *parts)))  # noqa: PTH118
     if not target.is_relative_to(root):
         return _NoDirectory("refused", f"the directory {_shown(shown)!r} leads out of the workspace")
     if not target.is_dir():

@@ -49,7 +49,16 @@ class SqliteStore:
     def read(self, since: int = 0) -> Iterator[Recorded]:
         with _named_errors(self.path):
             for seq, at, name, data in self._db.execute(_SELECT, (since,)):
-                yield Recorded(seq, at, decode(name, data))
+                yield Recorded(seq, at, self._decoded(seq, name, data))
+
+    def _decoded(self, seq: int, name: str, data: str) -> Event:
+        try:
+            return decode(name, data)
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(
+                f"{self.path}: event {seq} ({name}) cannot be read ({type(error).__name__}: {error})",
+                hint="continue this run with the version of Ganger that wrote it",
+            ) from error
 
     def last_seq(self) -> int:
         with _named_errors(self.path):
@@ -60,11 +69,15 @@ class SqliteStore:
 
 
 def _open(path: Path, *, read_only: bool) -> apsw.Connection:
+    if path.exists() and not path.is_file():
+        raise StoreError(f"{path}: cannot be opened, it is no file", hint="move it away, then run the command again")
     if read_only:
         if not path.exists():
             raise NotFoundError(f"{path}: no event store here", hint="start a run first: ganger run")
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
         db.set_busy_timeout(5000)
+        if _require_known_schema(db, path) == 0:
+            raise NotFoundError(f"{path}: nothing has been recorded yet", hint="start a run first: ganger run")
         return db
     new = not path.exists()
     db = apsw.Connection(str(path))
@@ -103,16 +116,20 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def _migrate(db: apsw.Connection, path: Path) -> None:
-    steps = migrations()
-    version = _number(db, "PRAGMA user_version")
-    if version > steps[-1][0]:
-        raise StoreError(
-            f"{path}: written by a newer Ganger (schema {version}, this one knows {steps[-1][0]})",
-            hint="continue this run with the newer version",
-        )
-    for number, script in steps:
+    version = _require_known_schema(db, path)
+    for number, script in migrations():
         if number > version:
             db.execute(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version={number}; COMMIT")
+
+
+def _require_known_schema(db: apsw.Connection, path: Path) -> int:
+    version, known = _number(db, "PRAGMA user_version"), migrations()[-1][0]
+    if version > known:
+        raise StoreError(
+            f"{path}: written by a newer Ganger (schema {version}, this one knows {known})",
+            hint="continue this run with the newer version",
+        )
+    return version
 
 
 def _sync_folder(folder: Path) -> None:
@@ -146,13 +163,18 @@ def _named_errors(path: Path) -> Iterator[None]:
             f"{path}: the disk is full; nothing recorded so far is lost",
             hint="free some space, then run the same command again",
         ) from error
+    except apsw.ConstraintError as error:
+        raise StoreError(
+            f"{path}: the store refused an event ({error}); another process may have written to it",
+            hint="let one process lead this run, then run the same command again",
+        ) from error
     except apsw.BusyError as error:
         raise StoreError(f"{path}: another process holds the store ({error})", hint="wait for it to end") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreError(f"{path}: not a sound event store ({error})", hint="restore it from a backup") from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, OSError) as error:
         raise StoreError(
-            f"{path}: cannot be opened for writing ({error})", hint="check the folder's permissions"
+            f"{path}: cannot be opened or written ({error})", hint="check the folder and its permissions"
         ) from error
     except apsw.IOError as error:
         raise StoreError(

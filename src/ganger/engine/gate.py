@@ -1,0 +1,35 @@
+"""The gate before the launcher: once a run is being stopped or has failed, nothing is started any more."""
+
+from __future__ import annotations
+
+from ganger.core.records import RunState
+from ganger.ports import Launch, Launcher, Running
+
+
+class Stopped(Exception):
+    """The run is being stopped; the attempt that meets this counts for nothing."""
+
+
+class Gate:
+    """A launcher that refuses to start once it is shut."""
+
+    def __init__(self, launcher: Launcher, state: RunState) -> None:
+        self._launcher, self._state = launcher, state
+        self._shut = False
+
+    def shut(self) -> None:
+        self._shut = True
+
+    def check(self) -> None:
+        if self._shut or self._state.stopping:
+            raise Stopped
+
+    async def start(self, launch: Launch) -> Running:
+        self.check()
+        return await self._launcher.start(launch)
+
+    async def stop_all(self, grace_sec: float) -> None:
+        await self._launcher.stop_all(grace_sec)
+
+    def kill_all(self) -> None:
+        self._launcher.kill_all()

@@ -1,0 +1,181 @@
+"""When the ground gives way: a failing store, a full disk, a reader that goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from run_projects import Project, done, require_state_2_0, task, until, write
+
+from ganger.core import events as ev
+from ganger.core.vocabulary import TaskStatus
+from ganger.engine.run import Lead
+from ganger.errors import DiskFullError, RollbackFailed, StoreError
+from ganger.ports import Store
+
+
+class Failing:
+    """A store that works until its n-th commit; that one may be on disk although it is reported as failed."""
+
+    def __init__(self, store: Store, fails_at: int, *, stored: bool = False) -> None:
+        self.store, self.left, self.stored = store, fails_at, stored
+
+    def append(self, batch: Sequence[tuple[str, ev.Event]]) -> list[ev.Recorded]:
+        self.left -= 1
+        if self.left == 0 and self.stored:
+            self.store.append(batch)
+        if self.left <= 0:
+            raise StoreError("the disk reports errors", hint="check it")
+        return self.store.append(batch)
+
+    def read(self, since: int = 0) -> Iterator[ev.Recorded]:
+        return self.store.read(since)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def run_until_commit(project: Project, fails_at: int, *, stored: bool) -> bool:
+    """True when the run met the failing commit; then the error was named and nothing was left running."""
+
+    def during(lead: Lead) -> None:
+        lead.journal.store = Failing(lead.journal.store, fails_at, stored=stored)
+
+    try:
+        assert project.run(during=during) == 0
+    except StoreError as error:
+        assert error.message == "the disk reports errors" and project.processes() == []
+        return True
+    return False
+
+
+SCRIPT = {"a": done(write("a.txt", "x")), "b": [[{"delay": 0.2}, done(write("b.txt", "x"))]]}
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["lost", "stored-but-reported-lost"])
+def test_a_store_that_fails_at_any_commit_ends_the_run_and_the_next_one_finishes_it(
+    tmp_path: Path, stored: bool
+) -> None:
+    """T19 T20: fail the 1st, 2nd … commit until a run passes; nothing DONE is ever without its files."""
+    for fails_at in range(1, 60):
+        project = Project(tmp_path / str(fails_at), [task("a"), task("b")], SCRIPT, policy="concurrency = 2").make()
+        if not run_until_commit(project, fails_at, stored=stored):
+            break
+        assert project.run() == 0 and {"a.txt", "b.txt"} <= set(project.tree())
+        assert project.state().refused == [] and not list((project.folder.path / "backups").iterdir())
+    assert 5 < fails_at < 59
+
+
+def test_unverified_files_are_taken_back_when_the_run_ends_by_an_error(tmp_path: Path) -> None:
+    """T18 T19: at once, not only when somebody continues."""
+    project = Project(tmp_path, script={"a": done(write("a.txt", "x"))}, steps=({"name": "s", "cmd": "sleep 30"},))
+    project.make()
+
+    def during(lead: Lead) -> None:
+        def heard(entry: ev.Recorded) -> None:
+            if isinstance(entry.event, ev.VerifyStarted):
+                lead.journal.store = Failing(lead.journal.store, 1)
+                asyncio.get_running_loop().call_later(0.2, lead.journal.record, ev.StopRequested("x"))
+
+        lead.journal.listeners.append(heard)
+
+    with pytest.raises(StoreError):
+        project.run(during=during)
+    assert not (tmp_path / "a.txt").exists() and project.processes() == []
+    assert project.status() is TaskStatus.RUNNING
+    (tmp_path / "verify.json").write_text((tmp_path / "verify.json").read_text().replace("sleep 30", "true"))
+    assert project.run() == 0 and (tmp_path / "a.txt").exists()
+
+
+def test_one_attempt_that_meets_a_full_disk_ends_the_others_and_the_state_file_is_exact(tmp_path: Path) -> None:
+    """T19 T23: the agents of the others are ended, their tasks are PENDING, the error is the first one."""
+    tasks = [task("a"), task("b")]
+    project = Project(tmp_path, tasks, {"a": {"hang": True}}, policy="concurrency = 2").make()
+
+    def during(lead: Lead) -> None:
+        start = lead.tools.launcher.start
+
+        async def full(launch: object) -> object:
+            if "b.verify" in str(getattr(launch, "key", "")):
+                raise DiskFullError("the log cannot be opened: the disk is full")
+            return await start(launch)  # type: ignore[arg-type]
+
+        lead.tools.launcher.start = full  # type: ignore[method-assign,assignment]
+
+    with pytest.raises(DiskFullError):
+        project.run(during=during)
+    assert project.processes() == []
+    assert {name: entry["status"] for name, entry in project.state_file()["tasks"].items()} == {
+        "a": "PENDING",
+        "b": "PENDING",
+    }
+    require_state_2_0(project.folder.state.read_text())
+    entry = project.state().tasks["a"]
+    assert (entry.worker_attempts, entry.respawns) == (0, 0)
+
+
+def test_files_that_cannot_be_put_back_stop_the_run_and_keep_the_backup(tmp_path: Path) -> None:
+    """T18: nobody goes on over a tree in an unknown state."""
+    project = Project(tmp_path, script={"a": done(write("a.txt", "new", op="replace"))}, files={"a.txt": "old"})
+    project.steps = (
+        {"name": "test", "cmd": "rm -rf .ganger/r1/backups/a.1/00000.orig"},
+        {"name": "no", "cmd": "false"},
+    )
+    project.make()
+    with pytest.raises(RollbackFailed):
+        project.run()
+    assert project.status() is TaskStatus.RUNNING and list((project.folder.path / "backups").iterdir())
+
+
+FULL = """
+mount -t tmpfs -o size=700k none .ganger || exit 77
+"$1" -m ganger run --json > first.txt 2> errors.txt; echo $?
+rm -f .ganger/r1/logs/*
+printf '{}' > script.json
+"$1" -m ganger run > second.txt 2>> errors.txt; echo $?
+"$1" -m ganger state export > state.txt
+"""
+
+
+@pytest.mark.needs("root", "unshare", "mount")
+def test_a_full_disk_ends_the_run_by_name_and_the_run_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    """T19 T20: exit code 1, DISK_FULL, no traceback; then everything is done."""
+    project = Project(tmp_path, [task(n) for n in "abc"], default={"garbage": "x" * 900_000}).make()
+    (tmp_path / ".ganger").mkdir()
+    words = ["unshare", "-m", "--propagation", "private", "sh", "-c", FULL, "sh", sys.executable]
+    made = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    if made.returncode == 77:
+        pytest.skip("no private mount here")
+    assert made.stdout.split() == ["1", "0"], (tmp_path / "errors.txt").read_text()
+    assert "DISK_FULL" in (tmp_path / "first.txt").read_text()
+    assert "Traceback" not in (tmp_path / "errors.txt").read_text()
+    require_state_2_0((tmp_path / "state.txt").read_text())
+    assert project.processes() == []
+
+
+def test_a_reader_that_goes_away_ends_the_run_and_its_agents(tmp_path: Path) -> None:
+    """T23: as in `ganger run --json | head -1`; it does not hang and it can be continued."""
+    project = Project(tmp_path, [task("a"), task("b", "a")]).make()
+    lead = project.start("--json")
+    assert lead.stdout is not None and lead.stderr is not None
+    lead.stdout.readline()
+    lead.stdout.close()
+    assert lead.wait(20) in (1, 141) and "Traceback" not in lead.stderr.read()
+    lead.stderr.close()
+    until(lambda: project.processes() == [])
+    assert project.run() == 0
+
+
+@pytest.mark.parametrize("place", ["logs", "prompts"])
+def test_a_run_folder_that_cannot_be_written_is_named(tmp_path: Path, place: str) -> None:
+    """T19: exit code 1 and a sentence; no task is blamed for it."""
+    project = Project(tmp_path).make()
+    project.folder.path.mkdir(parents=True)
+    (project.folder.path / place).write_text("in the way")
+    made = project.ganger("run", "--json")
+    assert made.returncode == 1 and "NOT_WRITABLE" in made.stdout and os.fspath(project.folder.path) in made.stdout
