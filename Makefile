@@ -29,10 +29,11 @@ demo: .venv/.runtime ## the whole system in about a minute; no key, no network o
 test: .venv/.dev ## every test
 	@$(BIN)/python -m pytest $(ARGS)
 
-check: .venv/.dev ## format, lint, types, generated files
+check: .venv/.dev ## format, lint, types, layers, public names, generated files
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m mypy
+	@$(BIN)/python -m pytest -n 0 tests/test_layers.py tests/test_public_names.py
 	@$(BIN)/python scripts/generate.py --check
 
 bench: .venv/.dev ## speed and memory, as ratios against baselines of the same run
