@@ -20,14 +20,18 @@ GOOD = b'{"contract_version": "2.0", "task_id": "a", "status": "DONE", "summary"
 BLOCK = b"\n" + START + b"\n" + GOOD + b"\n" + END + b"\n"
 LINE = b"2026-11-15 06:53:02 INFO building module 12345 with <option> ok and more words here\n"
 COLOURED = b"\x1b[32m2026-11-15\x1b[0m \x1b[1mINFO\x1b[0m building module <12345>\r\n"
+# VmHWM, not ru_maxrss: the latter begins with the size of the process that started this one.
 MEASURE = """
-import resource, sys
+import sys
 from pathlib import Path
 from ganger.contracts.parser import parse_result
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 parse_result(b"")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 verdict = parse_result(Path(sys.argv[1]))
-print(type(verdict).__name__, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(type(verdict).__name__, peak() - before)
 """
 
 

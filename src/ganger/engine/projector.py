@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ganger.core import events as ev
-from ganger.core.projection import state_text
+from ganger.core.projection import StateText
 from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, replace_file
 from ganger.ports import Clock
@@ -19,6 +19,7 @@ class Projector:
 
     def __init__(self, folder: RunFolder, state: RunState, clock: Clock) -> None:
         self._folder, self._state, self._clock = folder, state, clock
+        self._text = StateText()
         self._written_seq = -1
         self._cost_sec = 0.0
 
@@ -30,7 +31,7 @@ class Projector:
         if self._written_seq == self._state.last_seq:
             return
         begun = self._clock.monotonic()
-        replace_file(self._folder.state, state_text(self._state))
+        replace_file(self._folder.state, self._text.of(self._state))
         self._written_seq = self._state.last_seq
         self._cost_sec = self._clock.monotonic() - begun
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from ganger.core import events as ev
 from ganger.core.names import verify_log
-from ganger.core.records import RunState
-from ganger.core.retries import allowed_attempts
-from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.core.windows import may_run_again
+from ganger.core.resume import taken_up
 from ganger.engine.files import RunFolder, named_os_errors
 from ganger.engine.journal import Journal
 from ganger.engine.strays import end_group, end_strays
 from ganger.ports import Workspace
-
-_BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
 
 
 async def recover(journal: Journal, folder: RunFolder, workspace: Workspace) -> None:
@@ -23,9 +18,9 @@ async def recover(journal: Journal, folder: RunFolder, workspace: Workspace) -> 
         await end_strays(folder.path)
     for name in sorted(state.running, key=state.rank.__getitem__):
         await _end_attempt(journal, folder, workspace, name)
-    again = come_back(state)
-    if again:
-        await journal.record(*again)
+    after = taken_up(state)
+    if after:
+        await journal.record(*after)
     _drop_backups(folder, workspace)
 
 
@@ -41,29 +36,6 @@ async def _end_attempt(journal: Journal, folder: RunFolder, workspace: Workspace
     await journal.record(
         *after, ev.AttemptInterrupted(name, task.attempts, "the lead died; run again, no counter pays")
     )
-
-
-def come_back(state: RunState) -> list[ev.TaskRequeued]:
-    """A person ran the same command again: what the retry policy still allows, and what waited for it (T20)."""
-    back: dict[str, str] = {}
-    window = frozenset(state.window.tasks if state.window else ())
-    for name in state.by_rank:
-        if state.scope.only is not None and name not in state.scope.only:
-            continue
-        if state.tasks[name].block_reason is BlockReason.DEPENDENCY_FAILED:
-            if all(need in back or state.tasks[need].status not in _BAD for need in state.specs[name].depends_on):
-                back[name] = "its dependency may run again"
-        elif _may_come_back(state, name, in_window=name in window):
-            back[name] = "continued; attempts are left"
-    return [ev.TaskRequeued(name, why) for name, why in back.items()]
-
-
-def _may_come_back(state: RunState, name: str, *, in_window: bool) -> bool:
-    """What failed in a window that is still open is judged when that closes."""
-    task = state.tasks[name]
-    if task.status is TaskStatus.BLOCKED:
-        return task.worker_attempts < allowed_attempts(state.specs[name], state.policy)
-    return not in_window and may_run_again(state, name)
 
 
 def _drop_backups(folder: RunFolder, workspace: Workspace) -> None:

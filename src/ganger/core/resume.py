@@ -1,0 +1,56 @@
+"""Taking a run up again: which tasks come back, which are given up, and what waits behind them (T20)."""
+
+from __future__ import annotations
+
+from ganger.core import events as ev
+from ganger.core.records import RunState
+from ganger.core.retries import allowed_attempts
+from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.windows import may_run_again
+
+_BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
+
+
+def taken_up(state: RunState) -> list[ev.Event]:
+    """A person ran the same command again. One pass in plan order, so every task is judged after what it needs."""
+    events: list[ev.Event] = []
+    bad: set[str] = set()
+    window = frozenset(state.window.tasks if state.window else ())
+    for name in state.by_rank:
+        event = _verdict(state, name, bad, in_window=name in window)
+        if event is not None:
+            events.append(event)
+        if isinstance(event, ev.TaskSettled) or (event is None and _stays_bad(state, name, in_window=name in window)):
+            bad.add(name)
+    return events
+
+
+def _verdict(state: RunState, name: str, bad: set[str], *, in_window: bool) -> ev.TaskRequeued | ev.TaskSettled | None:
+    task = state.tasks[name]
+    if state.scope.only is not None and name not in state.scope.only:
+        return None
+    behind = next((need for need in state.specs[name].depends_on if need in bad), None)
+    if task.block_reason is BlockReason.DEPENDENCY_FAILED:
+        return None if behind else ev.TaskRequeued(name, "its dependency may run again")
+    if task.status is TaskStatus.PENDING and behind:
+        why = f"dependency {behind} did not end DONE"
+        return ev.TaskSettled(name, TaskStatus.BLOCKED, why, BlockReason.DEPENDENCY_FAILED)
+    if _comes_back(state, name, in_window=in_window):
+        return ev.TaskRequeued(name, "continued; attempts are left")
+    if task.status is TaskStatus.FAILED and not task.final and not in_window:
+        return ev.TaskSettled(name, TaskStatus.FAILED, task.detail)
+    return None
+
+
+def _comes_back(state: RunState, name: str, *, in_window: bool) -> bool:
+    """What failed in a window that is still open is judged when that closes."""
+    task = state.tasks[name]
+    if task.status is TaskStatus.BLOCKED:
+        return task.worker_attempts < allowed_attempts(state.specs[name], state.policy)
+    return not in_window and may_run_again(state, name)
+
+
+def _stays_bad(state: RunState, name: str, *, in_window: bool) -> bool:
+    task = state.tasks[name]
+    undecided = task.status is TaskStatus.FAILED and not task.final and in_window
+    return task.status in _BAD and not undecided
