@@ -14,6 +14,7 @@ PACKAGE = ROOT / "src" / "ganger"
 
 INNER = frozenset({"ports", "core", "contracts", "errors"})
 ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "forges"})
+APPLICATION = frozenset({"app", "check", "runs", "start", "doctor"})
 SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -27,9 +28,12 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "views": INNER | {"config"},
     "check": INNER | {"config"},
     "app": INNER | ADAPTERS | {"engine", "views", "config", "check"},
+    "runs": INNER | {"config", "engine.files", "stores"},
     "start": INNER | {"config", "engine.files"},
-    "doctor": INNER | {"app", "config", "engine.files", "stores"},
-    **dict.fromkeys(SCREENS, INNER | SCREENS | {"app", "views", "config", "check", "start", "doctor", "engine"}),
+    "doctor": INNER | {"app", "runs", "config", "engine.files", "stores"},
+    **dict.fromkeys(
+        SCREENS, INNER | SCREENS | {"app", "views", "config", "check", "runs", "start", "doctor", "engine"}
+    ),
     "__init__": INNER | {"app", "views", "config"},
 }
 

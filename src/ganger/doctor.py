@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.app import make_agents, read_state
+from ganger.app import make_agents
 from ganger.config import PROJECT_FILE, Project, load_project, project_root
 from ganger.core.vocabulary import RunStatus
 from ganger.engine.files import RunFolder, leading
 from ganger.errors import GangerError, RunLockedError
+from ganger.runs import read_state
 from ganger.stores.sqlite import OLDEST_SQLITE, sqlite_version
 
 _LOW_BYTES = 1 << 30

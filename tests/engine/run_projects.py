@@ -18,7 +18,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from ganger.app import RunOptions, open_lead, read_state
+from ganger.app import RunOptions, open_lead
 from ganger.check import check_project
 from ganger.config import load_project
 from ganger.core.events import Event, Recorded, type_name
@@ -27,6 +27,7 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.engine.run import Lead
 from ganger.engine.strays import MARK
+from ganger.runs import read_state
 from ganger.stores.sqlite import SqliteStore
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -38,11 +38,11 @@ def command(keep: Path | None) -> int:
 
 
 def _play(root: Path, *, kept: bool) -> int:
-    from ganger.app import newest_run, read_state
     from ganger.check import check_project
     from ganger.cli.drive import drive
     from ganger.config import load_project
     from ganger.demo.project import build_demo
+    from ganger.runs import newest_run, read_state
 
     click.echo(f"A throw-away repository with a small ledger program: {root}")
     click.echo("Eight tasks, three scripted agents at a time. Nothing counts as done until its tests pass.\n")

@@ -42,7 +42,7 @@ def open_project(project: Path | None, manifest: Path | None = None, flags: dict
 
 def open_run(project: Path | None, run_id: str | None) -> tuple[RunFolder, RunState]:
     """The run a read command means, with its state."""
-    from ganger.app import newest_run, read_state
+    from ganger.runs import newest_run, read_state
 
     folder = newest_run(open_project(project), run_id)
     return folder, read_state(folder)

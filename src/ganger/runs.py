@@ -1,0 +1,57 @@
+"""Runs as they lie on disk: which there are, and what their events tell. Read commands need nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ganger.config import Project
+from ganger.core.events import Recorded
+from ganger.core.records import RunState
+from ganger.core.transitions import apply
+from ganger.engine.files import RunFolder
+from ganger.errors import NotFoundError
+from ganger.stores.sqlite import SqliteStore
+
+
+def newest_run(project: Project, run_id: str | None) -> RunFolder:
+    """The run a read command means: the named one, else the one written last."""
+    if run_id is not None:
+        folder = RunFolder.of(project.state_path, run_id)
+        if not folder.database.exists():
+            raise NotFoundError(
+                f"no run {run_id!r} in {project.state_path}", hint="ganger status without --run shows the newest"
+            )
+        return folder
+    found = [RunFolder(path) for path in _folders(project.state_path) if (path / "ganger.db").exists()]
+    if not found:
+        raise NotFoundError(f"there is no run in {project.state_path} yet", hint="start one: ganger run")
+    return max(found, key=lambda folder: _last_written(folder.database))
+
+
+def _folders(state_dir: Path) -> list[Path]:
+    try:
+        return sorted(path for path in state_dir.iterdir() if path.is_dir())
+    except OSError:
+        return []
+
+
+def _last_written(database: Path) -> int:
+    log = database.with_name(database.name + "-wal")
+    return max(p.stat().st_mtime_ns for p in (database, log) if p.exists())
+
+
+def read_state(folder: RunFolder) -> RunState:
+    """A run's state as its events tell it; changes nothing."""
+    state = RunState()
+    for recorded in read_events(folder, 0):
+        apply(state, recorded)
+    return state
+
+
+def read_events(folder: RunFolder, since: int) -> Iterator[Recorded]:
+    store = SqliteStore(folder.database, read_only=True)
+    try:
+        yield from store.read(since)
+    finally:
+        store.close()
