@@ -147,7 +147,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
             _require_same_manifest(journal.state, checked)
             _require_known(options, checked)
             journal.listeners.extend(options.listeners)
-            launcher = LocalLauncher(grace_sec=project.config.policy.grace_sec)
+            launcher = LocalLauncher(grace_sec=project.config.policy.grace_sec, sole=True)
             tools = Tools(
                 journal=journal,
                 folder=folder,

@@ -14,8 +14,8 @@ from pathlib import Path
 from ganger.app import make_agents
 from ganger.config import PROJECT_FILE, Project, load_project, project_root
 from ganger.core.vocabulary import RunStatus
-from ganger.engine.files import RunFolder, leading
-from ganger.errors import GangerError, RunLockedError
+from ganger.engine.files import RunFolder, is_led
+from ganger.errors import GangerError
 from ganger.runs import read_state
 from ganger.stores.sqlite import OLDEST_SQLITE, sqlite_version
 
@@ -127,13 +127,12 @@ def _left_overs(project: Project) -> Iterator[Finding]:
         folder = RunFolder(path)
         try:
             state = read_state(folder)
-            with leading(folder):
-                unfinished = state.status is RunStatus.RUNNING and not state.finished
-        except RunLockedError:
-            yield Finding("ok", "run", f"{path.name} is being led right now")
-            continue
         except GangerError as error:
             yield Finding("error", "run", error.message, error.hint)
             continue
+        led = is_led(folder)
+        if led:
+            yield Finding("ok", "run", f"{path.name} is being led right now")
+        unfinished = not led and state.status is RunStatus.RUNNING and not state.finished
         if unfinished:
             yield Finding("warning", "run", f"{path.name} was cut off", "ganger run continues it")

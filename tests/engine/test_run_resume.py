@@ -240,11 +240,12 @@ def test_a_lead_killed_right_after_any_event_is_continued_without_loss(tmp_path:
 
 
 def test_the_kill_harness_notices_a_recovery_that_does_not_put_files_back(tmp_path: Path) -> None:
-    """T28 resume: the planted bug is a backup that is gone before it is needed."""
+    """T28 resume: a backup that is gone is said plainly, and the harness sees the half-written tree."""
     project = killed_at(tmp_path, "half_written")
     shutil.rmtree(project.folder.path / "backups" / "a.1")
     project.write_script({})
-    assert project.run() == 0 and not is_whole(project)
+    assert project.run() != 0 and not is_whole(project)
+    assert project.state().tasks["a"].last_failure_class == "fatal"
 
 
 def test_a_changed_manifest_is_refused_with_a_way_out(tmp_path: Path) -> None:

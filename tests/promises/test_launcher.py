@@ -57,7 +57,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.launcher = LocalLauncher(grace_sec=0.2)
+        self.launcher = LocalLauncher(sole=True, grace_sec=0.2)
         self.log = folder / "out.log"
 
     def launch(
@@ -249,24 +249,31 @@ def test_an_ordinary_end_leaves_no_process_of_the_group(bench: Bench) -> None:
     assert bench.survivors() == []
 
 
-def test_a_grandchild_that_holds_the_output_open_does_not_delay_the_end(bench: Bench) -> None:
-    """T06: output is a file; nobody waits for a pipe to close."""
+def test_a_grandchild_that_holds_the_output_open_does_not_delay_the_end_and_does_not_survive_it(bench: Bench) -> None:
+    """T06 H08: output is a file, nobody waits for a pipe to close; what left its session is ended too."""
     code = "os.fork() or (os.setsid(), wait())\nwhile not os.path.exists('ready'): time.sleep(.005)"
     exit_ = ended_python(bench, code)
     assert exit_.code == 0 and exit_.duration_sec < 30
-    assert bench.survivors() != []
+    assert bench.survivors() == []
+
+
+def test_a_daemon_does_not_outlive_the_attempt_that_made_it(bench: Bench) -> None:
+    """H08 T17: forked twice, out of its session, its parents gone: adopted and ended before anything is verified."""
+    code = "os.fork() and os._exit(0)\nos.setsid()\nos.fork() and os._exit(0)\nwait()"
+    assert ended_python(bench, code).code == 0
+    assert bench.survivors() == []
 
 
 def test_strays_of_an_attempt_are_found_by_its_mark_and_those_of_another_are_not(bench: Bench) -> None:
     """T23: the mark is compared whole, so attempt 1 never takes attempt 11's processes."""
 
     async def main() -> tuple[int, int, int]:
-        code = "os.fork() or (os.setsid(), wait())\nwhile not os.path.exists('ready'): time.sleep(.005)"
-        await (await bench.python(code, name="11")).wait()
+        await bench.python("os.fork() or (os.setsid(), wait())\ntime.sleep(60)", name="11")
+        await bench.ready()
         key = f"{os.getpid()}:{bench.folder}:1"
         return await end_marked(key), len(bench.survivors()), await end_marked(key + "1")
 
-    assert asyncio.run(main()) == (0, 1, 1)
+    assert asyncio.run(main()) == (0, 2, 2)
     assert bench.survivors() == []
 
 

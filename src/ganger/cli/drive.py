@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -79,14 +80,17 @@ async def _lead_on(lead: Lead, screen: Screen) -> int:
     def on_signal(number: int) -> None:
         received.append(number)
         if len(received) == 1:
-            screen.note(f"{signal.Signals(number).name}: ending every agent; once more ends at once")
             lead.stop(signal.Signals(number).name)
+            with contextlib.suppress(OSError):
+                screen.note(f"{signal.Signals(number).name}: ending every agent; once more ends at once")
         else:
             lead.tools.launcher.kill_all()
             os._exit(EXIT_INTERRUPTED)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal, number)
+    # A closed terminal is a request to stop too, unless somebody (nohup) has said that it shall be ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, on_signal, number)
     ticking = loop.create_task(screen.tick(lead))
     try:
         return await lead.run()

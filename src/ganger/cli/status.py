@@ -22,19 +22,23 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
       ganger status
       ganger status --run night-12 --json
     """
-    from ganger.core.vocabulary import TaskStatus
+    from ganger.core.vocabulary import RunStatus, TaskStatus
+    from ganger.engine.files import is_led
     from ganger.views.board import GLYPHS, NEEDS_FIRST, counts, counts_line, task_row, task_rows
 
     folder, state = open_run(project, run_id)
+    led = is_led(folder)
     if as_json:
         open_rows = [row.as_json() for row in task_rows(state) if row.status is not TaskStatus.DONE]
         print_json(
-            "status", run_id=state.run_id, run_status=state.status.value, abort_reason=state.abort_reason,
+            "status", run_id=state.run_id, led=led, run_status=state.status.value, abort_reason=state.abort_reason,
             counts=counts(state), total=len(state.tasks), started_at=state.started_at or None,
             finished_at=state.finished_at or None, folder=str(folder.path), open_tasks=open_rows,
         )  # fmt: skip
         return 0
     click.echo(f"run {state.run_id}: {state.status.value}: {counts_line(state)} of {len(state.tasks)}")
+    if state.status is RunStatus.RUNNING and not led:
+        click.echo("  no process leads this run now; ganger run continues it")
     if state.abort_reason:
         click.echo(f"  {printable(state.abort_reason)}")
     for status in NEEDS_FIRST[:4]:

@@ -22,10 +22,11 @@ def command(task_id: str, project: Path | None, run_id: str | None, as_json: boo
     Examples:
       ganger why build-api
     """
+    from ganger.engine.files import is_led
     from ganger.views.why import why
 
-    _, state = open_run(project, run_id)
-    answer = why(state, known_task(state, task_id))
+    folder, state = open_run(project, run_id)
+    answer = why(state, known_task(state, task_id), led=is_led(folder))
     if as_json:
         print_json("why", run_id=state.run_id, **answer.as_json())
         return 0

@@ -32,7 +32,7 @@ from ganger.engine.journal import Journal
 from ganger.engine.prompts import FORMAT_REMINDER, assemble
 from ganger.engine.turns import Turns
 from ganger.engine.verify import StepResult, Verdict, run_steps
-from ganger.errors import GangerError, InputError, WriteRefused
+from ganger.errors import GangerError, InputError, RollbackFailed, WriteRefused
 from ganger.ports import Agent, AttemptContext, Clock, Exit, Launch, Launcher, Workspace
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
@@ -79,6 +79,7 @@ class Attempt:
         self.verify_log = verify_log(task, self.number)
         self.backup: Path | None = None
         self._verdict_sent = False
+        self._lost = ""
 
     async def run(self) -> None:
         try:
@@ -89,7 +90,7 @@ class Attempt:
             await self._fail(problem.failed, problem.reminder)
         except Stopped:
             await self._interrupt("the run was stopped")
-        except (GangerError, asyncio.CancelledError):
+        except (Exception, asyncio.CancelledError):
             # Once a verdict is on its way to the store only the next lead can tell whether it got there.
             if not self._verdict_sent:
                 self._interrupt("the run ended by an error")
@@ -304,9 +305,14 @@ class Attempt:
     def _roll_back(self, why: str) -> None:
         if self.backup is None:
             return
-        self.tools.workspace.roll_back(self.backup)
+        try:
+            self.tools.workspace.roll_back(self.backup)
+        except RollbackFailed as problem:
+            if problem.code != "BACKUP_MISSING":
+                raise
+            self._lost = problem.message
+            return
         self.tools.journal.record(ev.WritesRolledBack(self.task, self.number, _line(why), self.verify_log))
-        self._drop_backup()
 
     def _drop_backup(self) -> None:
         """One that cannot be removed does no harm; the next lead tries again."""
@@ -318,9 +324,15 @@ class Attempt:
     def _interrupt(self, why: str) -> Awaitable[None]:
         """Ends the attempt as if it had not been; nothing pays for it."""
         self._roll_back(why)
+        if self._lost:
+            return self.tools.journal.record(*changes_lost(self.tools.journal, self.task, self._lost))
         return self.tools.journal.record(ev.AttemptInterrupted(self.task, self.number, why))
 
     async def _fail(self, failed: Failure, reminder: str) -> None:
+        if self._lost:
+            lost = f"{self._lost} ({failed.detail})"
+            await self.tools.journal.record(*changes_lost(self.tools.journal, self.task, lost))
+            return
         policy = self.state.policy
         chosen = after_failure(self.spec, self.state.tasks[self.task], policy, failed)
         mark = ev.AttemptFailed(
@@ -344,6 +356,21 @@ class Attempt:
             return
         settled = ev.TaskSettled(self.task, chosen.status, detail, chosen.block_reason)
         await self.tools.journal.record(mark, settled, *block_dependents(self.tools.journal, self.task))
+
+
+def changes_lost(journal: Journal, task: str, detail: str) -> list[ev.Event]:
+    """Unverified changes that nobody can put back: said plainly, and never tried again by itself."""
+    failed = failure(FailureClass.FATAL, "backup missing", detail)
+    mark = ev.AttemptFailed(
+        task,
+        journal.state.tasks[task].attempts,
+        failed.failure_class.value,
+        failed.signature,
+        detail,
+        "worker_attempts",
+    )
+    settled = ev.TaskSettled(task, TaskStatus.FAILED, f"{detail}; look at its files by hand")
+    return [mark, settled, *block_dependents(journal, task)]
 
 
 def block_dependents(journal: Journal, task: str) -> list[ev.TaskSettled]:

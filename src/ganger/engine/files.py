@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,33 @@ def replace_file(path: Path, text: str) -> None:
             os.close(folder)
 
 
+def _locked(fd: int) -> bool:
+    """Somebody who only looks holds the lock for an instant, so a refusal counts only when it lasts."""
+    for _ in range(20):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            return True
+    return False
+
+
+def is_led(folder: RunFolder) -> bool:
+    """Whether a living process holds the lead of this run."""
+    try:
+        fd = os.open(folder.path / "lead.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 @contextlib.contextmanager
 def leading(folder: RunFolder) -> Iterator[None]:
     """One lead per run: the lock ends with the process, however it ends."""
@@ -87,13 +115,11 @@ def leading(folder: RunFolder) -> Iterator[None]:
     with named_os_errors(path):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(fd):
             owner = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
             raise RunLockedError(
                 f"run {folder.path.name} is led by process {owner}", hint="watch it with ganger status, or end it first"
-            ) from None
+            )
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         yield

@@ -5,9 +5,11 @@ from __future__ import annotations
 from ganger.core import events as ev
 from ganger.core.names import verify_log
 from ganger.core.resume import taken_up
+from ganger.engine.attempt import changes_lost
 from ganger.engine.files import RunFolder, named_os_errors
 from ganger.engine.journal import Journal
 from ganger.engine.strays import end_group, end_strays
+from ganger.errors import RollbackFailed
 from ganger.ports import Workspace
 
 
@@ -30,7 +32,13 @@ async def _end_attempt(journal: Journal, folder: RunFolder, workspace: Workspace
         end_group(*task.launched)
     after: list[ev.Event] = []
     if task.backup:
-        workspace.roll_back(folder.path / task.backup)
+        try:
+            workspace.roll_back(folder.path / task.backup)
+        except RollbackFailed as problem:
+            if problem.code != "BACKUP_MISSING":
+                raise
+            await journal.record(*changes_lost(journal, name, problem.message))
+            return
         log = verify_log(name, task.attempts)
         after.append(ev.WritesRolledBack(name, task.attempts, "the lead died before the verdict", log))
     await journal.record(

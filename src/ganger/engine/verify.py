@@ -204,17 +204,28 @@ def _write_line(log_path: Path, line: str) -> None:
         if problem.errno in (errno.ENOSPC, errno.EDQUOT):
             message = f"the verify log {log_path} cannot be written: the disk is full"
             raise DiskFullError(message, hint="Free some space, then run again.") from problem
-        raise GangerError(f"the verify log {log_path} cannot be written: {problem.strerror}") from problem
+        raise GangerError(
+            f"the verify log {log_path} cannot be written: {problem.strerror}",
+            hint="bring its folder back, then run the same command again",
+            code="NOT_WRITABLE",
+        ) from problem
 
 
 def _size(log_path: Path) -> int:
-    return log_path.stat().st_size
+    """A verification may have removed its own log; that is its business and no reason to stop."""
+    try:
+        return log_path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _read_tail(log_path: Path, offset: int) -> str:
-    with log_path.open("rb") as log:
-        log.seek(max(offset, _size(log_path) - _TAIL_BYTES))
-        return log.read(_TAIL_BYTES).decode("utf-8", "replace")
+    try:
+        with log_path.open("rb") as log:
+            log.seek(max(offset, _size(log_path) - _TAIL_BYTES))
+            return log.read(_TAIL_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def first_error(tail: str) -> str:

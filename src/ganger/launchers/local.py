@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ganger.errors import DiskFullError
+from ganger.launchers.adoption import adopt_orphans, children, reap
 from ganger.ports import Exit, Launch
 
 __all__ = ["ATTEMPT_MARK", "Exit", "Launch", "LocalLauncher", "Running", "end_marked", "process_start_time"]
@@ -28,9 +29,20 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 class LocalLauncher:
     """Programs on this machine, in one event loop, without a thread or a pipe for each."""
 
-    def __init__(self, *, grace_sec: float = DEFAULT_GRACE_SEC) -> None:
+    def __init__(self, *, grace_sec: float = DEFAULT_GRACE_SEC, sole: bool = False) -> None:
+        """`sole`: nobody else in this process starts children, so every one that is not known here is an orphan."""
+        self._sole = sole
         self._grace_sec = grace_sec
         self._running: set[Running] = set()
+        adopt_orphans()
+
+    def _has_strays(self) -> bool:
+        """A living child this launcher did not start is an orphan it adopted; whose it is, its mark tells."""
+        unknown = children() - {running.pid for running in self._running}
+        ended = {pid for pid in unknown if _has_ended(pid)}
+        if self._sole:
+            reap(ended)
+        return bool(unknown - ended)
 
     @property
     def running(self) -> frozenset[Running]:
@@ -42,7 +54,7 @@ class LocalLauncher:
             process = _spawn(launch)
         except (OSError, ValueError) as problem:
             return Running(launch, _start_error(launch, problem), grace_sec=self._grace_sec)
-        running = Running(launch, process, grace_sec=self._grace_sec)
+        running = Running(launch, process, grace_sec=self._grace_sec, has_strays=self._has_strays)
         self._running.add(running)
         running.when_over(self._running.discard)
         return running
@@ -60,7 +72,15 @@ class LocalLauncher:
 class Running:
     """One started program. It is reaped and its group ended whether or not somebody waits for it."""
 
-    def __init__(self, launch: Launch, process: subprocess.Popen[bytes] | str, *, grace_sec: float) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        process: subprocess.Popen[bytes] | str,
+        *,
+        grace_sec: float,
+        has_strays: Callable[[], bool] = bool,
+    ) -> None:
+        self._has_strays = has_strays
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
         self._key = launch.key
@@ -125,7 +145,7 @@ class Running:
             _kill_group(process.pid, signal.SIGKILL)
             process.wait()
             await _group_gone(process.pid)
-            if self._kill_at is not None:
+            if self._kill_at is not None or self._has_strays():
                 await end_marked(self._key)
         finally:
             for timer in self._timers:
@@ -300,6 +320,11 @@ def _read_proc(pid: int, name: str) -> bytes:
         return b""
 
 
+def _has_ended(pid: int) -> bool:
+    fields = _stat_fields(pid)
+    return not fields or fields[0] in (b"Z", b"X")
+
+
 def process_start_time(pid: int) -> int | None:
     """Clock ticks after boot at which the process started: with its number this names it for good."""
     fields = _stat_fields(pid)
@@ -319,6 +344,7 @@ async def end_marked(key: str) -> int:
             break
         ended.update(pid for pid in found if _kill_marked(pid, mark))
         await asyncio.sleep(0.01)
+        reap(ended)
     return len(ended)
 
 

@@ -31,9 +31,15 @@ class SqliteStore:
         with _named_errors(path):
             self._db = _open(path, read_only=read_only)
             self._last = _number(self._db, "SELECT coalesce(max(seq), 0) FROM events")
+        self._file = _file_of(path)
 
     def append(self, batch: Sequence[tuple[str, Event]]) -> list[Recorded]:
         recorded = [Recorded(self._last + n, at, event) for n, (at, event) in enumerate(batch, 1)]
+        if _file_of(self.path) != self._file:
+            raise StoreError(
+                f"{self.path}: the event store was removed or replaced while the run went on; the run stops here",
+                hint="find out what removes it (a check such as git clean -x?), then start the run again",
+            )
         with _named_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -130,6 +136,15 @@ def _require_known_schema(db: apsw.Connection, path: Path) -> int:
             hint="continue this run with the newer version",
         )
     return version
+
+
+def _file_of(path: Path) -> tuple[int, int] | None:
+    """Which file a path names: what is written into a removed one is lost with the process."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _sync_folder(folder: Path) -> None:

@@ -29,9 +29,16 @@ class Why:
         }
 
 
-def why(state: RunState, name: str) -> Why:
+def why(state: RunState, name: str, *, led: bool = True) -> Why:
+    """`led` says whether a living process leads the run; without one nothing that was running still is."""
     task = state.tasks[name]
-    sentence, step = _REASONS[task.status](state, name, task)
+    if task.status is TaskStatus.RUNNING and not led:
+        sentence = (
+            f"{name} was in attempt {task.attempts} when its lead ended without a word; it will be taken up again."
+        )
+        step = "ganger run"
+    else:
+        sentence, step = _REASONS[task.status](state, name, task)
     return Why(name, task.status.value, sentence, _evidence(state, name, task), _counters(state, name, task), step)
 
 
@@ -41,8 +48,10 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if waits:
         return f"{name} waits for {', '.join(waits[:5])}{_more(waits)}.", ""
     again = f" It will run again: {task.detail}." if task.attempts and task.detail else ""
+    if state.finished and task.attempts:
+        return f"{name} is to run again; attempt {task.attempts} did not settle it: {task.detail}.", "ganger run"
     if state.finished:
-        return f"{name} was not reached before the run ended.{again}", "ganger run continues it"
+        return f"{name} was not reached before the run stopped.", "ganger run"
     if state.scope.only is not None and name not in state.scope.only:
         return f"{name} is left out by --only.{again}", ""
     clash = next((state.busy_files[f] for f in state.specs[name].writes if f in state.busy_files), None)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ganger.contracts.task_result import Write
-from ganger.errors import Fault, GangerError, InputError, WriteRefused
+from ganger.errors import Fault, GangerError, InputError, RollbackFailed, WriteRefused
 from ganger.ports import Changes
 from ganger.workspaces.apply import apply_changes, discard_backup, prepare_backup, roll_back
+from ganger.workspaces.backup import load_backup
 from ganger.workspaces.changes import ChangeSet, WriteRequest, WriteRules, plan_changes
 from ganger.workspaces.protect import Protection
 from ganger.workspaces.tree import Tree
@@ -63,6 +64,12 @@ class DirectWorkspace:
             raise
 
     def roll_back(self, folder: Path) -> tuple[str, ...]:
+        if load_backup(folder) is None:
+            raise RollbackFailed(
+                f"there is no whole backup in {folder}, so what was written cannot be put back",
+                hint="look at the files by hand; ganger events names them",
+                code="BACKUP_MISSING",
+            )
         return roll_back(self.root, folder).restored
 
     def discard(self, folder: Path) -> None:
