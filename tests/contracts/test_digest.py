@@ -1,16 +1,16 @@
-"""The manifest digest and the state text: byte for byte what JavaScript tools make of the same data."""
+"""The manifest digest: byte for byte what JavaScript tools make of the same data."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import struct
 import subprocess
-import time
 from typing import Any
 
 import pytest
-from contract_samples import DROP, MANIFEST, STATE, changed
+from contract_samples import DROP, MANIFEST, changed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +18,6 @@ from ganger.contracts.digest import manifest_digest
 from ganger.contracts.faults import faults_of
 from ganger.contracts.javascript import format_number
 from ganger.contracts.manifest import Manifest
-from ganger.contracts.state import Policy, State, dump_state, fresh_state
 
 NODE_DIGEST = """
 const m = JSON.parse(require('fs').readFileSync(0, 'utf8'));
@@ -27,7 +26,10 @@ const tasks = m.tasks.map(t => ({id: t.id, prompt_ref: t.prompt_ref, depends_on:
 const text = JSON.stringify({manifest_version: m.manifest_version, run_id: m.run_id, tasks});
 process.stdout.write(require('crypto').createHash('sha256').update(text).digest('hex'));
 """
-NODE_PRETTY = "process.stdout.write(JSON.stringify(JSON.parse(require('fs').readFileSync(0, 'utf8')), null, 2) + '\\n')"
+
+
+# The pinned values prove the same; a live engine only shows that they were pinned right.
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="no JavaScript engine to compare with")
 
 
 def node(program: str, data: object) -> str:
@@ -80,7 +82,7 @@ def test_the_digest_is_the_one_javascript_computes(data: dict[str, Any], expecte
     assert digest(data) == expected
 
 
-@pytest.mark.needs("node")
+@needs_node
 @pytest.mark.parametrize("data", [data for data, _ in PINNED])
 def test_a_live_javascript_engine_agrees_with_the_pinned_digests(data: dict[str, Any]) -> None:
     """T20: the pins are not a matter of belief."""
@@ -121,7 +123,7 @@ def test_numbers_are_printed_as_javascript_prints_them(value: float, text: str) 
     assert format_number(value) == text
 
 
-@pytest.mark.needs("node")
+@needs_node
 def test_a_live_javascript_engine_prints_random_numbers_alike() -> None:
     """T20: thousands of random bit patterns, integers and decimals."""
     raw = [struct.unpack("<d", hashlib.sha256(str(i).encode()).digest()[:8])[0] for i in range(4000)]
@@ -135,68 +137,3 @@ def test_a_live_javascript_engine_prints_random_numbers_alike() -> None:
 def test_a_printed_number_is_the_same_number(value: float) -> None:
     """T20: no digit is lost."""
     assert float(format_number(value)) == value
-
-
-POLICY = Policy.model_validate(STATE["policy"])
-STATES = [
-    STATE,
-    {**STATE, "tasks": {}, "healing_rounds": []},
-    {**STATE, "run_status": "ABORTED", "abort_reason": 'no "progress"\n→ übel', "run_id": "é\u2028\x7f"},
-    changed(STATE, "tasks.a.history", [STATE["tasks"]["a"]["history"][0]] * 3),
-    changed(STATE, "tasks.a.history.0.duration_sec", 42.0),
-    changed(STATE, "tasks.a.history.0.duration_sec", 1e-7),
-]
-
-
-@pytest.mark.needs("node")
-@pytest.mark.parametrize("data", STATES)
-def test_a_live_javascript_engine_writes_the_same_state(data: dict[str, Any]) -> None:
-    """T19: JSON.stringify with two spaces gives the same bytes."""
-    assert dump_state(State.model_validate(data)) == node(NODE_PRETTY, data)
-
-
-@pytest.mark.parametrize("data", STATES)
-def test_a_state_file_is_indented_json_in_the_formats_order(data: dict[str, Any]) -> None:
-    """T19: two spaces, key order, unescaped text, a newline at the end; reading it back changes nothing."""
-    state = State.model_validate(data)
-    text = dump_state(state)
-    assert State.model_validate(json.loads(text)) == state
-    assert text.replace("1e-7", "1e-07") == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
-    assert list(json.loads(text)) == list(STATE) and json.loads(text) == data
-
-
-def test_a_history_entry_is_written_with_all_its_fields() -> None:
-    """T19: a sparse entry of another tool is completed; its extra fields are read and not written."""
-    sparse = {k: v for k, v in STATE["tasks"]["a"]["history"][0].items() if v not in (None, [], 0, 42.5)}
-    data = changed(changed(STATE, "tasks.a.history", [sparse]), "tasks.a.last_log_tail", "x")
-    written = json.loads(dump_state(State.model_validate(changed(data, "policy.concurrency", 3))))
-    assert len(written["tasks"]["a"]["history"][0]) == 11
-    assert "last_log_tail" not in written["tasks"]["a"] and "concurrency" not in written["policy"]
-
-
-def test_a_fresh_state_is_all_pending_in_manifest_order() -> None:
-    """T19 T26: zeros, nulls and empty lists; RUNNING; the manifest's digest."""
-    manifest = Manifest.model_validate(MANIFEST)
-    state = fresh_state(manifest, POLICY)
-    assert (state.run_status, state.abort_reason, state.manifest_digest) == ("RUNNING", None, manifest_digest(manifest))
-    assert list(state.tasks) == ["a", "b"]
-    assert json.loads(dump_state(state))["tasks"]["a"] == {
-        "status": "PENDING", "worker_attempts": 0, "healer_attempts": 0, "last_failure_class": None,
-        "last_failure_signature": None, "applied_patch_ids": [], "history": [],
-    }  # fmt: skip
-
-
-def test_text_that_is_no_unicode_does_not_stop_a_state_from_being_written() -> None:
-    """T19: half a surrogate pair becomes a replacement character."""
-    state = State.model_construct(**{**dict(State.model_validate(STATE)), "abort_reason": "x\ud800é"})
-    assert "x\ufffdé".encode() in dump_state(state).encode()
-
-
-def test_a_large_state_is_written_quickly() -> None:
-    """T19: ten thousand tasks take well under a second of work."""
-    task = MANIFEST["tasks"][0]
-    manifest = Manifest.model_validate({**MANIFEST, "tasks": [{**task, "id": f"t{i}"} for i in range(10_000)]})
-    state = fresh_state(manifest, POLICY)
-    began = time.process_time()
-    assert dump_state(state).count("PENDING") == 10_000
-    assert time.process_time() - began < 1

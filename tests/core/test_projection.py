@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from run_model import Model, random_specs
@@ -55,3 +58,14 @@ def test_writing_again_after_one_change_costs_little() -> None:
     began = time.perf_counter()
     kept.of(model.state)
     assert (time.perf_counter() - began) * 5 < first
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no JavaScript engine to compare with")
+def test_a_live_javascript_engine_writes_the_same_bytes() -> None:
+    """T19: indentation, key order, whole numbers, text beyond ASCII."""
+    policy = Policy(heal_schedule=HealSchedule.OFF, failure_threshold=1.0)
+    model = Model(tuple(TaskSpec(name) for name in ("ä→", "b")), policy, fail_rate=0).begin()
+    text = state_text(model.run().state)
+    program = "process.stdout.write(JSON.stringify(JSON.parse(require('fs').readFileSync(0,'utf8')),null,2)+'\\n')"
+    ran = subprocess.run(["node", "-e", program], input=text.encode(), capture_output=True, check=True)
+    assert ran.stdout.decode() == text and '"failure_threshold": 1,' in text

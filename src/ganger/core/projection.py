@@ -23,7 +23,7 @@ def state_data(state: RunState) -> Json:
             "heal_schedule": policy.heal_schedule.value,
             "batch_strategy": policy.batch_strategy,
             "current_batch_size": state.current_batch_size,
-            "failure_threshold": policy.failure_threshold,
+            "failure_threshold": _number(policy.failure_threshold),
             "max_worker_attempts_per_task": policy.max_worker_attempts_per_task,
             "max_heal_rounds_per_window": policy.max_heal_rounds_per_window,
             "max_total_heal_rounds": policy.max_total_heal_rounds,
@@ -87,6 +87,11 @@ def _line(name: str, item: HistoryItem) -> Json:
         "failure_class": item.failure_class,
         "failure_signature": item.failure_signature,
         "applied_patch_ids": [],
-        "duration_sec": None if item.duration_sec is None else round(item.duration_sec, 3),
+        "duration_sec": None if item.duration_sec is None else _number(round(item.duration_sec, 3)),
         "timestamp": item.at,
     }
+
+
+def _number(value: float) -> float:
+    """Whole numbers without a point, as the format's other writers print them."""
+    return int(value) if value == int(value) else value
