@@ -58,6 +58,7 @@ def test_every_setting_can_come_from_the_environment(root: Path) -> None:
         ({"GANGER_POLICY_CONCURRENCY": "0"}, "policy.concurrency"),
         ({"GANGER_POLICY_CONCURENCY": "2"}, "GANGER_POLICY_CONCURENCY"),
         ({"GANGER_WORKSPACE_MODE": "elsewhere"}, "workspace.mode"),
+        ({"GANGER_POLCY_CONCURRENCY": "2"}, "GANGER_POLCY_CONCURRENCY"),
     ],
 )
 def test_a_wrong_variable_is_named(root: Path, env: dict[str, str], place: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import shutil
 import stat
@@ -22,6 +23,8 @@ from ganger.core.specs import graph_entries, specs_of
 from ganger.errors import Fault, InputError
 
 _SHOWN = 200
+_GLANCE = 64 * 1024
+LARGEST_PROMPT = 4 * 1024 * 1024
 
 
 @dataclass
@@ -122,6 +125,22 @@ def _ref_fault(root: Path, ref: str, folders: dict[str, bool]) -> Fault | None:
         return Fault("", "PROMPT_OUTSIDE_PROJECT", message)
     if not stat.S_ISREG(kind):
         return Fault("", "PROMPT_MISSING", f"{ref!r} is not a file")
+    return _text_fault(ref, full)
+
+
+def _text_fault(ref: str, full: str) -> Fault | None:
+    """Judged by its size and its beginning: a manifest may name thousands of prompts."""
+    try:
+        with open(full, "rb", buffering=0) as file:
+            head, size = file.read(_GLANCE), os.fstat(file.fileno()).st_size
+        codecs.getincrementaldecoder("utf-8")().decode(head, final=size <= _GLANCE)
+    except OSError as error:
+        return Fault("", "PROMPT_MISSING", f"{ref!r} cannot be read ({error.strerror})")
+    except UnicodeDecodeError as error:
+        return Fault("", "PROMPT_NOT_TEXT", f"{ref!r} is not UTF-8 text (byte {error.start}); save it as UTF-8")
+    if b"\0" in head or size > LARGEST_PROMPT:
+        why = "holds NUL bytes" if b"\0" in head else f"has {size} bytes, more than {LARGEST_PROMPT}"
+        return Fault("", "PROMPT_NOT_TEXT", f"{ref!r} {why}; a prompt is text of a sane size")
     return None
 
 
@@ -158,9 +177,13 @@ def _command_faults(project: Project, profiles: VerifyProfiles) -> Iterator[Faul
     deny = project.config.verify.deny
     for name, profile in profiles.profiles.items():
         for index, step in enumerate(profile.steps):
+            where = f"profiles.{name}.steps[{index}]"
+            if step.cwd is not None and (step.cwd.startswith("/") or ".." in step.cwd.split("/")):
+                message = f"cwd {step.cwd!r} leaves the project; name a folder inside it"
+                yield Fault(_in_file(project.config.verify.profiles_file, f"{where}.cwd"), "BAD_DIRECTORY", message)
             answer = parse_command(step.cmd, deny=deny)
             if isinstance(answer, CommandFault):
-                path = _in_file(project.config.verify.profiles_file, f"profiles.{name}.steps[{index}].cmd")
+                path = _in_file(project.config.verify.profiles_file, f"{where}.cmd")
                 yield Fault(path, answer.code, f"{answer.message}; {answer.hint}" if answer.hint else answer.message)
 
 

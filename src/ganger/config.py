@@ -272,6 +272,14 @@ def _nested(flat: Mapping[str, object]) -> dict[str, Any]:
 
 # --- the environment ---------------------------------------------------------------------------------------------
 
+# What an agent process gets, and where the user's own config is: no settings, and no mistake either.
+_NOT_SETTINGS = frozenset(
+    f"GANGER_{name}"
+    for name in (
+        *("HOME", "RUN_ID", "TASK_ID", "ATTEMPT", "ATTEMPT_MARK", "ROLE", "WORKSPACE", "REPORT", "TOKEN"),
+        "FUZZ_EXAMPLES",
+    )
+)
 _FIXED_SECTIONS: dict[str, type[_Section]] = {
     "policy": PolicySection,
     "limits": LimitsSection,
@@ -292,12 +300,11 @@ def _environment_layer(environ: Mapping[str, str], known: Mapping[str, Any]) -> 
     table = _variables(known)
     flat: dict[str, object] = {}
     faults: list[Fault] = []
-    sections = tuple(f"GANGER_{name.upper()}_" for name in (*_FIXED_SECTIONS, *_NAMED_SECTIONS))
     for name in sorted(n for n in environ if n.startswith("GANGER_")):
         if name in table:
             key, kind = table[name]
             flat[key] = _read_value(environ[name], kind)
-        elif name.startswith(sections):
+        elif name not in _NOT_SETTINGS:
             faults.append(Fault(name, "UNKNOWN_SETTING", f"{name} names no setting; ganger config show lists them all"))
     if faults:
         raise InputError("environment", faults)

@@ -6,12 +6,15 @@ import json
 
 import click
 
+from ganger.cli.options import json_option
+
 NAMES = ("manifest", "task_result", "heal_decision", "state", "verify_profile", "config", "events")
 
 
 @click.command("schema")
 @click.argument("name", type=click.Choice(NAMES))
-def command(name: str) -> int:
+@json_option
+def command(name: str, as_json: bool) -> int:
     """Print the JSON Schema of a file format, of ganger.toml, or of an event.
 
     \b
@@ -20,5 +23,5 @@ def command(name: str) -> int:
     """
     from ganger.views.schemas import schema
 
-    click.echo(json.dumps(schema(name), indent=2, ensure_ascii=False))
+    click.echo(json.dumps(schema(name), indent=None if as_json else 2, ensure_ascii=False))
     return 0

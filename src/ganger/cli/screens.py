@@ -139,6 +139,8 @@ def _next(state: RunState) -> str:
         return "everything is DONE and verified"
     if state.stopping:
         return "run the same command again to continue"
+    if state.scope.limited:
+        return "ganger run without the limit goes on with the rest"
     bad = next((n for n in state.by_rank if state.tasks[n].status in (TaskStatus.FAILED, TaskStatus.ESCALATED)), None)
     bad = bad or next((n for n in state.by_rank if state.tasks[n].status is TaskStatus.BLOCKED), None)
     return f"ganger why {shlex.quote(bad)}" if bad else "run the same command again to continue"

@@ -20,7 +20,7 @@ from ganger.contracts.terminal import BLANK_IN_LINE, LONGEST_SEQUENCE, Wash
 from ganger.errors import GangerError, NotFoundError
 
 CHUNK = 512 * 1024
-LARGEST_BODY = 16 * 1024 * 1024
+LARGEST_BODY = 8 * 1024 * 1024
 THOROUGH_WITHIN = 8 * 1024 * 1024
 
 _SMALLEST_CHUNK = 4 * LONGEST_SEQUENCE
