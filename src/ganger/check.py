@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from ganger.config import PROJECT_FILE, Project
@@ -17,7 +18,7 @@ from ganger.contracts.faults import examine, load_profiles
 from ganger.contracts.manifest import Manifest
 from ganger.contracts.verify_profile import VerifyProfiles
 from ganger.core.commands import CommandFault, parse_command
-from ganger.core.plan import Plan, graph_faults, make_plan
+from ganger.core.plan import Plan, graph_faults, plan_if_sound
 from ganger.core.records import TaskSpec
 from ganger.core.specs import graph_entries, specs_of
 from ganger.errors import Fault, InputError
@@ -37,8 +38,12 @@ class Checked:
     manifest: Manifest | None = None
     specs: tuple[TaskSpec, ...] = ()
     plan: Plan | None = None
-    digest: str = ""
     profiles: VerifyProfiles | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """Only there when the manifest is sound; worked out when somebody asks."""
+        return manifest_digest(self.manifest) if self.manifest is not None else ""
 
     @property
     def ok(self) -> bool:
@@ -57,13 +62,15 @@ def check_project(project: Project, manifest_path: Path | None = None) -> Checke
     except InputError as error:
         checked.faults.extend(error.faults)
         return checked
-    manifest, shape = examine(Manifest, data)
-    checked.faults.extend([*shape, *graph_faults(graph_entries(data))])
-    if manifest is not None and not checked.faults:
+    manifest, faults = examine(Manifest, data)
+    checked.faults.extend(faults)
+    if manifest is not None and not faults:
         checked.manifest = manifest
-        checked.specs = specs_of(checked.manifest)
-        checked.plan = make_plan(checked.specs)
-        checked.digest = manifest_digest(checked.manifest)
+        checked.specs = specs_of(manifest)
+        checked.plan = plan_if_sound(checked.specs)
+    if checked.plan is None:
+        checked.faults.extend(graph_faults(graph_entries(data)))
+    else:
         _check_references(project, checked)
     _bound(checked.faults)
     return checked

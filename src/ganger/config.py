@@ -297,29 +297,27 @@ def _variable(key: str) -> str:
 
 def _environment_layer(environ: Mapping[str, str], known: Mapping[str, Any]) -> dict[str, Any]:
     """Settings found in the environment, read as the type their setting has."""
-    table = _variables(known)
-    flat: dict[str, object] = {}
-    faults: list[Fault] = []
-    for name in sorted(n for n in environ if n.startswith("GANGER_")):
-        if name in table:
-            key, kind = table[name]
-            flat[key] = _read_value(environ[name], kind)
-        elif name not in _NOT_SETTINGS:
-            faults.append(Fault(name, "UNKNOWN_SETTING", f"{name} names no setting; ganger config show lists them all"))
+    given = sorted(name for name in environ if name.startswith("GANGER_") and name not in _NOT_SETTINGS)
+    table = _variables(known) if given else {}
+    faults = [
+        Fault(name, "UNKNOWN_SETTING", f"{name} names no setting; ganger config show lists them all")
+        for name in given
+        if name not in table
+    ]
     if faults:
         raise InputError("environment", faults)
-    return _nested(flat)
+    return _nested({table[name]: read_setting(table[name], environ[name]) for name in given})
 
 
-def _variables(known: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    found = {_variable(k): (k, "string") for k in ("manifest", "state_dir")}
-    for section, model in _FIXED_SECTIONS.items():
-        found |= {_variable(f"{section}.{k}"): (f"{section}.{k}", _kind(model, k)) for k in model.model_fields}
+def _variables(known: Mapping[str, Any]) -> dict[str, str]:
+    """Each variable's setting, by name."""
+    keys = ["manifest", "state_dir"]
+    keys += [f"{section}.{key}" for section, model in _FIXED_SECTIONS.items() for key in model.model_fields]
     for section, model in _NAMED_SECTIONS.items():
-        for name in known.get(section, {}):
-            keys = {k: f"{section}.{name}.{k}" for k in model.model_fields}
-            found |= {_variable(path): (path, _kind(model, k)) for k, path in keys.items()}
-    return found
+        named = known.get(section)
+        for name in named if isinstance(named, dict) else ():
+            keys += [f"{section}.{name}.{key}" for key in model.model_fields]
+    return {_variable(key): key for key in keys}
 
 
 def _kind(model: type[_Section], key: str) -> str:

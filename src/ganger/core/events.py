@@ -258,19 +258,15 @@ def type_name(event: Event) -> str:
     return _TYPE_NAMES[type(event)]
 
 
-def to_data(value: object) -> object:
-    """Plain JSON values of an event or a record inside one."""
-    if isinstance(value, StrEnum):
-        return value.value
-    if dataclasses.is_dataclass(value):
-        return {name: to_data(getattr(value, name)) for name in value.__dataclass_fields__}
-    if isinstance(value, tuple | list):
-        return [to_data(item) for item in value]
-    return value
+def _fields(value: Any) -> dict[str, object]:
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_fields)
 
 
 def encode(event: Event) -> str:
-    return json.dumps(to_data(event), ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(_fields(event))
 
 
 def decode(name: str, text: str) -> Event:
@@ -280,7 +276,8 @@ def decode(name: str, text: str) -> Event:
 
 
 def fields_of(event: Event) -> dict[str, object]:
-    data = to_data(event)
+    """An event's fields as plain JSON values."""
+    data = json.loads(encode(event))
     assert isinstance(data, dict)
     return data
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,7 +29,18 @@ class Plan:
 
 def make_plan(specs: Sequence[TaskSpec]) -> Plan:
     """Order: dependency depth, lower priority (none is last), place in the manifest (T02). Needs a sound graph."""
-    depth = _depths({spec.id: spec.depends_on for spec in specs})
+    plan = plan_if_sound(specs)
+    if plan is None:
+        raise ValueError("the graph has faults; ask graph_faults first")
+    return plan
+
+
+def plan_if_sound(specs: Sequence[TaskSpec]) -> Plan | None:
+    """The plan, or None when ids are used twice, a dependency is unknown, or tasks wait for each other in a circle."""
+    graph = {spec.id: spec.depends_on for spec in specs}
+    depth = _depths(graph)
+    if len(graph) != len(specs) or len(depth) != len(graph):
+        return None
     keyed = sorted(
         (depth[spec.id], spec.priority is None, spec.priority or 0, index, spec.id) for index, spec in enumerate(specs)
     )
@@ -40,22 +51,33 @@ def make_plan(specs: Sequence[TaskSpec]) -> Plan:
 
 
 def _depths(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Depth of every task that is not in or behind a cycle."""
-    unmet = {task: len(set(needs)) for task, needs in graph.items()}
-    dependents: dict[str, list[str]] = defaultdict(list)
+    """Depth of every task that is not in or behind a cycle or an unknown dependency, level by level."""
+    unmet: dict[str, int] = {}
+    dependents: dict[str, list[str]] = {}
     for task, needs in graph.items():
-        for need in set(needs):
-            dependents[need].append(task)
-    depth = {task: 0 for task, count in unmet.items() if count == 0}
-    queue = deque(depth)
-    while queue:
-        done = queue.popleft()
-        for task in dependents[done]:
+        distinct = set(needs) if len(needs) > 1 else needs
+        unmet[task] = len(distinct)
+        for need in distinct:
+            dependents.setdefault(need, []).append(task)
+    depth: dict[str, int] = {}
+    level = [task for task, count in unmet.items() if not count]
+    number = 0
+    while level:
+        depth.update(dict.fromkeys(level, number))
+        level = _freed(level, dependents, unmet)
+        number += 1
+    return depth
+
+
+def _freed(level: Sequence[str], dependents: Mapping[str, Sequence[str]], unmet: dict[str, int]) -> list[str]:
+    """What may follow once a whole level is through."""
+    freed: list[str] = []
+    for done in level:
+        for task in dependents.get(done, ()):
             unmet[task] -= 1
-            depth[task] = max(depth.get(task, 0), depth[done] + 1)
-            if unmet[task] == 0:
-                queue.append(task)
-    return {task: level for task, level in depth.items() if unmet[task] == 0}
+            if not unmet[task]:
+                freed.append(task)
+    return freed
 
 
 def _clashes(specs: Sequence[TaskSpec], depth: Mapping[str, int]) -> tuple[Clash, ...]:
