@@ -24,7 +24,7 @@ BAD_FILES = [
     ("x.json", b'{"a":\0}', "BINARY_FILE", "offset 5"),
     ("x.json", b"\x89PNG\r\n\x1a\n\0", "BINARY_FILE", "NUL"),
     ("x.json", b"{", "INVALID_JSON", "line 1, column 2"),
-    ("x.json", b'{\n "a": 1,\n}', "INVALID_JSON", "line 3, column 1"),
+    ("x.json", b'{\n "a": 1\n "b": 2}', "INVALID_JSON", "line 3, column 2"),
     ("x.json", b"{'a': 1}", "INVALID_JSON", "line 1"),
     ("x.json", b'{"a": 1} {', "INVALID_JSON", "column 10"),
     ("x.json", b'{"a": NaN}', "INVALID_JSON", "column 7"),
