@@ -21,6 +21,7 @@ from ganger.core.commands import CommandFault, parse_command
 from ganger.core.plan import Plan, graph_faults, plan_if_sound
 from ganger.core.records import TaskSpec
 from ganger.core.specs import graph_entries, specs_of
+from ganger.core.tiers import tier_faults
 from ganger.errors import Fault, InputError
 
 _SHOWN = 200
@@ -169,11 +170,9 @@ def _check_profiles(project: Project, checked: Checked) -> None:
             listed = ", ".join(sorted(known)[:8]) or "none"
             message = f"{name} has no profile {spec.verify_profile!r}; it has: {listed}"
             checked.faults.append(Fault(f"tasks[{index}].verify_profile", "UNKNOWN_PROFILE", message))
-    steps = {f"{p}/{step.name}" for p, profile in known.items() for step in profile.steps}
-    for key in project.config.verify.tiers:
-        if key not in steps:
-            message = f'no profile step is called {key!r}; write it as "profile/step"'
-            checked.faults.append(Fault(_in_file(PROJECT_FILE, f"verify.tiers.{key}"), "UNKNOWN_STEP", message))
+    names = {p: [step.name for step in profile.steps] for p, profile in known.items()}
+    for fault in tier_faults(names, project.config.verify.tiers):
+        checked.faults.append(Fault(_in_file(PROJECT_FILE, fault.path), fault.code, fault.message))
 
 
 def _in_file(name: str, path: str) -> str:

@@ -119,6 +119,11 @@ def _unknown_key(root: Path) -> None:
     (root / "ganger.toml").write_text("[policy]\nconcurency = 2\n")
 
 
+def _bad_tier(root: Path) -> None:
+    with (root / "ganger.toml").open("a") as file:
+        file.write('[verify.tiers]\n"check/lnt" = "quality"\n')
+
+
 def _unwritable(root: Path) -> None:
     (root / "ganger.toml").write_text('state_dir = "/proc/nowhere"\n' + (root / "ganger.toml").read_text())
 
@@ -138,6 +143,7 @@ def _symlinked_prompt(root: Path) -> None:
         (_no_steps, "SCHEMA_VIOLATION"),
         (_bad_toml, "INVALID_TOML"),
         (_unknown_key, "UNKNOWN_FIELD"),
+        (_bad_tier, "UNKNOWN_STEP"),
         (_unwritable, "NOT_WRITABLE"),
         (_no_script, "AGENT_NOT_READY"),
         (_symlinked_prompt, "PROMPT_OUTSIDE_PROJECT"),

@@ -133,7 +133,7 @@ def test_an_exception_opens_exactly_what_it_spells() -> None:
 
 def test_the_operators_patterns_come_on_top_of_the_defaults(tmp_path: Path) -> None:
     """T18 T28 protected-file: state, manifest, profiles and configured globs are added by the caller."""
-    rules = WriteRules(protection=Protection().plus("verify.json", "state/**"))
+    rules = WriteRules(protection=Protection((*DEFAULT_PROTECTED, "verify.json", "state/**")))
     place = make_place(tmp_path)
     assert code_of(place, create("VERIFY.json"), rules) == "PATH_PROTECTED"
     assert code_of(place, create("state/run/events.db"), rules) == "PATH_PROTECTED"

@@ -22,9 +22,9 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
       ganger status
       ganger status --run night-12 --json
     """
-    from ganger.core.vocabulary import RunStatus, TaskStatus
+    from ganger.core.vocabulary import NEEDS_FIRST, RunStatus, TaskStatus
     from ganger.engine.files import is_led
-    from ganger.views.board import GLYPHS, NEEDS_FIRST, counts, counts_line, task_row, task_rows
+    from ganger.views.board import GLYPHS, counts, counts_line, task_row, task_rows
 
     folder, state = open_run(project, run_id)
     led = is_led(folder)

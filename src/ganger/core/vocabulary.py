@@ -14,6 +14,17 @@ class TaskStatus(StrEnum):
     ESCALATED = "ESCALATED"
 
 
+# What a person should look at first comes first.
+NEEDS_FIRST = (
+    TaskStatus.ESCALATED,
+    TaskStatus.BLOCKED,
+    TaskStatus.FAILED,
+    TaskStatus.RUNNING,
+    TaskStatus.PENDING,
+    TaskStatus.DONE,
+)
+
+
 class RunStatus(StrEnum):
     RUNNING = "RUNNING"
     COMPLETED = "COMPLETED"

@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from ganger.core.records import RunState, TaskState
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 from ganger.engine.files import RunFolder, replace_file
-
-_ORDER = (
-    TaskStatus.ESCALATED,
-    TaskStatus.BLOCKED,
-    TaskStatus.FAILED,
-    TaskStatus.RUNNING,
-    TaskStatus.PENDING,
-    TaskStatus.DONE,
-)
 
 
 def write_report(folder: RunFolder, state: RunState) -> None:
@@ -21,7 +12,7 @@ def write_report(folder: RunFolder, state: RunState) -> None:
 
 
 def report_text(state: RunState) -> str:
-    counts = ", ".join(f"{state.counts[s]} {s.value}" for s in _ORDER if state.counts.get(s))
+    counts = ", ".join(f"{state.counts[s]} {s.value}" for s in NEEDS_FIRST if state.counts.get(s))
     lines = [
         f"# Run {_safe(state.run_id)}",
         "",
@@ -32,7 +23,7 @@ def report_text(state: RunState) -> str:
     ]
     if state.abort_reason:
         lines.append(f"- Why it ended: {_safe(state.abort_reason)}")
-    for status in _ORDER:
+    for status in NEEDS_FIRST:
         names = [name for name in state.by_rank if state.tasks[name].status is status]
         if names:
             lines += ["", f"## {status.value}", ""]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ganger.core import events as ev
 from ganger.core.records import RunState
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 
 GLYPHS = {
     TaskStatus.PENDING: "·",
@@ -17,14 +17,6 @@ GLYPHS = {
     TaskStatus.FAILED: "✗",
     TaskStatus.ESCALATED: "!",
 }
-NEEDS_FIRST = (
-    TaskStatus.ESCALATED,
-    TaskStatus.BLOCKED,
-    TaskStatus.FAILED,
-    TaskStatus.RUNNING,
-    TaskStatus.PENDING,
-    TaskStatus.DONE,
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,10 +205,6 @@ class Protection:
         else:
             self._names.setdefault(segments[0], pattern)
 
-    def plus(self, *patterns: str) -> Protection:
-        """The same rules and these on top."""
-        return Protection((*self.patterns, *patterns), self.exceptions)
-
     def protected_by(self, path: str) -> str | None:
         """The pattern that forbids this path, or None when it may be written."""
         spelt = tuple(path.split("/"))
