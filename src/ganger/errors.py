@@ -6,6 +6,9 @@ GangerError                 1    something went wrong; the message says what and
 ├── StoreError              1    the event store cannot be used
 ├── DiskFullError           1    nothing can be written any more
 ├── RunLockedError          1    another process leads this run
+├── LeadLost                1    another process took the lead; nothing of this one counts any more
+├── StaleToken              1    a report on an attempt that is no longer the current one
+├── KeeperError             1    the process that keeps agents cannot be started or reached
 ├── NotFoundError           1    a run, task, log or file that was asked for is not there
 ├── WriteRefused            1    a change set broke a safeguard; nothing was written
 ├── RollbackFailed          1    files could not be put back; says where the backups are
@@ -82,6 +85,18 @@ class DiskFullError(GangerError):
 
 class RunLockedError(GangerError):
     code = "RUN_LOCKED"
+
+
+class LeadLost(GangerError):
+    code = "LEAD_LOST"
+
+
+class StaleToken(GangerError):
+    code = "STALE_TOKEN"
+
+
+class KeeperError(GangerError):
+    code = "KEEPER_ERROR"
 
 
 class NotFoundError(GangerError):

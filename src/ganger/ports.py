@@ -1,22 +1,24 @@
 """The whole architecture on one page: what the engine needs from the world, and nothing more.
 
 Clock      what time it is
-Store      events, durable before `append` returns
-Launcher   processes whose output goes straight to a log
+Store      events, durable before `append` returns; who leads; what people asked for
+Launcher   processes whose output goes straight to a log and which outlive the lead
 Agent      how one kind of CLI is called and how its answer is read
 Workspace  the files agents work on, and the one door through which changes land
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ganger.contracts.parser import Parsed, Refused
-from ganger.contracts.task_result import TaskResult, Write
-from ganger.core.events import Event, Recorded
+if TYPE_CHECKING:
+    from ganger.contracts.heal_decision import HealDecision
+    from ganger.contracts.parser import Parsed, Refused
+    from ganger.contracts.task_result import TaskResult, Write
+    from ganger.core.events import Event, Recorded
 
 
 class Clock(Protocol):
@@ -27,21 +29,79 @@ class Clock(Protocol):
         """Seconds that never go back, for durations."""
 
 
-class Store(Protocol):
-    """One run's events. One writer; readers may be other processes."""
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process that leads or wants to. `start_ticks` and `boot_id` tell it from a later one with the same number."""
 
-    def append(self, batch: Sequence[tuple[str, Event]]) -> list[Recorded]:
-        """Writes (time, event) pairs in one durable transaction and returns them numbered."""
+    pid: int
+    start_ticks: int = 0
+    boot_id: str = ""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event to be written. One that reports on an attempt carries that attempt's token."""
+
+    at: str
+    event: Event
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a person or a program asked of a run; acted on by whoever leads it."""
+
+    number: int
+    at: str
+    kind: str
+    data: Mapping[str, object]
+
+
+class Store(Protocol):
+    """One run's events. One lead writes them; other processes read, and may leave commands."""
+
+    def take_lead(self, owner: Owner, *, now: float, lease_sec: float, holder_is_dead: Callable[[Owner], bool]) -> int:
+        """Makes this store the writer and returns its fence; raises RunLockedError while another's lease lasts.
+
+        A holder that is provably dead is replaced at once. From then on every write of an earlier lead is refused.
+        """
+
+    def renew(self, now: float, lease_sec: float) -> None:
+        """Prolongs the lease; raises LeadLost when somebody else leads."""
+
+    def release(self) -> None:
+        """Gives the lead back; harmless when it is lost."""
+
+    def append(self, batch: Sequence[Entry]) -> list[Recorded]:
+        """Writes all or nothing in one durable transaction and returns the events numbered.
+
+        The fence and every token are checked by the statements that write: LeadLost, StaleToken.
+        """
 
     def read(self, since: int = 0) -> Iterator[Recorded]:
         """Events with a number above `since`, in order."""
+
+    def send(self, at: str, kind: str, data: Mapping[str, object]) -> int:
+        """Leaves a command, durably; its number. Needs no lead."""
+
+    def commands(self, since: int) -> list[Command]:
+        """Commands with a number above `since`, in order. Cheap when there is none."""
+
+    def save_snapshot(self, seq: int, text: str) -> None:
+        """Keeps the state as it was after event `seq`; only the newest is kept, and only the lead may."""
+
+    def snapshot(self) -> tuple[int, str] | None: ...
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One process to be: no shell, no pipe; both output streams go to `log_path`. `key` is unique on the machine."""
+    """One process to be: no shell, no pipe; both output streams go to `log_path`. `key` is unique on the machine.
+
+    Time and output are limited by whoever keeps the process, also when the lead is gone.
+    """
 
     key: str
     argv: tuple[str, ...]
@@ -51,11 +111,15 @@ class Launch:
     log_path: Path
     timeout_sec: float | None
     append: bool = False
+    output_limit_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended. `started` is false when it never ran; `error` then says why."""
+    """How a process ended. `started` is false when it never ran; `error` then says why.
+
+    `lost`: its keeper died, so nobody saw the end; its tree is gone. `log_bytes` is the log's size at the end.
+    """
 
     code: int | None
     signal: int | None
@@ -63,6 +127,9 @@ class Exit:
     duration_sec: float
     started: bool
     error: str
+    over_output: bool = False
+    lost: bool = False
+    log_bytes: int | None = None
 
 
 class Running(Protocol):
@@ -78,12 +145,24 @@ class Running(Protocol):
 
 
 class Launcher(Protocol):
-    async def start(self, launch: Launch) -> Running: ...
+    """Processes of one run. They go on when the lead dies; the next lead finds them by their keys."""
+
+    async def start(self, launch: Launch) -> Running:
+        """Starts it once: a key that was started before is not started again, what became of it is returned."""
+
+    async def find(self, key: str) -> Running | None:
+        """What an earlier lead started under this key: running, ended or lost. None: it was never started."""
+
+    async def end_others(self, keep: Collection[str]) -> int:
+        """Ends every tree of this run whose key is not kept, however it fled; returns once they are gone."""
 
     async def stop_all(self, grace_sec: float) -> None: ...
 
     def kill_all(self) -> None:
         """SIGKILL to every tree, now."""
+
+    async def close(self) -> None:
+        """This lead needs no more; what still runs goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +192,15 @@ class AttemptContext:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money of one attempt."""
+
+    usd: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class AgentHealth:
     ready: bool
     version: str = ""
@@ -136,6 +224,11 @@ class Agent(Protocol):
     async def execute(self, launch: Launch, launcher: Launcher) -> Running: ...
 
     def extract_result(self, log: Path, task_id: str) -> Parsed[TaskResult] | Refused: ...
+
+    def extract_heal(self, log: Path) -> Parsed[HealDecision] | Refused: ...
+
+    def usage(self, log: Path) -> Usage | None:
+        """What the attempt cost, as far as its output tells."""
 
     def healthcheck(self) -> AgentHealth: ...
 
@@ -164,10 +257,14 @@ class Workspace(Protocol):
     def apply(self, changes: Changes, folder: Path) -> None:
         """All or nothing."""
 
+    def landed(self, folder: Path) -> bool | None:
+        """By hash: True when every file of the backup's change set is as it shall be, False when every one is as it was
+        before, None when some are and some are not, or somebody else changed one."""
+
     def roll_back(self, folder: Path) -> tuple[str, ...]:
         """Puts everything back from the backup alone; harmless to repeat. The paths it restored."""
 
     def discard(self, folder: Path) -> None: ...
 
 
-Listener = Callable[[Recorded], None]
+Listener = Callable[["Recorded"], None]

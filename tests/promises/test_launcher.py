@@ -16,7 +16,7 @@ import pytest
 
 from ganger.core.environment import child_environment, is_secret_name, is_secret_value
 from ganger.errors import DiskFullError
-from ganger.launchers.local import Exit, Launch, LocalLauncher, Running, end_marked, process_start_time
+from ganger.launchers.local import Exit, Launch, LocalLauncher, Running, end_marked, start_ticks
 
 ENV = {"PATH": os.environ["PATH"]}
 PRELUDE = """
@@ -430,9 +430,9 @@ def test_a_process_is_named_by_its_number_and_start_time(bench: Bench) -> None:
 
     async def main() -> tuple[int | None, int | None, int | None]:
         running = await bench.python("wait()")
-        seen = process_start_time(running.pid or 0)
+        seen = start_ticks(running.pid or 0)
         await running.stop(0)
-        return running.start_time, seen, process_start_time(running.pid or 0)
+        return running.start_time, seen, start_ticks(running.pid or 0)
 
     recorded, seen, after = asyncio.run(main())
     assert recorded is not None and recorded == seen and after is None

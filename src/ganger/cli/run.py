@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--only", multiple=True, metavar="ID", help="Only this task; may be repeated.")
 @click.option("--max-tasks", type=click.IntRange(1), help="Start at most this many tasks, then stop.")
 @click.option("--dry-run", is_flag=True, help="Check everything and show what would run; start nothing.")
-@click.option("--detach", is_flag=True, help="Run without a terminal (not there yet).")
+@click.option("--detach", is_flag=True, help="Run without a terminal; return once it leads.")
 @click.option("--reconcile", is_flag=True, help="Take over a changed manifest (not there yet).")
 @click.option("--budget", type=float, metavar="USD", help="Stop before spending more (not there yet).")
 @click.option(
@@ -53,9 +53,10 @@ def command(
       ganger run --concurrency 8
       ganger run --only build-api --only build-web
       ganger run --dry-run
+      ganger run --detach
       ganger run --json | jq -r .type
     """
-    for flag, given in (("--detach", detach), ("--reconcile", reconcile), ("--budget", budget is not None)):
+    for flag, given in (("--reconcile", reconcile), ("--budget", budget is not None)):
         if given:
             raise NotBuiltYet(f"ganger run {flag} is not there yet", hint="leave the flag out")
     from ganger.check import check_project
@@ -66,7 +67,19 @@ def command(
     checked.require()
     if dry_run:
         return _dry_run(opened, checked, only, as_json=as_json)
+    if detach:
+        return _detach(opened, checked, as_json=as_json)
     return drive(opened, checked, only=only or None, max_tasks=max_tasks, as_json=as_json)
+
+
+def _detach(project: Project, checked: Checked, *, as_json: bool) -> int:
+    from ganger.cli.detach import detach
+    from ganger.engine.files import RunFolder
+
+    assert checked.manifest is not None
+    run_id = checked.manifest.run_id
+    folder = RunFolder.of(project.state_path, run_id)
+    return detach(click.get_current_context(), folder, run_id, as_json=as_json)
 
 
 def _flags(concurrency: int | None, settings: tuple[str, ...]) -> dict[str, object]:

@@ -10,12 +10,12 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from ganger.core.records import Policy, TaskSpec, VerifyStep
+from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 
 
@@ -26,6 +26,7 @@ class RunStarted:
     policy: Policy
     tasks: tuple[TaskSpec, ...]
     version: str = ""
+    contents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,33 @@ class LeadStarted:
     policy: Policy
     only: tuple[str, ...] | None = None
     max_tasks: int | None = None
+    fence: int = 0
+    budget: Budget = field(default_factory=Budget)
+    healer: str = ""
+    limits: Limits = field(default_factory=Limits)
+    accounts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """A person took over a changed manifest: what the run consists of from here on."""
+
+    manifest_digest: str
+    tasks: tuple[TaskSpec, ...]
+    contents: tuple[str, ...]
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WindowOpened:
+    """`retry_of` is the window whose failures were healed; heal rounds are counted together with it."""
+
     index: int
     size: int
     tasks: tuple[str, ...]
+    retry_of: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +86,9 @@ class AttemptStarted:
     agent: str
     why: str
     log: str
+    account: str = ""
+    reserved_usd: float = 0.0
+    reserved_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +108,19 @@ class AttemptExited:
     timed_out: bool
     duration_sec: float
     error: str = ""
+    over_output: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CostSettled:
+    """What an attempt really cost; its reservation ends. A healer's has no task and its round as the attempt."""
+
+    task: str
+    attempt: int
+    usd: float
+    input_tokens: int = 0
+    output_tokens: int = 0
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +211,173 @@ class TaskSettled:
     detail: str
     block_reason: BlockReason | None = None
     final: bool = True
+    not_before: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRequeued:
-    """Back to PENDING."""
+    """Back to PENDING. `granted` are worker attempts added to what the task may use; `not_before` is a Unix time."""
 
     task: str
+    why: str
+    granted: int = 0
+    not_before: float = 0.0
+    hint: str = ""
+    by_person: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHeld:
+    """A failed task of a cluster that runs again only after its canary has passed."""
+
+    task: str
+    canary: str
+
+
+@dataclass(frozen=True, slots=True)
+class HealStarted:
+    """The intent: recorded before the healer is launched. `failed` are the tasks it may heal."""
+
+    round: int
+    window: int
+    tasks: tuple[str, ...]
+    failed: tuple[str, ...]
+    agent: str
+    log: str
+    token: str
+    lineage: int = 0
+    isolate: bool = False
+    account: str = ""
+    reserved_usd: float = 0.0
+    reserved_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HealRefused:
+    """The healer's answer could not be read; asked once more with a reminder."""
+
+    round: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchApplied:
+    """One change to prompts, context, hints or runtime settings. `tasks` are those it touches, `file` has its text."""
+
+    patch: str
+    round: int
+    target: str
+    operation: str
+    tasks: tuple[str, ...]
+    path: str = ""
+    task_id: str = ""
+    file: str = ""
+    timeout_sec: float | None = None
+    concurrency: int | None = None
+    current_batch_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatchRefused:
+    round: int
+    place: int
+    target: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchUndone:
+    patch: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class HealFinished:
+    """What came of a round; recorded together with its patches and everything that follows from them."""
+
+    round: int
+    decision: str
+    failure_class: str
+    root_cause: str
+    exit_code: int | None = None
+    duration_sec: float = 0.0
+    scope: str = ""
+    learned_rule: str = ""
+    problem: str = ""
+    retry: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HealAbandoned:
+    """Healing stopped helping: the run ends, and this is why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAsked:
+    """Something only a person can decide."""
+
+    question: str
+    task: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswered:
+    question: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPaused:
+    """Every worker of this account waits until then (Unix time)."""
+
+    account: str
+    until: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLimited:
+    """How many attempts of this account may run at once; 0 takes the limit away."""
+
+    account: str
+    at_once: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTaken:
+    """What a person asked for, and what came of it."""
+
+    number: int
+    kind: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaused:
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """A person changed these while the run went on."""
+
+    policy: Policy
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class DrainRequested:
     why: str
 
 
@@ -202,11 +399,13 @@ class RunFinished:
 Event = (
     RunStarted
     | LeadStarted
+    | Reconciled
     | WindowOpened
     | WindowClosed
     | AttemptStarted
     | AttemptLaunched
     | AttemptExited
+    | CostSettled
     | ResultAccepted
     | ResultRefused
     | WritesIntended
@@ -218,6 +417,23 @@ Event = (
     | AttemptInterrupted
     | TaskSettled
     | TaskRequeued
+    | TaskHeld
+    | HealStarted
+    | HealRefused
+    | PatchApplied
+    | PatchRefused
+    | PatchUndone
+    | HealFinished
+    | HealAbandoned
+    | QuestionAsked
+    | QuestionAnswered
+    | AccountPaused
+    | AccountLimited
+    | CommandTaken
+    | RunPaused
+    | RunResumed
+    | SettingsChanged
+    | DrainRequested
     | StopRequested
     | RunFinished
 )

@@ -26,7 +26,7 @@ def _row(
     kind: str,
     flags: str,
     meaning: str,
-    then: str = "another worker attempt, then FAILED",
+    then: str = "healed where it is healable and a healer is configured, another worker attempt, then FAILED",
     blocks: BlockReason | None = None,
 ) -> ClassRow:
     return ClassRow(kind, "h" in flags, "r" in flags, meaning, then, blocks)
@@ -44,7 +44,12 @@ CLASSES: dict[FailureClass, ClassRow] = {
     ),
     FailureClass.OUTPUT_FORMAT: _row("recoverable", "hr", "the answer has the wrong form, although the block is valid"),
     FailureClass.TIMEOUT: _row("recoverable", "hr", "the worker or a verification step ran out of time"),
-    FailureClass.TRANSIENT_INFRA: _row("transient", "hr", "network, server or machine trouble that tends to pass"),
+    FailureClass.TRANSIENT_INFRA: _row(
+        "transient",
+        "hr",
+        "network, server or machine trouble that tends to pass",
+        "3 retries, 5 s to 60 s apart, then it counts as a worker failure",
+    ),
     FailureClass.BLOCKED_EXTERNAL: _row(
         "blocking", "", "something outside the task must happen first", "BLOCKED(external)", BlockReason.EXTERNAL
     ),
@@ -60,18 +65,22 @@ CLASSES: dict[FailureClass, ClassRow] = {
         "recoverable",
         "",
         "the worker process ended abnormally without a result",
-        "run again once, then BLOCKED(paused)",
+        "run again once, then BLOCKED(paused) and a question in ganger inbox",
         BlockReason.PAUSED,
     ),
     FailureClass.STALLED: _row("recoverable", "r", "the worker was alive but made no progress"),
     FailureClass.QUOTA: _row(
-        "blocking", "", "the account's quota or rate limit is used up", "BLOCKED(quota_wait)", BlockReason.QUOTA_WAIT
+        "blocking",
+        "",
+        "the account's quota or rate limit is used up",
+        "BLOCKED(quota_wait); every task of that account waits, and comes back by itself",
+        BlockReason.QUOTA_WAIT,
     ),
     FailureClass.PERMISSION_DENIED: _row(
         "permission_denied",
         "",
         "the worker was refused a permission it needs",
-        "BLOCKED(permission_denied)",
+        "BLOCKED(permission_denied) and a question in ganger inbox",
         BlockReason.PERMISSION_DENIED,
     ),
     FailureClass.POLICY_VIOLATION: _row(

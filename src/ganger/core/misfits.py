@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ganger.core import events as ev
-from ganger.core.records import RunState, TaskState
+from ganger.core.records import HealRound, RunState, TaskState
 from ganger.core.vocabulary import TaskStatus
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
@@ -13,6 +16,7 @@ ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.AttemptStarted: {P: R},
     ev.AttemptLaunched: {R: R},
     ev.AttemptExited: {R: R},
+    ev.CostSettled: {R: R},
     ev.ResultAccepted: {R: R},
     ev.ResultRefused: {R: R},
     ev.WritesIntended: {R: R},
@@ -22,11 +26,12 @@ ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.VerifyFinished: {R: R},
     ev.AttemptFailed: {R: R},
     ev.AttemptInterrupted: {R: P},
-    ev.TaskSettled: {R: None, P: None, F: None, B: None},
+    ev.TaskSettled: {R: None, P: None, F: None, B: None, E: None},
     ev.TaskRequeued: {R: P, F: P, B: P, E: P, D: P},
+    ev.TaskHeld: {F: F},
 }
 SETTLED = frozenset({D, B, F, E})
-COUNTERS = frozenset({"worker_attempts", "format_retries", "respawns"})
+COUNTERS = frozenset({"worker_attempts", "format_retries", "respawns", "transient_retries"})
 
 
 def run_misfit(state: RunState, event: ev.Event) -> str:
@@ -34,13 +39,79 @@ def run_misfit(state: RunState, event: ev.Event) -> str:
         return "the run has begun already" if state.specs else ""
     if not state.specs:
         return "no run has begun"
-    if isinstance(event, ev.WindowOpened):
-        if state.window is not None:
-            return f"window {state.window.index} is still open"
-        return "a task of it does not exist" if not state.specs.keys() >= set(event.tasks) else ""
-    if isinstance(event, ev.WindowClosed) and (state.window is None or state.window.index != event.index):
-        return "that window is not open"
-    return ""
+    rule = _RUN_RULES.get(type(event))
+    return rule(state, event) if rule is not None else ""
+
+
+def _window_opened(state: RunState, event: ev.WindowOpened) -> str:
+    if state.window is not None:
+        return f"window {state.window.index} is still open"
+    if open_round(state) is not None:
+        return "a healer is at work"
+    return "a task of it does not exist" if not state.specs.keys() >= set(event.tasks) else ""
+
+
+def _window_closed(state: RunState, event: ev.WindowClosed) -> str:
+    return "that window is not open" if state.window is None or state.window.index != event.index else ""
+
+
+def _heal_started(state: RunState, event: ev.HealStarted) -> str:
+    if state.window is not None:
+        return "a window is open: healing never runs inside one"
+    if open_round(state) is not None:
+        return "another round is open"
+    if event.round != len(state.heal_rounds) + 1:
+        return f"round {event.round} does not follow {len(state.heal_rounds)}"
+    if event.round > state.policy.max_total_heal_rounds:
+        return f"the total of {state.policy.max_total_heal_rounds} heal rounds is used up"
+    return "a task of it does not exist" if not state.specs.keys() >= set(event.failed) else ""
+
+
+def _of_open_round(state: RunState, event: Any) -> str:
+    now = open_round(state)
+    return "" if now is not None and now.number == event.round else f"round {event.round} is not open"
+
+
+def _patch_applied(state: RunState, event: ev.PatchApplied) -> str:
+    return "there is a patch of that name" if event.patch in state.patches else _of_open_round(state, event)
+
+
+def _patch_undone(state: RunState, event: ev.PatchUndone) -> str:
+    known = state.patches.get(event.patch)
+    return "no such patch" if known is None else "it is undone already" if known.undone else ""
+
+
+def _cost_settled(state: RunState, event: ev.CostSettled) -> str:
+    return "" if 0 < event.attempt <= len(state.heal_rounds) else "no such round"
+
+
+def _question_asked(state: RunState, event: ev.QuestionAsked) -> str:
+    return "there is a question of that name" if event.question in state.questions else ""
+
+
+def _question_answered(state: RunState, event: ev.QuestionAnswered) -> str:
+    known = state.questions.get(event.question)
+    return "no such question" if known is None else "it is answered already" if known.answer is not None else ""
+
+
+def open_round(state: RunState) -> HealRound | None:
+    """The heal round whose healer has not answered yet."""
+    return state.heal_rounds[-1] if state.heal_rounds and not state.heal_rounds[-1].decision else None
+
+
+_RUN_RULES: dict[type, Callable[[RunState, Any], str]] = {
+    ev.WindowOpened: _window_opened,
+    ev.WindowClosed: _window_closed,
+    ev.HealStarted: _heal_started,
+    ev.HealRefused: _of_open_round,
+    ev.HealFinished: _of_open_round,
+    ev.PatchApplied: _patch_applied,
+    ev.PatchRefused: _of_open_round,
+    ev.PatchUndone: _patch_undone,
+    ev.CostSettled: _cost_settled,
+    ev.QuestionAsked: _question_asked,
+    ev.QuestionAnswered: _question_answered,
+}
 
 
 def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:

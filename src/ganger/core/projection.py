@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from ganger.core.records import HistoryItem, RunState, TaskState
+from ganger.core.records import HealRound, HistoryItem, RunState, TaskState
+from ganger.core.vocabulary import HealSchedule
 
 Json = dict[str, object]
 
@@ -30,7 +31,7 @@ def state_data(state: RunState) -> Json:
             "signature_repeat_limit": policy.signature_repeat_limit,
         },
         "tasks": {name: _task(name, task) for name, task in state.tasks.items()},
-        "healing_rounds": [],
+        "healing_rounds": [_round(state, round_) for round_ in state.heal_rounds if round_.decision],
     }
 
 
@@ -68,11 +69,27 @@ def _task(name: str, task: TaskState) -> Json:
     return {
         "status": task.status.value,
         "worker_attempts": task.worker_attempts,
-        "healer_attempts": 0,
+        "healer_attempts": task.healer_attempts,
         "last_failure_class": task.last_failure_class,
         "last_failure_signature": task.last_failure_signature,
-        "applied_patch_ids": [],
+        "applied_patch_ids": list(task.patches),
         "history": [_line(name, item) for item in task.history],
+    }
+
+
+_SCOPES = {HealSchedule.TASK: "task", HealSchedule.EPOCH: "epoch"}
+
+
+def _round(state: RunState, round_: HealRound) -> Json:
+    """The scope is what the schedule makes it, not what the healer calls it."""
+    return {
+        "round_number": round_.number,
+        "scope": _SCOPES.get(state.policy.heal_schedule, "batch"),
+        "window_task_ids": list(round_.tasks),
+        "failed_task_ids": list(round_.failed),
+        "decision": round_.decision,
+        "applied_patch_ids": list(round_.patches),
+        "timestamp": round_.at,
     }
 
 
@@ -86,7 +103,7 @@ def _line(name: str, item: HistoryItem) -> Json:
         "exit_code": item.exit_code,
         "failure_class": item.failure_class,
         "failure_signature": item.failure_signature,
-        "applied_patch_ids": [],
+        "applied_patch_ids": list(item.patches),
         "duration_sec": None if item.duration_sec is None else _number(round(item.duration_sec, 3)),
         "timestamp": item.at,
     }

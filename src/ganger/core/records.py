@@ -21,10 +21,105 @@ class Policy:
     concurrency: int = 1
     format_retries: int = 1
     respawns: int = 1
+    transient_retries: int = 3
+    quota_wait_sec: float = 300.0
 
     @property
     def batch_strategy(self) -> str:
         return "fibonacci" if self.heal_schedule is HealSchedule.AUTO else "fixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a healer's runtime patch may go: lowest and highest."""
+
+    timeout_sec: tuple[float, ...] = (60, 7200)
+    concurrency: tuple[float, ...] = (1, 8)
+    current_batch_size: tuple[float, ...] = (1, 21)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run and each of its tasks may use; None is no limit. `attempt_*` is set aside before each launch."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    attempts: int | None = None
+    wall_sec: float | None = None
+    task_usd: float | None = None
+    task_tokens: int | None = None
+    task_wall_sec: float | None = None
+    attempt_usd: float = 0.0
+    attempt_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What was used, and what is set aside for attempts that run."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    reserved_usd: float = 0.0
+    reserved_tokens: int = 0
+    wall_sec: float = 0.0
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PatchRecord:
+    """An applied patch, as later prompts and people see it."""
+
+    id: str
+    round: int
+    target: str
+    operation: str
+    tasks: tuple[str, ...]
+    path: str = ""
+    task_id: str = ""
+    file: str = ""
+    undone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HealRound:
+    """One healing checkpoint. `decision` is empty while the healer works."""
+
+    number: int
+    window: int
+    lineage: int
+    tasks: tuple[str, ...]
+    failed: tuple[str, ...]
+    signatures: tuple[str, ...]
+    log: str
+    token: str
+    at: str
+    agent: str = ""
+    tries: int = 0
+    refusals: int = 0
+    refusal: str = ""
+    decision: str = ""
+    failure_class: str = ""
+    root_cause: str = ""
+    learned_rule: str = ""
+    problem: str = ""
+    patches: tuple[str, ...] = ()
+    isolate: bool = False
+    reserved_usd: float = 0.0
+    reserved_tokens: int = 0
+    exit_code: int | None = None
+    duration_sec: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something a person must decide; open until answered."""
+
+    id: str
+    task: str
+    kind: str
+    text: str
+    at: str
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +154,7 @@ class HistoryItem:
     failure_class: str | None = None
     failure_signature: str | None = None
     duration_sec: float | None = None
+    patches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +170,17 @@ class VerifyStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """How an attempt's process ended, as far as its verdict needs it."""
+
+    code: int | None = None
+    signal: int | None = None
+    timed_out: bool = False
+    over_output: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskState:
     """Where one task stands. Each counter is its own field; none borrows from another."""
 
@@ -84,6 +191,18 @@ class TaskState:
     worker_attempts: int = 0
     format_retries: int = 0
     respawns: int = 0
+    transient_retries: int = 0
+    granted: int = 0
+    repeats: int = 0
+    healed: bool = False
+    healer_attempts: int = 0
+    patches: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    held_by: str = ""
+    not_before: float = 0.0
+    timeout_sec: float | None = None
+    account: str = ""
+    spent: Spending = Spending()
     token: str = ""
     started_at: str = ""
     step: str = ""
@@ -95,6 +214,7 @@ class TaskState:
     verify_steps: tuple[VerifyStep, ...] = ()
     backup: str = ""
     launched: tuple[int, int] | None = None
+    ended: Ended | None = None
     final: bool = False
     pending_history: HistoryItem | None = None
     history: tuple[HistoryItem, ...] = ()
@@ -107,6 +227,12 @@ class Window:
     index: int
     size: int
     tasks: tuple[str, ...]
+    retry_of: int = 0
+
+    @property
+    def lineage(self) -> int:
+        """The window this one began as: retries share its heal rounds."""
+        return self.retry_of or self.index
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +271,30 @@ class RunState:
     window_ready: list[int] = field(default_factory=list)
     windows_opened: int = 0
     current_batch_size: int = 1
+    budget: Budget = field(default_factory=Budget)
+    limits: Limits = field(default_factory=Limits)
+    healer: str = ""
+    spent: Spending = field(default_factory=Spending)
+    contents: dict[str, str] = field(default_factory=dict)
+    heal_rounds: list[HealRound] = field(default_factory=list)
+    heal_abandoned: str = ""
+    retry_now: tuple[str, ...] = ()
+    retry_of: int = 0
+    held: dict[str, list[str]] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+    accounts: dict[str, str] = field(default_factory=dict)
+    active_sec: float = 0.0
+    lead_since: str = ""
+    last_at: str = ""
+    patches: dict[str, PatchRecord] = field(default_factory=dict)
+    questions: dict[str, Question] = field(default_factory=dict)
+    accounts_paused: dict[str, float] = field(default_factory=dict)
+    accounts_limited: dict[str, int] = field(default_factory=dict)
+    commands_taken: int = 0
+    paused: bool = False
+    draining: bool = False
+    leads: int = 0
     scope: Scope = field(default_factory=Scope)
     touched: set[str] = field(default_factory=set)
     stopping: bool = False

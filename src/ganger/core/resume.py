@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from ganger.core import events as ev
+from ganger.core.healing import may_run_again
+from ganger.core.misfits import open_round
 from ganger.core.records import RunState
-from ganger.core.retries import allowed_attempts
+from ganger.core.retries import attempts_left
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.core.windows import may_run_again
 
+# A person, or the account's clock, brings these back.
+_WAITS_FOR_SOMEBODY = frozenset({BlockReason.PAUSED, BlockReason.PERMISSION_DENIED, BlockReason.QUOTA_WAIT})
 _BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
 
 
@@ -15,7 +18,7 @@ def taken_up(state: RunState) -> list[ev.Event]:
     """A person ran the same command again. One pass in plan order, so every task is judged after what it needs."""
     events: list[ev.Event] = []
     bad: set[str] = set()
-    window = frozenset(state.window.tasks if state.window else ())
+    window = _undecided(state)
     for name in state.by_rank:
         event = _verdict(state, name, bad, in_window=name in window)
         if event is not None:
@@ -42,12 +45,25 @@ def _verdict(state: RunState, name: str, bad: set[str], *, in_window: bool) -> e
     return None
 
 
+def _undecided(state: RunState) -> frozenset[str]:
+    """Failures that an open window, a healer at work or a canary will decide about."""
+    round_ = open_round(state)
+    held = (name for names in state.held.values() for name in names)
+    return frozenset({*(state.window.tasks if state.window else ()), *(round_.failed if round_ else ()), *held})
+
+
 def _comes_back(state: RunState, name: str, *, in_window: bool) -> bool:
     """What failed in a window that is still open is judged when that closes."""
     task = state.tasks[name]
     if task.status is TaskStatus.BLOCKED:
-        return task.worker_attempts < allowed_attempts(state.specs[name], state.policy)
-    return not in_window and may_run_again(state, name)
+        if task.block_reason in _WAITS_FOR_SOMEBODY or name in _asked_about(state):
+            return False
+        return attempts_left(state.specs[name], task, state.policy) > 0
+    return not in_window and not task.held_by and may_run_again(state, name)
+
+
+def _asked_about(state: RunState) -> set[str]:
+    return {question.task for question in state.questions.values() if question.answer is None}
 
 
 def _stays_bad(state: RunState, name: str, *, in_window: bool) -> bool:

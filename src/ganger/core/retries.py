@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,6 +13,7 @@ from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
 
 class Then(StrEnum):
     AGAIN_NOW = "again_now"
+    AGAIN_AFTER = "again_after"
     AGAIN_LATER = "again_later"
     SETTLE = "settle"
 
@@ -25,12 +27,27 @@ class Next:
     why: str
     status: TaskStatus = TaskStatus.FAILED
     block_reason: BlockReason | None = None
+    delay_sec: float = 0.0
 
 
-def allowed_attempts(spec: TaskSpec, policy: Policy) -> int:
-    """The policy's number, widened by `metadata.max_attempts`, narrowed by `retry_policy` (T13)."""
-    limit = spec.widened_attempts or policy.max_worker_attempts_per_task
+def allowed_attempts(spec: TaskSpec, policy: Policy, granted: int = 0) -> int:
+    """The policy's number, widened by `metadata.max_attempts` and by healing; `retry_policy` is the last word (T13)."""
+    limit = (spec.widened_attempts or policy.max_worker_attempts_per_task) + granted
     return min(limit, spec.max_attempts) if spec.max_attempts is not None else limit
+
+
+def attempts_left(spec: TaskSpec, task: TaskState, policy: Policy) -> int:
+    return allowed_attempts(spec, policy, task.granted) - task.worker_attempts
+
+
+_FIRST_DELAY_SEC, _LONGEST_DELAY_SEC = 5.0, 60.0
+
+
+def backoff_sec(task: str, retry: int) -> float:
+    """5 s, doubled up to 60 s, with up to a quarter more: the same for the same task and retry, spread over tasks."""
+    delay = min(_LONGEST_DELAY_SEC, _FIRST_DELAY_SEC * 2.0**retry)
+    share = zlib.crc32(f"{task}:{retry}".encode()) / 2**32
+    return round(delay * (1 + share / 4), 3)
 
 
 def may_retry_class(spec: TaskSpec, failure_class: str) -> bool:
@@ -40,7 +57,7 @@ def may_retry_class(spec: TaskSpec, failure_class: str) -> bool:
     return cls is not None and CLASSES[cls].retryable
 
 
-def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Failure) -> Next:
+def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Failure, *, healing: bool = False) -> Next:
     """`task` is the state while the failed attempt still runs, so its counters include that attempt."""
     cls = failure.failure_class
     if cls is FailureClass.CONTRACT_ERROR and task.format_retries < policy.format_retries:
@@ -49,14 +66,19 @@ def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Fail
         )
     if cls is FailureClass.CRASH and task.respawns < policy.respawns:
         return Next(Then.AGAIN_NOW, "respawns", "the worker crashed; run again once")
+    if cls is FailureClass.TRANSIENT_INFRA and task.transient_retries < policy.transient_retries:
+        delay = backoff_sec(spec.id, task.transient_retries)
+        why = f"trouble that tends to pass; tried again in {delay:.0f} s"
+        return Next(Then.AGAIN_AFTER, "transient_retries", why, delay_sec=delay)
     row = CLASSES[cls]
     if row.blocks_as is not None:
         return Next(Then.SETTLE, "worker_attempts", row.then, TaskStatus.BLOCKED, row.blocks_as)
-    limit = allowed_attempts(spec, policy)
+    limit = allowed_attempts(spec, policy, task.granted)
     used = f"{task.worker_attempts} of {limit} worker attempts used"
     if not may_retry_class(spec, cls.value):
         by = "the task's retry_on" if spec.retry_on is not None else "its class"
         return Next(Then.SETTLE, "worker_attempts", f"{cls.value} is not retried ({by}); {used}")
-    if task.worker_attempts < limit:
+    hopeful = healing and row.healable and (spec.max_attempts is None or task.worker_attempts < spec.max_attempts)
+    if task.worker_attempts < limit or hopeful:
         return Next(Then.AGAIN_LATER, "worker_attempts", used)
     return Next(Then.SETTLE, "worker_attempts", used)

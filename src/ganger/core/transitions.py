@@ -8,14 +8,27 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.misfits import SETTLED, run_misfit, task_misfit
 from ganger.core.names import verify_log, worker_log
 from ganger.core.plan import make_plan
-from ganger.core.records import HistoryItem, RunState, Scope, TaskState, Window
-from ganger.core.vocabulary import HealSchedule, Phase, RunStatus, TaskStatus
+from ganger.core.records import (
+    Ended,
+    HealRound,
+    HistoryItem,
+    PatchRecord,
+    Question,
+    RunState,
+    Scope,
+    Spending,
+    TaskSpec,
+    TaskState,
+    Window,
+)
+from ganger.core.vocabulary import BlockReason, HealSchedule, Phase, RunStatus, TaskStatus
 
 P, R, D, B = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE, TaskStatus.BLOCKED
 
@@ -25,13 +38,17 @@ def apply(state: RunState, recorded: ev.Recorded) -> None:
     event = recorded.event
     state.last_seq = recorded.seq
     run_change = _RUN_CHANGES.get(type(event))
+    if isinstance(event, ev.CostSettled) and not event.task:
+        run_change = _cost_of_healer
     if run_change is not None:
         problem = run_misfit(state, event)
         if problem:
             _refuse(state, recorded, problem)
         else:
             run_change(state, event, recorded.at)
+        state.last_at = recorded.at
         return
+    state.last_at = recorded.at
     name = getattr(event, "task", "")
     task = state.tasks.get(name)
     problem = "no such task" if task is None else task_misfit(state, task, event)
@@ -50,6 +67,12 @@ def _refuse(state: RunState, recorded: ev.Recorded, problem: str) -> None:
 def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> None:
     """Stores a task's new state and keeps the indexes true."""
     state.tasks[name] = after
+    if before.held_by != after.held_by:
+        _hold_change(state, name, before.held_by, after.held_by)
+    if _waits(after):
+        state.waiting.add(name)
+    elif before.not_before:
+        state.waiting.discard(name)
     if before.status is after.status:
         return
     state.counts[before.status] -= 1
@@ -67,6 +90,17 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
         _offer(state, name)
     if name in state.window_open and after.status in SETTLED:
         state.window_open.discard(name)
+
+
+def _hold_change(state: RunState, name: str, before: str, after: str) -> None:
+    if before:
+        left = [held for held in state.held[before] if held != name]
+        if left:
+            state.held[before] = left
+        else:
+            del state.held[before]
+    if after:
+        state.held.setdefault(after, []).append(name)
 
 
 def _dependents_change(state: RunState, name: str, step: int) -> None:
@@ -92,16 +126,57 @@ def _run_started(state: RunState, event: ev.RunStarted, at: str) -> None:
     state.policy = event.policy
     state.specs = {spec.id: spec for spec in event.tasks}
     state.tasks = {spec.id: TaskState() for spec in event.tasks}
-    state.by_rank = list(make_plan(event.tasks).order)
+    state.contents = contents_by_task(event.tasks, event.contents)
+    index_tasks(state)
+    state.current_batch_size = _first_size(state)
+
+
+def contents_by_task(tasks: tuple[TaskSpec, ...], contents: tuple[str, ...]) -> dict[str, str]:
+    return {spec.id: text for spec, text in zip(tasks, contents, strict=False)}
+
+
+def index_tasks(state: RunState) -> None:
+    """Makes every index anew from `specs` and `tasks`."""
+    specs, tasks = state.specs, state.tasks
+    state.by_rank = list(make_plan(tuple(specs.values())).order)
     state.rank = {task: rank for rank, task in enumerate(state.by_rank)}
-    state.counts = dict.fromkeys(TaskStatus, 0) | {P: len(event.tasks)}
-    state.unmet = {spec.id: len(set(spec.depends_on)) for spec in event.tasks}
+    state.counts = dict.fromkeys(TaskStatus, 0)
+    for task in tasks.values():
+        state.counts[task.status] += 1
+    done = {name for name, task in tasks.items() if task.status is D}
+    state.unmet = {name: len(set(spec.depends_on) - done) for name, spec in specs.items()}
     state.dependents = {}
-    for spec in event.tasks:
+    for spec in specs.values():
         for need in dict.fromkeys(spec.depends_on):
             state.dependents.setdefault(need, []).append(spec.id)
-    state.ready = [rank for rank, task in enumerate(state.by_rank) if not state.unmet[task]]
-    state.current_batch_size = _first_size(state)
+    state.ready = [r for r, name in enumerate(state.by_rank) if tasks[name].status is P and not state.unmet[name]]
+    state.running = {name for name, task in tasks.items() if task.status is R}
+    state.waiting = {name for name, task in tasks.items() if _waits(task)}
+    state.busy_files = {file: name for name in state.running for file in specs[name].writes}
+    state.held = {}
+    for name, task in tasks.items():
+        if task.held_by:
+            state.held.setdefault(task.held_by, []).append(name)
+
+
+def _waits(task: TaskState) -> bool:
+    """Whether only time must pass until the task may run."""
+    return bool(task.not_before) and (task.status is P or task.block_reason is BlockReason.QUOTA_WAIT)
+
+
+def _reconciled(state: RunState, event: ev.Reconciled, _at: str) -> None:
+    """Changed tasks begin anew; their attempts go on counting, because logs are named after them."""
+    before, anew = state.tasks, frozenset(event.changed)
+    state.manifest_digest = event.manifest_digest
+    state.specs = {spec.id: spec for spec in event.tasks}
+    state.contents = contents_by_task(event.tasks, event.contents)
+    state.tasks = {}
+    for name in state.specs:
+        old = before.get(name, TaskState())
+        state.tasks[name] = TaskState(attempts=old.attempts, history=old.history) if name in anew else old
+    index_tasks(state)
+    _forget_window(state)
+    state.retry_now = tuple(name for name in state.retry_now if name in state.tasks)
 
 
 def _first_size(state: RunState) -> int:
@@ -111,22 +186,35 @@ def _first_size(state: RunState) -> int:
     return max(1, len(state.specs)) if schedule in (HealSchedule.EPOCH, HealSchedule.OFF) else 1
 
 
-def _lead_started(state: RunState, event: ev.LeadStarted, _at: str) -> None:
+def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     changed = state.policy.heal_schedule is not event.policy.heal_schedule
     state.policy = event.policy
     if changed:
         _forget_window(state)
+        state.retry_now, state.retry_of = (), 0
     if changed or event.policy.heal_schedule is not HealSchedule.AUTO:
         state.current_batch_size = _first_size(state)
+    state.budget, state.limits, state.healer = event.budget, event.limits, event.healer
+    state.accounts = dict(event.accounts)
+    state.active_sec += seconds_between(state.lead_since, state.last_at)
+    state.lead_since = at
+    state.leads += 1
     state.scope = Scope(None if event.only is None else frozenset(event.only), event.max_tasks)
     state.touched = set()
     state.status, state.abort_reason = RunStatus.RUNNING, None
-    state.stopping = state.finished = False
-    state.finished_at = ""
+    state.stopping = state.finished = state.draining = False
+    state.heal_abandoned = state.finished_at = ""
+
+
+def seconds_between(earlier: str, later: str) -> float:
+    if not earlier or not later:
+        return 0.0
+    return max(0.0, (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds())
 
 
 def _window_opened(state: RunState, event: ev.WindowOpened, _at: str) -> None:
-    state.window = Window(event.index, event.size, event.tasks)
+    state.window = Window(event.index, event.size, event.tasks, event.retry_of)
+    state.retry_now, state.retry_of = (), 0
     state.window_open = {t for t in event.tasks if state.tasks[t].status not in SETTLED}
     state.window_ready = sorted(state.rank[t] for t in state.window_open if not state.unmet[t])
     state.windows_opened = event.index
@@ -141,8 +229,170 @@ def _forget_window(state: RunState) -> None:
     state.window, state.window_open, state.window_ready = None, set(), []
 
 
+def _heal_started(state: RunState, event: ev.HealStarted, at: str) -> None:
+    lineage = event.lineage or event.window
+    signatures = tuple(state.tasks[name].last_failure_signature or "" for name in event.failed)
+    state.heal_rounds.append(
+        HealRound(
+            event.round,
+            event.window,
+            lineage,
+            event.tasks,
+            event.failed,
+            signatures,
+            event.log,
+            event.token,
+            at,
+            agent=event.agent,
+            isolate=event.isolate,
+            reserved_usd=event.reserved_usd,
+            reserved_tokens=event.reserved_tokens,
+        )
+    )
+    state.spent = _reserve(state.spent, event.reserved_usd, event.reserved_tokens)
+    for name in event.failed:
+        task = state.tasks[name]
+        state.tasks[name] = replace(task, healer_attempts=task.healer_attempts + 1)
+
+
+def _round_change(state: RunState, number: int, **changes: Any) -> HealRound:
+    after = replace(state.heal_rounds[number - 1], **changes)
+    state.heal_rounds[number - 1] = after
+    return after
+
+
+def _heal_refused(state: RunState, event: ev.HealRefused, _at: str) -> None:
+    now = state.heal_rounds[event.round - 1]
+    refused = 0 if event.code == "LOST" else 1
+    words = f"{event.code}: {event.message}" if refused else now.refusal
+    _round_change(state, event.round, tries=now.tries + 1, refusals=now.refusals + refused, refusal=words)
+
+
+def _heal_finished(state: RunState, event: ev.HealFinished, at: str) -> None:
+    round_ = _round_change(
+        state,
+        event.round,
+        decision=event.decision,
+        failure_class=event.failure_class,
+        root_cause=event.root_cause,
+        learned_rule=event.learned_rule,
+        problem=event.problem,
+        exit_code=event.exit_code,
+        duration_sec=event.duration_sec,
+    )
+    for name in round_.failed:
+        task = state.tasks.get(name)
+        if task is not None:
+            line = HistoryItem(
+                Phase.HEALER,
+                max(1, task.healer_attempts),
+                round_.log,
+                at,
+                exit_code=event.exit_code,
+                failure_class=task.last_failure_class,
+                failure_signature=task.last_failure_signature,
+                duration_sec=event.duration_sec,
+                patches=round_.patches,
+            )
+            state.tasks[name] = replace(task, history=(*task.history, line))
+    state.retry_now, state.retry_of = event.retry, round_.lineage
+
+
+def _heal_abandoned(state: RunState, event: ev.HealAbandoned, _at: str) -> None:
+    state.heal_abandoned = event.reason
+    state.retry_now, state.retry_of = (), 0
+
+
+def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
+    state.patches[event.patch] = PatchRecord(
+        event.patch, event.round, event.target, event.operation, event.tasks, event.path, event.task_id, event.file
+    )
+    _round_change(state, event.round, patches=(*state.heal_rounds[event.round - 1].patches, event.patch))
+    for name in event.tasks:
+        task = state.tasks.get(name)
+        if task is not None and task.status is not D:
+            timeout = task.timeout_sec if event.timeout_sec is None else event.timeout_sec
+            changed = replace(task, patches=(*task.patches, event.patch), healed=True, timeout_sec=timeout)
+            state.tasks[name] = changed
+    if event.concurrency is not None:
+        state.policy = replace(state.policy, concurrency=event.concurrency)
+    if event.current_batch_size is not None and state.policy.heal_schedule is HealSchedule.AUTO:
+        state.current_batch_size = event.current_batch_size
+
+
+def _patch_undone(state: RunState, event: ev.PatchUndone, _at: str) -> None:
+    state.patches[event.patch] = replace(state.patches[event.patch], undone=True)
+    for name in state.patches[event.patch].tasks:
+        task = state.tasks.get(name)
+        if task is not None and task.status is not D:
+            state.tasks[name] = replace(task, patches=tuple(p for p in task.patches if p != event.patch))
+
+
+def _cost_of_healer(state: RunState, event: ev.CostSettled, _at: str) -> None:
+    round_ = state.heal_rounds[event.attempt - 1]
+    state.spent = _settle_cost(state.spent, event, round_.reserved_usd, round_.reserved_tokens)
+    _round_change(state, event.attempt, reserved_usd=0.0, reserved_tokens=0)
+
+
+def _reserve(spent: Spending, usd: float, tokens: int) -> Spending:
+    return replace(spent, reserved_usd=spent.reserved_usd + usd, reserved_tokens=spent.reserved_tokens + tokens)
+
+
+def _settle_cost(spent: Spending, event: ev.CostSettled, usd: float, tokens: int) -> Spending:
+    return replace(
+        spent,
+        usd=spent.usd + event.usd,
+        tokens=spent.tokens + event.input_tokens + event.output_tokens,
+        reserved_usd=max(0.0, spent.reserved_usd - usd),
+        reserved_tokens=max(0, spent.reserved_tokens - tokens),
+    )
+
+
+def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
+    state.questions[event.question] = Question(event.question, event.task, event.kind, event.text, at)
+
+
+def _question_answered(state: RunState, event: ev.QuestionAnswered, _at: str) -> None:
+    state.questions[event.question] = replace(state.questions[event.question], answer=event.text)
+
+
+def _account_paused(state: RunState, event: ev.AccountPaused, _at: str) -> None:
+    state.accounts_paused[event.account] = max(event.until, state.accounts_paused.get(event.account, 0.0))
+
+
+def _account_limited(state: RunState, event: ev.AccountLimited, _at: str) -> None:
+    if event.at_once:
+        state.accounts_limited[event.account] = event.at_once
+    else:
+        state.accounts_limited.pop(event.account, None)
+
+
+def _command_taken(state: RunState, event: ev.CommandTaken, _at: str) -> None:
+    state.commands_taken = max(state.commands_taken, event.number)
+
+
+def _run_paused(state: RunState, _event: ev.RunPaused, _at: str) -> None:
+    state.paused = True
+
+
+def _run_resumed(state: RunState, _event: ev.RunResumed, _at: str) -> None:
+    state.paused = False
+
+
+def _settings_changed(state: RunState, event: ev.SettingsChanged, _at: str) -> None:
+    state.policy, state.budget = event.policy, event.budget
+
+
+def _drain_requested(state: RunState, _event: ev.DrainRequested, _at: str) -> None:
+    state.draining = True
+
+
 def _stop_requested(state: RunState, _event: ev.StopRequested, _at: str) -> None:
     state.stopping = True
+
+
+def _nothing(_state: RunState, _event: object, _at: str) -> None:
+    """Recorded for people; changes nothing."""
 
 
 def _run_finished(state: RunState, event: ev.RunFinished, at: str) -> None:
@@ -155,6 +405,9 @@ def _run_finished(state: RunState, event: ev.RunFinished, at: str) -> None:
 
 def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.AttemptStarted, at: str) -> TaskState:
     state.touched.add(name)
+    state.spent = _reserve(
+        replace(state.spent, attempts=state.spent.attempts + 1), event.reserved_usd, event.reserved_tokens
+    )
     return replace(
         task,
         status=R,
@@ -171,7 +424,14 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
         verify_steps=(),
         backup="",
         launched=None,
-        pending_history=HistoryItem(Phase.WORKER, event.attempt, event.log, at),
+        ended=None,
+        held_by="",
+        not_before=0.0,
+        account=event.account,
+        spent=_reserve(
+            replace(task.spent, attempts=task.spent.attempts + 1), event.reserved_usd, event.reserved_tokens
+        ),
+        pending_history=HistoryItem(Phase.WORKER, event.attempt, event.log, at, patches=task.patches),
     )
 
 
@@ -183,7 +443,28 @@ def _attempt_exited(_s: RunState, _n: str, task: TaskState, event: ev.AttemptExi
     item = task.pending_history
     code = event.exit_code if event.signal is None else -event.signal
     line = None if item is None else replace(item, exit_code=code, duration_sec=event.duration_sec, at=at)
-    return replace(task, step="parse", launched=None, pending_history=line)
+    spent = replace(task.spent, wall_sec=task.spent.wall_sec + event.duration_sec)
+    ended = Ended(event.exit_code, event.signal, event.timed_out, event.over_output, event.error)
+    return replace(task, step="parse", launched=None, ended=ended, pending_history=line, spent=spent)
+
+
+def _cost_settled(state: RunState, _n: str, task: TaskState, event: ev.CostSettled, _at: str) -> TaskState:
+    usd, tokens = task.spent.reserved_usd, task.spent.reserved_tokens
+    state.spent = _settle_cost(state.spent, event, usd, tokens)
+    return replace(task, spent=_settle_cost(task.spent, event, usd, tokens))
+
+
+def _released(state: RunState, task: TaskState) -> Spending:
+    """What was set aside for an attempt that never cost anything goes back."""
+    spent = task.spent
+    if not spent.reserved_usd and not spent.reserved_tokens:
+        return spent
+    state.spent = replace(
+        state.spent,
+        reserved_usd=max(0.0, state.spent.reserved_usd - spent.reserved_usd),
+        reserved_tokens=max(0, state.spent.reserved_tokens - spent.reserved_tokens),
+    )
+    return replace(spent, reserved_usd=0.0, reserved_tokens=0)
 
 
 def _result_accepted(_s: RunState, _n: str, task: TaskState, event: ev.ResultAccepted, _at: str) -> TaskState:
@@ -194,7 +475,8 @@ def _result_refused(_s: RunState, _n: str, task: TaskState, event: ev.ResultRefu
     return replace(task, detail=f"{event.code}: {event.message}")
 
 
-def _writes_intended(_s: RunState, _n: str, task: TaskState, event: ev.WritesIntended, _at: str) -> TaskState:
+def _writes_intended(state: RunState, _n: str, task: TaskState, event: ev.WritesIntended, _at: str) -> TaskState:
+    state.written.update(event.files)
     return replace(task, step="write", backup=event.backup)
 
 
@@ -203,7 +485,7 @@ def _writes_applied(_s: RunState, _n: str, task: TaskState, _event: ev.WritesApp
 
 
 def _rolled_back(_s: RunState, _n: str, task: TaskState, event: ev.WritesRolledBack, at: str) -> TaskState:
-    line = HistoryItem(Phase.ROLLBACK, event.attempt, event.log, at)
+    line = HistoryItem(Phase.ROLLBACK, event.attempt, event.log, at, patches=task.patches)
     return replace(task, backup="", history=(*task.history, line))
 
 
@@ -224,9 +506,11 @@ def _verify_finished(_s: RunState, name: str, task: TaskState, event: ev.VerifyF
         verify_log_path=event.log or None,
         exit_code=0 if failed is None else failed.exit_code,
         duration_sec=event.duration_sec,
+        patches=task.patches,
     )
     return replace(
         task,
+        step="verified",
         verified_attempt=event.attempt if event.passed else None,
         verify_steps=event.steps,
         history=(*_with_worker_line(task, name, at), line),
@@ -260,8 +544,12 @@ def _attempt_failed(_s: RunState, name: str, task: TaskState, event: ev.AttemptF
             "worker_attempts": task.worker_attempts - 1,
         }
     )
+    same = event.signature == task.last_failure_signature
     return replace(
         task,
+        repeats=task.repeats + (1 if task.healed else 0) if same else 0,
+        healed=False,
+        hints=(),
         last_failure_class=event.failure_class,
         last_failure_signature=event.signature,
         detail=event.detail,
@@ -272,11 +560,12 @@ def _attempt_failed(_s: RunState, name: str, task: TaskState, event: ev.AttemptF
     )
 
 
-def _interrupted(_s: RunState, name: str, task: TaskState, event: ev.AttemptInterrupted, at: str) -> TaskState:
+def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptInterrupted, at: str) -> TaskState:
     return replace(
         task,
         status=P,
         worker_attempts=task.worker_attempts - 1,
+        spent=_released(state, task),
         detail=event.why,
         step="",
         backup="",
@@ -287,7 +576,7 @@ def _interrupted(_s: RunState, name: str, task: TaskState, event: ev.AttemptInte
     )
 
 
-def _settled(_s: RunState, name: str, task: TaskState, event: ev.TaskSettled, at: str) -> TaskState:
+def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled, at: str) -> TaskState:
     return replace(
         task,
         status=event.status,
@@ -295,6 +584,9 @@ def _settled(_s: RunState, name: str, task: TaskState, event: ev.TaskSettled, at
         detail=event.detail,
         step="",
         final=event.final,
+        held_by="",
+        not_before=event.not_before,
+        spent=_released(state, task),
         backup="",
         launched=None,
         history=_with_worker_line(task, name, at),
@@ -302,10 +594,29 @@ def _settled(_s: RunState, name: str, task: TaskState, event: ev.TaskSettled, at
     )
 
 
-def _requeued(_s: RunState, _n: str, task: TaskState, event: ev.TaskRequeued, _at: str) -> TaskState:
+def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued, _at: str) -> TaskState:
+    """A granted attempt begins a new life: its crash and repeat counters start again when a person granted it."""
+    if event.by_person:
+        task = replace(task, respawns=0, repeats=0, transient_retries=0)
     return replace(
-        task, status=P, block_reason=None, detail=event.why, step="", final=False, launched=None, verified_attempt=None
+        task,
+        status=P,
+        block_reason=None,
+        detail=event.why,
+        step="",
+        final=False,
+        launched=None,
+        verified_attempt=None,
+        held_by="",
+        granted=task.granted + event.granted,
+        not_before=event.not_before,
+        hints=(*task.hints, event.hint) if event.hint else task.hints,
+        spent=_released(state, task),
     )
+
+
+def _held(_s: RunState, _n: str, task: TaskState, event: ev.TaskHeld, _at: str) -> TaskState:
+    return replace(task, held_by=event.canary)
 
 
 _RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
@@ -313,6 +624,23 @@ _RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
     ev.LeadStarted: _lead_started,
     ev.WindowOpened: _window_opened,
     ev.WindowClosed: _window_closed,
+    ev.Reconciled: _reconciled,
+    ev.HealStarted: _heal_started,
+    ev.HealRefused: _heal_refused,
+    ev.PatchApplied: _patch_applied,
+    ev.PatchRefused: _nothing,
+    ev.PatchUndone: _patch_undone,
+    ev.HealFinished: _heal_finished,
+    ev.HealAbandoned: _heal_abandoned,
+    ev.QuestionAsked: _question_asked,
+    ev.QuestionAnswered: _question_answered,
+    ev.AccountPaused: _account_paused,
+    ev.AccountLimited: _account_limited,
+    ev.CommandTaken: _command_taken,
+    ev.RunPaused: _run_paused,
+    ev.RunResumed: _run_resumed,
+    ev.SettingsChanged: _settings_changed,
+    ev.DrainRequested: _drain_requested,
     ev.StopRequested: _stop_requested,
     ev.RunFinished: _run_finished,
 }
@@ -321,6 +649,7 @@ _TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskSta
     ev.AttemptStarted: _attempt_started,
     ev.AttemptLaunched: _attempt_launched,
     ev.AttemptExited: _attempt_exited,
+    ev.CostSettled: _cost_settled,
     ev.ResultAccepted: _result_accepted,
     ev.ResultRefused: _result_refused,
     ev.WritesIntended: _writes_intended,
@@ -332,4 +661,5 @@ _TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskSta
     ev.AttemptInterrupted: _interrupted,
     ev.TaskSettled: _settled,
     ev.TaskRequeued: _requeued,
+    ev.TaskHeld: _held,
 }

@@ -5,10 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from ganger.core.failures import CLASSES, known_class
+from ganger.core.budgets import Purse, reservation, run_refusal, task_refusal
+from ganger.core.healing import Verdict, after_window, failure_rate
+from ganger.core.misfits import open_round
+from ganger.core.quota import account_of, has_room, paused_until, running_by_account
 from ganger.core.records import RunState
-from ganger.core.retries import allowed_attempts, may_retry_class
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
 
 
@@ -21,6 +24,7 @@ class Start:
 class OpenWindow:
     size: int
     tasks: tuple[str, ...]
+    retry_of: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,21 @@ class CloseWindow:
     blocked: int
     failure_rate: float
     next_size: int
-    requeue: tuple[str, ...]
-    give_up: tuple[str, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Time has passed: these wait no longer for their account's quota."""
+
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do before this moment (Unix time), unless something happens."""
+
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +56,10 @@ class Finish:
     run_status: RunStatus
     abort_reason: str | None
     why: str
+    question: str = ""
 
 
-Decision = Start | OpenWindow | CloseWindow | Finish
+Decision = Start | OpenWindow | CloseWindow | Wake | Wait | Finish
 
 
 def larger(size: int) -> int:
@@ -60,44 +78,116 @@ def smaller(size: int) -> int:
     return a
 
 
-def decide(state: RunState) -> list[Decision]:
+def decide(state: RunState, now: float) -> list[Decision]:
     """Everything that should happen now. Call again after each change: an empty list means wait."""
     if state.finished:
         return []
-    if state.stopping:
+    if state.stopping or state.draining:
+        return [] if state.running or open_round(state) else [_finish(state)]
+    if open_round(state) is not None:
+        return []
+    if state.heal_abandoned:
         return [] if state.running else [_finish(state)]
-    if state.policy.heal_schedule is HealSchedule.OFF:
-        free = state.policy.concurrency - len(state.running)
-        starts: list[Decision] = [Start(task) for task in _ready(state, state.ready, free, _startable_now(state))]
-        return starts if starts or state.running else [_finish(state)]
-    return _decide_windowed(state)
+    due = _due(state, now)
+    if due:
+        return [Wake(due)]
+    if state.paused:
+        return []
+    return (
+        _decide_continuous(state, now)
+        if state.policy.heal_schedule is HealSchedule.OFF
+        else _decide_windowed(state, now)
+    )
 
 
-def _decide_windowed(state: RunState) -> list[Decision]:
-    window = state.window
-    if window is None:
-        tasks = _next_window(state)
-        return [OpenWindow(len(tasks), tasks)] if tasks else [_finish(state)]
+def _due(state: RunState, now: float) -> tuple[str, ...]:
+    blocked = [name for name in state.waiting if state.tasks[name].status is TaskStatus.BLOCKED]
+    return tuple(sorted((name for name in blocked if _quota_until(state, name) <= now), key=state.rank.__getitem__))
+
+
+def _quota_until(state: RunState, name: str) -> float:
+    task = state.tasks[name]
+    return max(task.not_before, state.accounts_paused.get(task.account, 0.0))
+
+
+def _decide_continuous(state: RunState, now: float) -> list[Decision]:
+    free = state.policy.concurrency - len(state.running)
+    starts: list[Decision] = [Start(task) for task in _ready(state, state.ready, free, _startable_now(state, now))]
+    return starts if starts or state.running else [_later_or_never(state, now)]
+
+
+def _decide_windowed(state: RunState, now: float) -> list[Decision]:
+    if state.window is None:
+        return [_next_window(state, now) or _later_or_never(state, now)]
     if not state.window_open:
         return [_close(state)]
     free = state.policy.concurrency - len(state.running)
-    fits = _startable_now(state)
+    fits = _startable_now(state, now)
     chosen = _ready(state, state.window_ready, free, lambda task: task in state.window_open and fits(task))
     starts: list[Decision] = [Start(task) for task in chosen]
     if starts or state.running:
         return starts
+    if until := _earliest(state, now, state.window_open):
+        return [Wait(until)]
     # What is left waits for a dependency outside this window (epoch) or for a limit: it cannot settle here.
     return [_close(state)]
 
 
-def _next_window(state: RunState) -> tuple[str, ...]:
+def _later_or_never(state: RunState, now: float) -> Decision:
+    """Nothing can start now: either only time must pass, or the run is over."""
+    until = _earliest(state, now, state.waiting | _behind_accounts(state, now))
+    return Wait(until) if until else _finish(state, _spent_out(state, now))
+
+
+def _earliest(state: RunState, now: float, names: set[str]) -> float:
+    """The next moment at which one of these may start; 0 when none of them waits for time alone."""
+    moments = [until for name in names if in_scope(state, name) and (until := starts_after(state, name, now))]
+    return min(moments, default=0.0)
+
+
+def starts_after(state: RunState, name: str, now: float) -> float:
+    """When a task that waits for time or its account's quota alone may start; 0 when something else holds it."""
+    task = state.tasks[name]
+    if task.block_reason is BlockReason.QUOTA_WAIT:
+        return _quota_until(state, name)
+    if task.status is not TaskStatus.PENDING or state.unmet[name]:
+        return 0.0
+    until = max(task.not_before, paused_until(state, account_of(state, name), now))
+    return until if until > now else 0.0
+
+
+def _behind_accounts(state: RunState, now: float) -> set[str]:
+    if not any(until > now for until in state.accounts_paused.values()):
+        return set()
+    return set(_ready(state, state.ready, len(state.ready), lambda name: bool(starts_after(state, name, now))))
+
+
+def _spent_out(state: RunState, now: float) -> str:
+    """The budget that stands in the way of tasks which could run otherwise."""
+    if not any(in_scope(state, name) for name in _ready(state, state.ready, len(state.ready), lambda _: True)):
+        return ""
+    refusal = run_refusal(state, _stamp(now))
+    if refusal:
+        return refusal
+    wanted = reservation(state)
+    stuck = _ready(state, state.ready, 1, lambda t: bool(task_refusal(state.budget, state.tasks[t], wanted)))
+    return f"{stuck[0]}: {task_refusal(state.budget, state.tasks[stuck[0]], wanted)}" if stuck else ""
+
+
+def _next_window(state: RunState, now: float) -> OpenWindow | None:
+    retry = tuple(t for t in state.retry_now if state.tasks[t].status is TaskStatus.PENDING and not state.unmet[t])
+    if retry and run_refusal(state, _stamp(now)) == "":
+        return OpenWindow(len(retry), retry, state.retry_of)
     schedule = state.policy.heal_schedule
     if schedule is HealSchedule.EPOCH:
-        if not _ready(state, state.ready, 1, lambda t: in_scope(state, t)):
-            return ()
-        return tuple(t for t in state.by_rank if state.tasks[t].status is TaskStatus.PENDING and in_scope(state, t))
+        if not _ready(state, state.ready, 1, _startable_now(state, now)):
+            return None
+        every = (t for t in state.by_rank if state.tasks[t].status is TaskStatus.PENDING and in_scope(state, t))
+        tasks = tuple(every)
+        return OpenWindow(len(tasks), tasks)
     size = {HealSchedule.TASK: 1, HealSchedule.BATCH: state.policy.batch_size}.get(schedule, state.current_batch_size)
-    return tuple(_ready(state, state.ready, size, _startable_now(state)))
+    tasks = tuple(_ready(state, state.ready, size, _startable_now(state, now)))
+    return OpenWindow(len(tasks), tasks) if tasks else None
 
 
 def in_scope(state: RunState, task: str) -> bool:
@@ -128,67 +218,54 @@ def _ready(state: RunState, heap: list[int], limit: int, accept: Callable[[str],
     return chosen
 
 
-def _startable_now(state: RunState) -> Callable[[str], bool]:
-    """Takes tasks one by one as long as limits allow and their declared files are not being written."""
+def _startable_now(state: RunState, now: float) -> Callable[[str], bool]:
+    """Takes tasks one by one as long as limits, budgets and accounts allow and their files are not being written."""
     new: set[str] = set()
     taken: set[str] = set()
+    running = running_by_account(state)
+    purse, wanted, at = Purse(), reservation(state), _stamp(now)
 
     def accept(task: str) -> bool:
-        files = state.specs[task].writes
+        files, account = state.specs[task].writes, account_of(state, task)
         if not _within(state, task, len(new)) or any(f in taken or f in state.busy_files for f in files):
+            return False
+        if starts_after(state, task, now) or not has_room(state, account, running):
+            return False
+        if task_refusal(state.budget, state.tasks[task], wanted) or run_refusal(state, at, purse):
             return False
         if task not in state.touched:
             new.add(task)
         taken.update(files)
+        running[account] += 1
+        purse.add(wanted)
         return True
 
     return accept
 
 
-def healable_failure(state: RunState, task: str) -> bool:
-    cls = known_class(state.tasks[task].last_failure_class)
-    return cls is not None and CLASSES[cls].healable
-
-
-def failure_rate(state: RunState, tasks: tuple[str, ...]) -> float:
-    """Healable failures over the attempted tasks less blocked and non-healable ones (T11)."""
-    status = {t: state.tasks[t].status for t in tasks}
-    failed = [t for t in tasks if status[t] in (TaskStatus.FAILED, TaskStatus.ESCALATED)]
-    healable = [t for t in failed if healable_failure(state, t)]
-    done = sum(1 for t in tasks if status[t] is TaskStatus.DONE)
-    counted = done + len(healable)
-    return len(healable) / counted if counted else 0.0
+def _stamp(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).isoformat()
 
 
 def _close(state: RunState) -> CloseWindow:
     window = state.window
     assert window is not None
-    tasks = window.tasks
-    status = [state.tasks[t].status for t in tasks]
-    failed = [t for t in tasks if state.tasks[t].status is TaskStatus.FAILED]
-    again = dict.fromkeys(t for t in failed if may_run_again(state, t))
-    rate = failure_rate(state, tasks)
+    verdict = after_window(state, window)
+    status = [state.tasks[t].status for t in window.tasks]
+    failed = status.count(TaskStatus.FAILED)
+    rate = failure_rate(state, window.tasks)
     size = state.current_batch_size
     if state.policy.heal_schedule is HealSchedule.AUTO:
         clean = not failed and TaskStatus.ESCALATED not in status
         size = larger(size) if clean else smaller(size) if rate > state.policy.failure_threshold else size
     return CloseWindow(
         done=status.count(TaskStatus.DONE),
-        failed=len(failed),
+        failed=failed,
         blocked=status.count(TaskStatus.BLOCKED),
         failure_rate=round(rate, 4),
         next_size=size,
-        requeue=tuple(again),
-        give_up=tuple(t for t in failed if t not in again and not state.tasks[t].final),
+        verdict=verdict,
     )
-
-
-def may_run_again(state: RunState, task: str) -> bool:
-    """A failed task with attempts left and a class that is retried."""
-    spec, now = state.specs[task], state.tasks[task]
-    if now.status is not TaskStatus.FAILED or not may_retry_class(spec, now.last_failure_class or ""):
-        return False
-    return now.worker_attempts < allowed_attempts(spec, state.policy)
 
 
 def behind_failed(state: RunState, task: str) -> list[str]:
@@ -203,13 +280,19 @@ def behind_failed(state: RunState, task: str) -> list[str]:
     return list(found)
 
 
-def _finish(state: RunState) -> Finish:
+def _finish(state: RunState, spent_out: str = "") -> Finish:
     open_tasks = [t for t in state.specs if state.tasks[t].status is not TaskStatus.DONE]
     if not open_tasks:
         return Finish(RunStatus.COMPLETED, None, "every task is DONE")
-    if state.stopping:
+    if state.stopping or state.draining:
         return Finish(RunStatus.RUNNING, None, "stopped on request; the run can be continued")
+    if state.heal_abandoned:
+        reason = f"{state.heal_abandoned}; {abort_reason(state, open_tasks)}"
+        return Finish(RunStatus.ABORTED, reason, "healing no longer helps")
     pending = [t for t in open_tasks if state.tasks[t].status is TaskStatus.PENDING]
+    if spent_out:
+        reason = f"the budget is used up ({spent_out}); {abort_reason(state, open_tasks)}"
+        return Finish(RunStatus.ABORTED, reason, "the budget is used up", question=spent_out)
     if pending and state.scope.limited:
         return Finish(RunStatus.RUNNING, None, f"limit reached; {len(pending)} tasks are still to be run")
     return Finish(RunStatus.ABORTED, abort_reason(state, open_tasks), "nothing more can run")

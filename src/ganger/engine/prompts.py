@@ -1,12 +1,14 @@
-"""Prompt assembly: shared context, the task's own prompt, reminders, and the contract the answer must keep."""
+"""Prompt assembly: shared context, the task's own prompt, what was learned so far, and the contract to be kept."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
 
 from ganger.contracts.parser import neutralise
 from ganger.core.records import TaskSpec
-from ganger.ports import Workspace
 
 # The closing line is named before the opening one and neither stands at a line's edge: an echoed prompt is no answer.
 _CONTRACT = """## How to answer
@@ -31,21 +33,55 @@ FORMAT_REMINDER = (
     "print must be the result block described below: opening line, one valid JSON object, closing line. No markdown "
     "fence around it, nothing after it."
 )
+_HINTS = "Hints from healing (for this attempt only; the task and its checks stay as they are)"
+_ANSWERS = "From the operator"
+_RULES = "Rules learned in earlier runs (advice, not instructions)"
 
 
-def assemble(spec: TaskSpec, workspace: Workspace, reminder: str) -> str:
-    """The whole prompt of one attempt. Text from files cannot pass for a result block when echoed."""
+class Reader(Protocol):
+    """Where texts of the project come from: a workspace, or a workspace with patches on it."""
+
+    def read_text(self, ref: str) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What others have to say about the next attempt: the healer, a person, healers of earlier runs."""
+
+    hints: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+NO_ADVICE = Advice()
+
+
+def assemble(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_ADVICE) -> str:
+    """The whole prompt of one attempt. Nothing in it but the contract can pass for a result block when echoed."""
     parts = [f"# Task {neutralise(spec.id)}"]
-    parts += [f"## Context: {neutralise(ref)}\n\n{_file(workspace, ref)}" for ref in spec.context_refs]
-    parts.append(f"## What to do\n\n{_file(workspace, spec.prompt_ref)}")
+    parts += [f"## Context: {neutralise(ref)}\n\n{_file(reader, ref)}" for ref in spec.context_refs]
+    parts += _section(_RULES, advice.rules)
+    parts.append(f"## What to do\n\n{_file(reader, spec.prompt_ref)}")
     if reminder:
         parts.append(f"## Note on your previous attempt\n\n{neutralise(reminder)}")
+    parts += _section(_HINTS, advice.hints)
+    parts += _section(_ANSWERS, advice.answers)
     parts.append(_CONTRACT.format(task_id=_as_json(spec.id)))
     return "\n\n".join(parts)
 
 
-def _file(workspace: Workspace, ref: str) -> str:
-    return neutralise(workspace.read_text(ref)).strip()
+def _section(title: str, texts: Iterable[str]) -> list[str]:
+    """Each text quoted line by line, so that none can open a section of its own."""
+    quoted = [_quoted(neutralise(text)) for text in texts if text.strip()]
+    return [f"## {title}\n\n" + "\n\n".join(quoted)] if quoted else []
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
+
+
+def _file(reader: Reader, ref: str) -> str:
+    return neutralise(reader.read_text(ref)).strip()
 
 
 def _as_json(task_id: str) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 from collections.abc import Collection
+
+from ganger.launchers.proc import children
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -18,19 +21,30 @@ def adopt_orphans() -> bool:
         return False
 
 
-def children() -> set[int]:
-    """The numbers of this process's children: those it started and those it adopted. Cheap enough for every exit."""
-    # Orphans go to the first thread that lives, which is the main one; so do the children it starts.
-    pid = os.getpid()
+def adopted(own: Collection[int]) -> set[int]:
+    """The living children that were not started here. Those that have ended are reaped."""
+    while True:
+        orphans = children().difference(own)
+        ended = {pid for pid in orphans if reap(pid)}
+        # An orphan's children are handed on before it can be reaped, so the last look must come after the last reaping.
+        if not ended:
+            return orphans
+
+
+def reap(pid: int) -> bool:
+    """Clears a child that has ended; whether it is gone."""
     try:
-        with open(f"/proc/{pid}/task/{pid}/children", "rb", buffering=0) as file:
-            return set(map(int, file.read().split()))
-    except OSError:
-        return set()
+        return os.waitpid(pid, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return True
 
 
-def reap(pids: Collection[int]) -> None:
-    """Clears those of the adopted that have ended."""
-    for pid in pids:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
+def kill_child(pid: int) -> None:
+    """SIGKILL to a child and, if it leads or shares a group of its own, to that group. A child's number cannot be
+    given away before it is reaped, so the signal reaches nobody else."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        group = os.getpgid(pid)
+        os.kill(pid, signal.SIGKILL)
+        # A process that forks and leaves again and again is caught by a signal to the group, which no fork outruns.
+        if group not in (os.getpgrp(), 0):
+            os.killpg(group, signal.SIGKILL)

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
 import signal
-import stat
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
-from ganger.errors import DiskFullError
-from ganger.launchers.adoption import adopt_orphans, children, reap
+from ganger.launchers.adoption import adopt_orphans, adopted, reap
+from ganger.launchers.proc import ATTEMPT_MARK, children, group_lives, has_ended, kill_marked, start_ticks
+from ganger.launchers.spawn import open_log, spawn, start_error
 from ganger.ports import Exit, Launch
 
-__all__ = ["ATTEMPT_MARK", "Exit", "Launch", "LocalLauncher", "Running", "end_marked", "process_start_time"]
+__all__ = ["ATTEMPT_MARK", "Exit", "Launch", "LocalLauncher", "Running", "end_marked", "start_ticks"]
 
-ATTEMPT_MARK = "GANGER_ATTEMPT_MARK"
 DEFAULT_GRACE_SEC = 5.0
 _GONE_WITHIN_SEC = 2.0
 _SWEEPS = 20
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class LocalLauncher:
@@ -38,11 +34,10 @@ class LocalLauncher:
 
     def _has_strays(self) -> bool:
         """A living child this launcher did not start is an orphan it adopted; whose it is, its mark tells."""
-        unknown = children() - {running.pid for running in self._running}
-        ended = {pid for pid in unknown if _has_ended(pid)}
+        own = {running.pid for running in self._running if running.pid is not None}
         if self._sole:
-            reap(ended)
-        return bool(unknown - ended)
+            return bool(adopted(own))
+        return any(not has_ended(pid) for pid in children() - own)
 
     @property
     def running(self) -> frozenset[Running]:
@@ -53,7 +48,7 @@ class LocalLauncher:
         try:
             process = _spawn(launch)
         except (OSError, ValueError) as problem:
-            return Running(launch, _start_error(launch, problem), grace_sec=self._grace_sec)
+            return Running(launch, start_error(launch, problem), grace_sec=self._grace_sec)
         running = Running(launch, process, grace_sec=self._grace_sec, has_strays=self._has_strays)
         self._running.add(running)
         running.when_over(self._running.discard)
@@ -96,7 +91,7 @@ class Running:
             self._life.set_result(Exit(None, None, timed_out=False, duration_sec=0.0, started=False, error=process))
             return
         self.pid = process.pid
-        self.start_time = process_start_time(process.pid)
+        self.start_time = start_ticks(process.pid)
         self._life = self._loop.create_task(self._live(process))
         if launch.timeout_sec is not None:
             self._timers.append(self._loop.call_later(launch.timeout_sec, self._expire, grace_sec))
@@ -160,7 +155,7 @@ class Running:
     async def _grant_grace(self, group: int) -> None:
         """A leader that obeys SIGTERM at once does not take the grace from its children."""
         pause = 0.01
-        while self._kill_at is not None and self._loop.time() < self._kill_at and _lives(group):
+        while self._kill_at is not None and self._loop.time() < self._kill_at and group_lives(group):
             await asyncio.sleep(min(pause, max(0.0, self._kill_at - self._loop.time())))
             pause = min(pause * 2, 0.25)
 
@@ -168,66 +163,11 @@ class Running:
 def _spawn(launch: Launch) -> subprocess.Popen[bytes]:
     if not launch.argv:
         raise ValueError("no program is named")
-    with contextlib.ExitStack() as opened:
-        log = _open_log(launch)
-        opened.callback(os.close, log)
-        stdin = subprocess.DEVNULL
-        if launch.stdin_path is not None:
-            stdin = _open_regular(launch.stdin_path, os.O_RDONLY)
-            opened.callback(os.close, stdin)
-        return subprocess.Popen(
-            launch.argv,
-            cwd=launch.cwd,
-            env={**launch.env, ATTEMPT_MARK: launch.key},
-            stdin=stdin,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-
-
-def _open_log(launch: Launch) -> int:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | (0 if launch.append else os.O_TRUNC)
+    log = open_log(launch)
     try:
-        return _open_regular(launch.log_path, flags)
-    except OSError as problem:
-        if problem.errno not in _DISK_FULL:
-            raise
-        raise DiskFullError(
-            f"the log {launch.log_path} cannot be opened: the disk is full", hint="Free some space, then run again."
-        ) from problem
-
-
-def _open_regular(path: Path, flags: int) -> int:
-    # Without O_NONBLOCK a FIFO in the file's place would hold up the whole event loop.
-    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    os.set_blocking(descriptor, True)
-    return descriptor
-
-
-def _start_error(launch: Launch, problem: OSError | ValueError) -> str:
-    program = launch.argv[0][:200] if launch.argv else ""
-    if not isinstance(problem, OSError):
-        return f"{program!r} cannot be started: its arguments, environment or paths are not usable ({problem})"
-    where = os.fsdecode(problem.filename) if problem.filename is not None else ""
-    if where in (str(launch.log_path), str(launch.stdin_path)):
-        return f"{program!r} cannot be started: {where} cannot be opened ({problem.strerror})"
-    if where == str(launch.cwd):
-        return f"{program!r} cannot be started: its directory {where} cannot be entered ({problem.strerror})"
-    match problem.errno:
-        case errno.ENOENT:
-            return f"the program {program!r} (or the interpreter it names) was not found; install it or correct PATH"
-        case errno.EACCES:
-            return f"the program {program!r} is not executable; set its mode with chmod +x"
-        case errno.ENOEXEC:
-            return f"{program!r} is no program this machine can run; does its first line lack a #! interpreter?"
-        case errno.E2BIG:
-            return f"{program!r} cannot be started: its arguments and environment are too long"
-        case _:
-            return f"{program!r} cannot be started: {problem.strerror}"
+        return spawn(launch, log)
+    finally:
+        os.close(log)
 
 
 async def _see_end(process: subprocess.Popen[bytes], ended: asyncio.Future[None]) -> None:
@@ -290,45 +230,7 @@ def _exists(group: int) -> bool:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):
         return False
-    return _lives(group)
-
-
-def _lives(group: int) -> bool:
-    """Whether a process of the group still runs; zombies do not count."""
-    for pid in _pids():
-        fields = _stat_fields(pid)
-        if fields and int(fields[2]) == group and fields[0] not in (b"Z", b"X"):
-            return True
-    return False
-
-
-def _pids() -> Iterator[int]:
-    with contextlib.suppress(FileNotFoundError), os.scandir("/proc") as entries:
-        yield from (int(entry.name) for entry in entries if entry.name.isdecimal())
-
-
-def _stat_fields(pid: int) -> list[bytes]:
-    """The fields of /proc/PID/stat from the state on; the name before them may hold spaces and brackets."""
-    return _read_proc(pid, "stat").rpartition(b")")[2].split()
-
-
-def _read_proc(pid: int, name: str) -> bytes:
-    try:
-        with open(f"/proc/{pid}/{name}", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
-def _has_ended(pid: int) -> bool:
-    fields = _stat_fields(pid)
-    return not fields or fields[0] in (b"Z", b"X")
-
-
-def process_start_time(pid: int) -> int | None:
-    """Clock ticks after boot at which the process started: with its number this names it for good."""
-    fields = _stat_fields(pid)
-    return int(fields[19]) if len(fields) > 19 else None
+    return group_lives(group)
 
 
 async def end_marked(key: str) -> int:
@@ -336,32 +238,13 @@ async def end_marked(key: str) -> int:
 
     Processes that wiped their environment are not seen. Without /proc there is nothing to look at.
     """
-    mark = b"\0" + os.fsencode(f"{ATTEMPT_MARK}={key}") + b"\0"
     ended: set[int] = set()
     for _ in range(_SWEEPS):
-        found = {pid for pid in _pids() if pid != os.getpid() and _carries(pid, mark)}
+        found = kill_marked(key.__eq__)
         if not found:
             break
-        ended.update(pid for pid in found if _kill_marked(pid, mark))
+        ended |= found
         await asyncio.sleep(0.01)
-        reap(ended)
+        for pid in ended:
+            reap(pid)
     return len(ended)
-
-
-def _carries(pid: int, mark: bytes) -> bool:
-    return mark in b"\0" + _read_proc(pid, "environ")
-
-
-def _kill_marked(pid: int, mark: bytes) -> bool:
-    descriptor = _pidfd(pid)
-    if descriptor is None:
-        return False
-    try:
-        if not _carries(pid, mark):
-            return False
-        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return False
-    finally:
-        os.close(descriptor)
-    return True

@@ -2,26 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from ganger.core.events import Event, Recorded
+from ganger.core.events import AttemptStarted, Recorded
+from ganger.errors import StoreError
+from ganger.ports import Command, Entry, Owner
+from ganger.stores.fences import CLOSING, NOBODY, RELEASED, REPORTS, Claim, Lease, lead_lost, require_free, stale
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a database file is to the store on disk: several handles may share it."""
+
+    events: list[Recorded] = field(default_factory=list)
+    lease: Lease = field(default_factory=Lease)
+    claims: dict[str, Claim] = field(default_factory=dict)
+    commands: list[Command] = field(default_factory=list)
+    snapshot: tuple[int, str] | None = None
 
 
 class MemoryStore:
-    def __init__(self) -> None:
-        self._events: list[Recorded] = []
+    def __init__(self, shared: Memory | None = None) -> None:
+        self.memory = Memory() if shared is None else shared
+        self._fence = 0
+        self._last = len(self.memory.events)
 
-    def append(self, batch: Sequence[tuple[str, Event]]) -> list[Recorded]:
-        start = len(self._events) + 1
-        recorded = [Recorded(start + n, at, event) for n, (at, event) in enumerate(batch)]
-        self._events.extend(recorded)
+    def handle(self) -> MemoryStore:
+        """Another process's view of the same run."""
+        return type(self)(self.memory)
+
+    def take_lead(self, owner: Owner, *, now: float, lease_sec: float, holder_is_dead: Callable[[Owner], bool]) -> int:
+        require_free(self.memory.lease, owner, now, holder_is_dead)
+        self._fence = self.memory.lease.fence + 1
+        self.memory.lease = Lease(self._fence, owner, now + lease_sec, now)
+        self._last = len(self.memory.events)
+        return self._fence
+
+    def renew(self, now: float, lease_sec: float) -> None:
+        self._require_lead()
+        self.memory.lease = replace(self.memory.lease, expires_at=now + lease_sec)
+
+    def release(self) -> None:
+        if self.memory.lease.fence == self._fence:
+            self.memory.lease = replace(self.memory.lease, owner=NOBODY)
+        self._fence = RELEASED
+
+    def _require_lead(self) -> None:
+        if self.memory.lease.fence != self._fence:
+            raise lead_lost(self.memory.lease)
+
+    def append(self, batch: Sequence[Entry]) -> list[Recorded]:
+        if not batch:
+            return []
+        self._require_lead()
+        claims: ChainMap[str, Claim] = ChainMap({}, self.memory.claims)
+        for entry in batch:
+            _admit(claims, entry)
+        if self._last != len(self.memory.events):
+            raise StoreError(
+                "the store refused an event; another process may have written to it",
+                hint="let one process lead this run, then run the same command again",
+            )
+        recorded = [Recorded(self._last + n, entry.at, entry.event) for n, entry in enumerate(batch, 1)]
+        self.memory.claims.update(claims.maps[0])
+        self.memory.events.extend(recorded)
+        self._last += len(recorded)
         return recorded
 
     def read(self, since: int = 0) -> Iterator[Recorded]:
-        yield from self._events[since:]
+        yield from self.memory.events[since:]
 
-    def last_seq(self) -> int:
-        return len(self._events)
+    def send(self, at: str, kind: str, data: Mapping[str, object]) -> int:
+        number = len(self.memory.commands) + 1
+        self.memory.commands.append(Command(number, at, kind, json.loads(json.dumps(dict(data)))))
+        return number
+
+    def commands(self, since: int) -> list[Command]:
+        return self.memory.commands[since:]
+
+    def save_snapshot(self, seq: int, text: str) -> None:
+        self._require_lead()
+        newest = self.memory.snapshot[0] if self.memory.snapshot else 1
+        if newest <= seq <= len(self.memory.events):
+            self.memory.snapshot = (seq, text)
+
+    def snapshot(self) -> tuple[int, str] | None:
+        return self.memory.snapshot
 
     def close(self) -> None:
         return None
+
+
+def _admit(claims: ChainMap[str, Claim], entry: Entry) -> None:
+    """Checks one entry against the claims and brings them up to date."""
+    event = entry.event
+    task: str = getattr(event, "task", "")
+    claim = claims.get(task)
+    if isinstance(event, AttemptStarted):
+        following = 1 if claim is None else claim.attempt + 1
+        if (claim is not None and claim.open) or event.attempt != following:
+            raise stale(entry, claim)
+        claims[task] = Claim(event.attempt, event.token)
+        return
+    if type(event) in REPORTS or entry.token:
+        current = claim is not None and claim.open and claim.token == entry.token
+        if type(event) in REPORTS:
+            current = current and claim is not None and claim.attempt == getattr(event, "attempt", None)
+            current = current or (claim is None and not entry.token)
+        if not current:
+            raise stale(entry, claim)
+    if type(event) in CLOSING and claim is not None:
+        claims[task] = replace(claim, open=False)

@@ -1,59 +1,178 @@
 """The event store on SQLite: one file per run, write-ahead log, every commit on disk before it is acknowledged.
 
-`synchronous=FULL` is set and read back: anything weaker loses acknowledged commits in a power cut.
+Every statement that writes an event also checks the writer's fence, and the token of the attempt it reports on.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator, Sequence
-from importlib import resources
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
-import apsw
+from ganger.core.events import AttemptStarted, Event, Recorded, decode, encode, type_name
+from ganger.errors import StoreError
+from ganger.ports import Command, Entry, Owner
+from ganger.stores.database import (
+    BUSY_MS,
+    OLDEST_SQLITE,
+    file_of,
+    migrations,
+    named_errors,
+    number,
+    open_to_read,
+    open_to_write,
+    schema_version,
+    sqlite_version,
+    transaction,
+)
+from ganger.stores.fences import CLOSING, RELEASED, REPORTS, Claim, Lease, lead_lost, require_free, stale
 
-from ganger.core.events import Event, Recorded, decode, encode, type_name
-from ganger.errors import DiskFullError, NotFoundError, StoreError
+__all__ = ["OLDEST_SQLITE", "SqliteStore", "migrations", "sqlite_version"]
 
-# Versions 3.7.0 to 3.51.2 can corrupt a database when the write-ahead log is reset.
-OLDEST_SQLITE = (3, 51, 3)
-_INSERT = "INSERT INTO events (seq, at, type, data) VALUES (?, ?, ?, ?)"
+_LAST = "SELECT coalesce(max(seq), 0) FROM events"
 _SELECT = "SELECT seq, at, type, data FROM events WHERE seq > ? ORDER BY seq"
+
+_INSERT = """INSERT INTO events (seq, at, type, data)
+    SELECT ?1, ?2, ?3, ?4 WHERE (SELECT fence FROM lead) = ?5"""
+_INSERT_WITH_TOKEN = """INSERT INTO events (seq, at, type, data)
+    SELECT ?1, ?2, ?3, ?4 WHERE (SELECT fence FROM lead) = ?5
+        AND EXISTS (SELECT 1 FROM claims WHERE task = ?6 AND token = ?7 AND open)"""
+# Journals older than claims have none; a report without a token is taken only there.
+_INSERT_REPORT = """INSERT INTO events (seq, at, type, data)
+    SELECT ?1, ?2, ?3, ?4 WHERE (SELECT fence FROM lead) = ?5
+        AND (EXISTS (SELECT 1 FROM claims WHERE task = ?6 AND token = ?7 AND open AND attempt = ?8)
+            OR ?7 = '' AND NOT EXISTS (SELECT 1 FROM claims WHERE task = ?6))"""
+
+_CLAIM = """INSERT INTO claims (task, attempt, token, open)
+    SELECT ?1, ?2, ?3, 1 WHERE (SELECT fence FROM lead) = ?4
+        AND (?2 = 1 OR EXISTS (SELECT 1 FROM claims WHERE task = ?1))
+    ON CONFLICT (task) DO UPDATE SET attempt = excluded.attempt, token = excluded.token, open = 1
+        WHERE NOT open AND excluded.attempt = claims.attempt + 1"""
+_CLOSE = "UPDATE claims SET open = 0 WHERE task = ? AND open"
+_SELECT_CLAIM = "SELECT attempt, token, open FROM claims WHERE task = ?"
+# What was written before there were claims: a task's newest attempt, open unless something ended it since.
+_CLAIMS_OF_EVENTS = """INSERT OR REPLACE INTO claims (task, attempt, token, open)
+    SELECT data ->> 'task', data ->> 'attempt', data ->> 'token', NOT EXISTS (
+        SELECT 1 FROM events AS after WHERE after.seq > newest AND after.data ->> 'task' = started.data ->> 'task'
+            AND after.type IN ('task_settled', 'task_requeued', 'attempt_interrupted'))
+    FROM (SELECT max(seq) AS newest FROM events WHERE type = 'attempt_started' GROUP BY data ->> 'task')
+        JOIN events AS started ON started.seq = newest"""
+
+_SELECT_LEAD = "SELECT fence, pid, start_ticks, boot_id, host, expires_at, taken_at FROM lead"
+_TAKE_LEAD = """UPDATE lead SET fence = fence + 1, pid = ?, start_ticks = ?, boot_id = ?, host = ?, expires_at = ?,
+    taken_at = ? WHERE fence = ? AND pid = ? AND expires_at = ?"""
+_RENEW = "UPDATE lead SET expires_at = ? WHERE fence = ? AND pid != 0"
+_RELEASE = "UPDATE lead SET pid = 0 WHERE fence = ?"
+
+_SEND = "INSERT INTO commands (at, kind, data) VALUES (?, ?, ?) RETURNING number"
+_SELECT_COMMANDS = "SELECT number, at, kind, data FROM commands WHERE number > ? ORDER BY number"
+_SAVE_SNAPSHOT = """INSERT INTO snapshot (one, seq, written_at, text)
+    SELECT 1, seq, at, ?2 FROM events WHERE seq = ?1 AND (SELECT fence FROM lead) = ?3
+    ON CONFLICT (one) DO UPDATE SET seq = excluded.seq, written_at = excluded.written_at, text = excluded.text
+        WHERE excluded.seq >= snapshot.seq"""
+_SELECT_SNAPSHOT = "SELECT seq, text FROM snapshot"
 
 
 class SqliteStore:
-    """One run's events. The lead opens it for writing; screens open it read-only."""
+    """One run's events. The lead opens it and takes the lead; others send commands, or open it read-only."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) -> None:
         self.path = path
-        _require_sound_sqlite()
-        with _named_errors(path):
-            self._db = _open(path, read_only=read_only)
-            self._last = _number(self._db, "SELECT coalesce(max(seq), 0) FROM events")
-        self._file = _file_of(path)
+        with named_errors(path):
+            self._db = open_to_read(path, busy_ms) if read_only else open_to_write(path, busy_ms)
+            self._writing = self._db.cursor()
+            self._last = number(self._db, _LAST)
+            self._events_only = schema_version(self._db) == 1
+        self._file = file_of(path)
+        self._fence = 0
 
-    def append(self, batch: Sequence[tuple[str, Event]]) -> list[Recorded]:
-        recorded = [Recorded(self._last + n, at, event) for n, (at, event) in enumerate(batch, 1)]
-        if _file_of(self.path) != self._file:
+    # --- the lead ---------------------------------------------------------------------------------------------------
+
+    def take_lead(self, owner: Owner, *, now: float, lease_sec: float, holder_is_dead: Callable[[Owner], bool]) -> int:
+        with named_errors(self.path):
+            while True:
+                seen = self._lease()
+                require_free(seen, owner, now, holder_is_dead)
+                if self._take_from(seen, owner, now, lease_sec):
+                    return self._fence
+
+    def _take_from(self, seen: Lease, owner: Owner, now: float, lease_sec: float) -> bool:
+        """False when the lease changed since it was looked at."""
+        values = (owner.pid, owner.start_ticks, owner.boot_id, owner.host, now + lease_sec, now)
+        with transaction(self._db):
+            self._db.execute(_TAKE_LEAD, (*values, seen.fence, seen.owner.pid, seen.expires_at))
+            if not self._db.changes():
+                return False
+            if seen.fence == 0:
+                self._db.execute(_CLAIMS_OF_EVENTS)
+            last = number(self._db, _LAST)
+        self._fence, self._last = seen.fence + 1, last
+        return True
+
+    def renew(self, now: float, lease_sec: float) -> None:
+        with named_errors(self.path):
+            self._db.execute(_RENEW, (now + lease_sec, self._fence))
+            if not self._db.changes():
+                raise lead_lost(self._lease())
+
+    def release(self) -> None:
+        with named_errors(self.path):
+            self._db.execute(_RELEASE, (self._fence,))
+        self._fence = RELEASED
+
+    def _lease(self) -> Lease:
+        fence, pid, start_ticks, boot_id, host, expires_at, taken_at = self._rows(_SELECT_LEAD)[0]
+        return Lease(fence, Owner(pid, start_ticks, boot_id, host), expires_at, taken_at)
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def append(self, batch: Sequence[Entry]) -> list[Recorded]:
+        if not batch:
+            return []
+        self._require_same_file()
+        recorded = [Recorded(seq, entry.at, entry.event) for seq, entry in enumerate(batch, self._last + 1)]
+        with named_errors(self.path), transaction(self._db):
+            for seq, entry in enumerate(batch, self._last + 1):
+                self._write(seq, entry)
+        self._last += len(recorded)
+        return recorded
+
+    def _write(self, seq: int, entry: Entry) -> None:
+        event, execute, changes = entry.event, self._writing.execute, self._db.changes
+        kind = type(event)
+        row = (seq, entry.at, type_name(event), encode(event), self._fence)
+        if kind in REPORTS:
+            execute(_INSERT_REPORT, (*row, event.task, entry.token, event.attempt))  # type: ignore[union-attr]
+        elif isinstance(event, AttemptStarted):
+            execute(_CLAIM, (event.task, event.attempt, event.token, self._fence))
+            if changes():
+                execute(_INSERT, row)
+        elif entry.token:
+            execute(_INSERT_WITH_TOKEN, (*row, getattr(event, "task", ""), entry.token))
+        else:
+            execute(_INSERT, row)
+        if not changes():
+            self._refuse(entry)
+        if kind in CLOSING:
+            execute(_CLOSE, (event.task,))  # type: ignore[union-attr]
+
+    def _refuse(self, entry: Entry) -> NoReturn:
+        lease = self._lease()
+        if lease.fence != self._fence:
+            raise lead_lost(lease)
+        claims = [Claim(*row) for row in self._rows(_SELECT_CLAIM, getattr(entry.event, "task", ""))]
+        raise stale(entry, claims[0] if claims else None)
+
+    def _require_same_file(self) -> None:
+        if file_of(self.path) != self._file:
             raise StoreError(
                 f"{self.path}: the event store was removed or replaced while the run went on; the run stops here",
                 hint="find out what removes it (a check such as git clean -x?), then start the run again",
             )
-        with _named_errors(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                self._db.executemany(_INSERT, [(r.seq, r.at, type_name(r.event), encode(r.event)) for r in recorded])
-                self._db.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(apsw.Error):
-                    self._db.execute("ROLLBACK")
-                raise
-        self._last += len(recorded)
-        return recorded
 
     def read(self, since: int = 0) -> Iterator[Recorded]:
-        with _named_errors(self.path):
+        with named_errors(self.path):
             for seq, at, name, data in self._db.execute(_SELECT, (since,)):
                 yield Recorded(seq, at, self._decoded(seq, name, data))
 
@@ -66,135 +185,37 @@ class SqliteStore:
                 hint="continue this run with the version of Ganger that wrote it",
             ) from error
 
-    def last_seq(self) -> int:
-        with _named_errors(self.path):
-            return _number(self._db, "SELECT coalesce(max(seq), 0) FROM events")
+    # --- commands and the snapshot ----------------------------------------------------------------------------------
+
+    def send(self, at: str, kind: str, data: Mapping[str, object]) -> int:
+        self._require_same_file()
+        values = (at, kind, json.dumps(dict(data), ensure_ascii=False))
+        with named_errors(self.path), transaction(self._db):
+            return int(self._rows(_SEND, *values)[0][0])
+
+    def commands(self, since: int) -> list[Command]:
+        if self._events_only:
+            return []
+        with named_errors(self.path):
+            rows = self._rows(_SELECT_COMMANDS, since)
+        return [Command(place, at, kind, json.loads(data)) for place, at, kind, data in rows]
+
+    def save_snapshot(self, seq: int, text: str) -> None:
+        self._require_same_file()
+        with named_errors(self.path):
+            self._db.execute(_SAVE_SNAPSHOT, (seq, text, self._fence))
+            if not self._db.changes() and self._lease().fence != self._fence:
+                raise lead_lost(self._lease())
+
+    def snapshot(self) -> tuple[int, str] | None:
+        if self._events_only:
+            return None
+        with named_errors(self.path):
+            rows = self._rows(_SELECT_SNAPSHOT)
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def _rows(self, sql: str, *values: str | int) -> list[tuple[Any, ...]]:
+        return self._db.execute(sql, values).fetchall()
 
     def close(self) -> None:
         self._db.close()
-
-
-def _open(path: Path, *, read_only: bool) -> apsw.Connection:
-    if path.exists() and not path.is_file():
-        raise StoreError(f"{path}: cannot be opened, it is no file", hint="move it away, then run the command again")
-    if read_only:
-        if not path.exists():
-            raise NotFoundError(f"{path}: no event store here", hint="start a run first: ganger run")
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        db.set_busy_timeout(5000)
-        if _require_known_schema(db, path) == 0:
-            raise NotFoundError(f"{path}: nothing has been recorded yet", hint="start a run first: ganger run")
-        return db
-    new = not path.exists()
-    db = apsw.Connection(str(path))
-    db.set_busy_timeout(5000)
-    db.execute("PRAGMA journal_mode=WAL")
-    db.execute("PRAGMA synchronous=FULL")
-    mode, sync = _value(db, "PRAGMA journal_mode"), _value(db, "PRAGMA synchronous")
-    if (mode, sync) != ("wal", 2):
-        raise StoreError(
-            f"{path}: SQLite runs with journal_mode={mode}, synchronous={sync}; acknowledged events could be lost",
-            hint="put the state directory on a local file system that supports write-ahead logging",
-        )
-    _migrate(db, path)
-    if new:
-        _sync_folder(path.parent)
-    return db
-
-
-def _value(db: apsw.Connection, sql: str) -> object:
-    row = db.execute(sql).fetchone()
-    assert row is not None
-    return row[0]
-
-
-def _number(db: apsw.Connection, sql: str) -> int:
-    value = _value(db, sql)
-    assert isinstance(value, int)
-    return value
-
-
-def migrations() -> list[tuple[int, str]]:
-    """The numbered scripts that lead from an empty file to today's schema."""
-    folder = resources.files("ganger.stores").joinpath("migrations")
-    found = [(int(entry.name.removesuffix(".sql")), entry) for entry in folder.iterdir() if entry.name.endswith(".sql")]
-    return [(number, entry.read_text()) for number, entry in sorted(found, key=lambda pair: pair[0])]
-
-
-def _migrate(db: apsw.Connection, path: Path) -> None:
-    version = _require_known_schema(db, path)
-    for number, script in migrations():
-        if number > version:
-            db.execute(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version={number}; COMMIT")
-
-
-def _require_known_schema(db: apsw.Connection, path: Path) -> int:
-    version, known = _number(db, "PRAGMA user_version"), migrations()[-1][0]
-    if version > known:
-        raise StoreError(
-            f"{path}: written by a newer Ganger (schema {version}, this one knows {known})",
-            hint="continue this run with the newer version",
-        )
-    return version
-
-
-def _file_of(path: Path) -> tuple[int, int] | None:
-    """Which file a path names: what is written into a removed one is lost with the process."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def sqlite_version() -> tuple[int, ...]:
-    """The version that is really linked."""
-    return tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-
-
-def _require_sound_sqlite() -> None:
-    if sqlite_version() < OLDEST_SQLITE:
-        raise StoreError(
-            f"SQLite {apsw.sqlite_lib_version()} can corrupt a write-ahead log; 3.51.3 or newer is needed",
-            hint="upgrade the apsw package",
-        )
-
-
-@contextlib.contextmanager
-def _named_errors(path: Path) -> Iterator[None]:
-    """SQLite's errors as sentences that name the file and the next step."""
-    try:
-        yield
-    except apsw.FullError as error:
-        raise DiskFullError(
-            f"{path}: the disk is full; nothing recorded so far is lost",
-            hint="free some space, then run the same command again",
-        ) from error
-    except apsw.ConstraintError as error:
-        raise StoreError(
-            f"{path}: the store refused an event ({error}); another process may have written to it",
-            hint="let one process lead this run, then run the same command again",
-        ) from error
-    except apsw.BusyError as error:
-        raise StoreError(f"{path}: another process holds the store ({error})", hint="wait for it to end") from error
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise StoreError(f"{path}: not a sound event store ({error})", hint="restore it from a backup") from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, OSError) as error:
-        raise StoreError(
-            f"{path}: cannot be opened or written ({error})", hint="check the folder and its permissions"
-        ) from error
-    except apsw.IOError as error:
-        raise StoreError(
-            f"{path}: reading or writing failed ({error}); the run stops here",
-            hint="check the disk, then run the same command again",
-        ) from error
-    except apsw.Error as error:
-        raise StoreError(f"{path}: {error}", hint="look at the file with ganger doctor") from error

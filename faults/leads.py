@@ -1,0 +1,225 @@
+"""Leads to be disturbed: `ganger run` in a forked process, watched or struck by strace from its first own call on.
+
+Forking after the imports leaves out thousands of calls that touch nothing; what runs is the command line's `main`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults.scenario import Place
+
+LIMIT_SEC = 120.0
+_PR_SET_PTRACER, _ANYBODY = 0x59616D61, ctypes.c_ulong(-1)
+_STRACE = ("strace", "-qq")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One system call of a lead: the `ordinal`-th of this name since it was forked."""
+
+    call: str
+    ordinal: int
+
+    def __str__(self) -> str:
+        return f"{self.call}:{self.ordinal}"
+
+    @classmethod
+    def read(cls, text: str) -> Point:
+        call, _, ordinal = text.partition(":")
+        return cls(call, int(ordinal))
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """What happens at a point: `signal=KILL`, `error=EIO`; `to_the_end` goes on doing it."""
+
+    point: Point
+    how: str = "signal=KILL"
+    to_the_end: bool = False
+
+    def options(self) -> list[str]:
+        when = f"{self.point.ordinal}{'+' if self.to_the_end else ''}"
+        return ["-e", f"trace={self.point.call}", "-e", f"inject={self.point.call}:{self.how}:when={when}"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a lead ended (a negative code is a signal), what it had shown, and what it said to people."""
+
+    code: int
+    shown: tuple[tuple[int, str], ...]
+    said: str
+
+    @property
+    def killed(self) -> bool:
+        return self.code == -signal.SIGKILL
+
+
+class Lead:
+    """One forked lead."""
+
+    def __init__(self, place: Place, *, before: Callable[[], None] | None = None, held: bool = False) -> None:
+        number = len(list(place.base.glob("shown.*")))
+        self._out, self._err = place.base / f"shown.{number}", place.base / f"said.{number}"
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become_lead(place.root, self._out, self._err, before, held=held)
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self, limit_sec: float = LIMIT_SEC) -> Ended:
+        end = time.monotonic() + limit_sec
+        pause = 0.001
+        while self.poll() is None and time.monotonic() < end:
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.02)
+        late = self.poll() is None
+        if late:
+            self.kill()
+            _, status = os.waitpid(self.pid, 0)
+            self._code = os.waitstatus_to_exitcode(status)
+        said = self._err.read_text(errors="replace") + (f"\nno end within {limit_sec:g} s" if late else "")
+        assert self._code is not None
+        return Ended(1 if late else self._code, tuple(shown_events(self._out)), said)
+
+
+def run(place: Place, *, strike: Strike | None = None, before: Callable[[], None] | None = None) -> Ended:
+    """A lead from its start to its end, struck on the way if asked to."""
+    if strike is None:
+        return Lead(place, before=before).wait()
+    lead = Lead(place, before=before, held=True)
+    with _strace(lead.pid, [*strike.options(), "-o", "/dev/null"]):
+        return lead.wait()
+
+
+def trace(place: Place) -> list[Point]:
+    """An undisturbed lead's calls from its first touch of the store on, in order."""
+    record = place.base / "trace"
+    lead = Lead(place, held=True)
+    with _strace(lead.pid, ["-o", str(record)]):
+        ended = lead.wait()
+    if ended.code != 0:
+        raise RuntimeError(f"the undisturbed run ended with {ended.code}: {ended.said}")
+    return _points(record.read_text(errors="replace").splitlines())
+
+
+def _points(lines: Sequence[str]) -> list[Point]:
+    counts: dict[str, int] = {}
+    points: list[Point] = []
+    touched = False
+    for line in lines:
+        name, bracket, rest = line.partition("(")
+        if not bracket or not name.isidentifier() or name == "exit_group":
+            continue
+        counts[name] = counts.get(name, 0) + 1
+        touched = touched or "ganger.db" in rest
+        if touched:
+            points.append(Point(name, counts[name]))
+    return points
+
+
+@contextlib.contextmanager
+def _strace(pid: int, options: list[str]):  # type: ignore[no-untyped-def]
+    """Attached before the lead makes its first own call."""
+    _until(lambda: _status_of(pid, "State").startswith("T"), "the lead did not stop to be watched")
+    tracer = subprocess.Popen([*_STRACE, *options, "-p", str(pid)], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        _until(lambda: _status_of(pid, "TracerPid") not in ("", "0") or tracer.poll() is not None, "strace did not attach")
+        if tracer.poll() is not None:
+            assert tracer.stderr is not None
+            raise RuntimeError(f"strace cannot watch: {tracer.stderr.read().decode(errors='replace')}")
+        os.kill(pid, signal.SIGCONT)
+        yield
+    finally:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            tracer.wait(5)
+        tracer.kill()
+        tracer.communicate()
+
+
+def _until(happened: Callable[[], bool], otherwise: str) -> None:
+    end = time.monotonic() + 20
+    while not happened():
+        if time.monotonic() > end:
+            raise RuntimeError(otherwise)
+        time.sleep(0.001)
+
+
+def _status_of(pid: int, name: str) -> str:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(f"{name}:")), "")
+
+
+def shown_events(path: Path) -> list[tuple[int, str]]:
+    """Number and type of every event whose whole line came out."""
+    found = []
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        with contextlib.suppress(ValueError):
+            data = json.loads(line)
+            if isinstance(data, dict) and "seq" in data:
+                found.append((int(data["seq"]), str(data["type"])))
+    return found
+
+
+def _become_lead(root: Path, out: Path, err: Path, before: Callable[[], None] | None, *, held: bool) -> None:
+    """Never returns: from here on the process is `ganger run --json` in the project's folder."""
+    code = 70
+    try:
+        for number, path in ((1, out), (2, err)):
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.dup2(fd, number)
+            os.close(fd)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.setsid()
+        os.chdir(root)
+        sys.argv = ["ganger", "run", "--json"]
+        if before is not None:
+            before()
+        if held:
+            ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        from ganger.__main__ import main
+
+        code = main()
+    except BaseException:  # noqa: BLE001 - a forked copy must never run on as its parent
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def import_everything() -> None:
+    """What a lead imports on its way, so that its forks need not."""
+    import ganger.app
+    import ganger.cli.drive
+    import ganger.cli.main
+    import ganger.cli.run  # noqa: F401

@@ -1,0 +1,37 @@
+"""`ganger answer`: answers a question of the inbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ganger.cli.options import json_option, open_run, project_option, run_option
+from ganger.errors import GangerError
+
+
+@click.command("answer")
+@click.argument("question", metavar="ID")
+@click.argument("text", metavar="TEXT")
+@project_option
+@run_option
+@json_option
+def command(question: str, text: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
+    """Answer an open question; its task runs again and finds the answer in its prompt.
+
+    ID is a question of ganger inbox, or a task that has exactly one.
+
+    \b
+    Examples:
+      ganger answer q-1 "use the v2 endpoint"
+      ganger answer build-api "the key is in the vault now" --json
+    """
+    from ganger.cli.tell import tell_run
+    from ganger.core.control import Refusal, find_question
+
+    opened = open_run(project, run_id)
+    try:
+        found = find_question(opened[1], question)
+    except Refusal as problem:
+        raise GangerError(str(problem), hint="ganger inbox --all", code="COMMAND_REFUSED") from None
+    return tell_run(opened, "answer", {"question": found.id, "text": text}, as_json=as_json)

@@ -1,0 +1,44 @@
+"""`ganger inbox`: what needs a person."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import click
+
+from ganger.cli.main import printable
+from ganger.cli.options import counted, json_option, open_run, print_json, project_option, run_option
+
+
+@click.command("inbox")
+@click.option("--all", "answered", is_flag=True, help="Answered questions too.")
+@project_option
+@run_option
+@json_option
+def command(answered: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
+    """Open questions, oldest first: which task, since when, and what to type.
+
+    \b
+    Examples:
+      ganger inbox
+      ganger inbox --all --json
+    """
+    from ganger.views.inbox import inbox
+
+    _, state = open_run(project, run_id)
+    rows = inbox(state, answered=answered)
+    waiting = sum(row.answer is None for row in rows)
+    if as_json:
+        print_json("inbox", run_id=state.run_id, open=waiting, questions=[row.as_json() for row in rows])
+        return 0
+    click.echo(f"run {state.run_id}: {counted(waiting, 'open question')}")
+    for row in rows:
+        about = f"{row.task} ({row.kind})" if row.task else row.kind
+        click.echo(f"\n{'?' if row.answer is None else '✓'} {row.id}  {about}  since {row.since[:19]}Z")
+        click.echo(textwrap.indent(printable(row.text), "    "))
+        if row.answer is not None:
+            click.echo(textwrap.indent(printable(f"answer: {row.answer}"), "    "))
+        for line in row.commands:
+            click.echo(f"  > {line}")
+    return 0

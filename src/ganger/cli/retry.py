@@ -1,0 +1,32 @@
+"""`ganger retry`: runs a task again, with a hint if you like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ganger.cli.options import json_option, known_task, open_run, project_option, run_option
+
+
+@click.command("retry")
+@click.argument("task_id", metavar="ID")
+@click.option("--hint", default="", metavar="TEXT", help="Goes into the next attempt's prompt.")
+@click.option("--force", is_flag=True, help="Also a task that is DONE.")
+@project_option
+@run_option
+@json_option
+def command(task_id: str, hint: str, force: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
+    """Give a task that failed, is blocked or escalated one more attempt; what was blocked behind it follows.
+
+    \b
+    Examples:
+      ganger retry build-api
+      ganger retry build-api --hint "the port is in config/dev.toml"
+      ganger retry build-api --force --json
+    """
+    from ganger.cli.tell import tell_run
+
+    opened = open_run(project, run_id)
+    data = {"task": known_task(opened[1], task_id), "hint": hint, "force": force}
+    return tell_run(opened, "retry", data, as_json=as_json)

@@ -1,0 +1,39 @@
+"""`ganger set`: changes a setting while a run goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ganger.cli.options import json_option, open_run, project_option, run_option
+from ganger.errors import GangerError
+
+
+@click.command("set")
+@click.argument("setting", metavar="KEY=VALUE")
+@project_option
+@run_option
+@json_option
+def command(setting: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
+    """Change a number of [policy] or [budget] for the lead that runs now; ganger.toml holds what the next begins with.
+
+    The schedule cannot be changed this way. VALUE may be none where no limit is a limit too.
+
+    \b
+    Examples:
+      ganger set concurrency=8
+      ganger set budget.usd=20
+      ganger set budget.tokens=none --json
+    """
+    from ganger.cli.tell import tell_run
+    from ganger.core.control import Refusal, read_setting
+
+    key, equals, text = setting.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="KEY=VALUE")
+    try:
+        full, value = read_setting(key.strip(), text.strip())
+    except Refusal as problem:
+        raise GangerError(str(problem), code="COMMAND_REFUSED") from None
+    return tell_run(open_run(project, run_id), "set", {"key": full, "value": value}, as_json=as_json)

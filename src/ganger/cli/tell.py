@@ -1,0 +1,38 @@
+"""The common end of every control command: leave it with the run, say what came of it, choose the exit code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ganger.cli.main import printable
+from ganger.cli.options import print_json
+from ganger.errors import EXIT_ERROR, EXIT_OK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ganger.control import Told
+    from ganger.core.records import RunState
+    from ganger.engine.files import RunFolder
+
+
+def tell_run(
+    opened: tuple[RunFolder, RunState], kind: str, data: Mapping[str, object] | None = None, *, as_json: bool
+) -> int:
+    from ganger.control import tell
+
+    return show(tell(*opened, kind, data or {}), as_json=as_json)
+
+
+def show(told: Told, *, as_json: bool) -> int:
+    """0 taken or kept for the next lead, 1 refused."""
+    if as_json:
+        print_json(
+            "command", ok=not told.refused, run_id=told.run_id, kind=told.kind, number=told.number or None,
+            led=told.led, taken=bool(told.outcome), outcome=told.outcome or None, message=told.sentence,
+        )  # fmt: skip
+    else:
+        click.echo(printable(told.sentence), err=told.refused)
+    return EXIT_ERROR if told.refused else EXIT_OK

@@ -1,0 +1,122 @@
+"""What prompts and context files hold, as short hashes: each file is read once and known again by size and times."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from ganger.core.reconcile import ContentDigest
+from ganger.core.records import TaskSpec
+from ganger.engine.files import replace_file
+from ganger.errors import GangerError
+from ganger.workspaces.tree import Tree
+
+MISSING = "missing"
+UNREADABLE = "unreadable"
+_HEX_DIGITS = 16
+_LARGEST_FILE = 64 * 1024 * 1024
+_VERSION = 1
+_SECOND = 1_000_000_000
+# A file that was written a moment ago may be written again without its times telling.
+_TOO_YOUNG_NS = _SECOND // 10
+_TOO_YOUNG_ON_COARSE_CLOCKS_NS = 2 * _SECOND
+
+
+class Contents:
+    """Hashes of a project's files, with a memory on disk that saves time and nothing else."""
+
+    def __init__(self, root: Path, cache_file: Path | None = None) -> None:
+        self._root, self._cache_file = root, cache_file
+        self._known = _read_cache(cache_file) if cache_file is not None else {}
+        self._keep: dict[str, list[int | str]] = {}
+        self._written_ns: dict[str, int] = {}
+
+    def of(self, specs: Iterable[TaskSpec]) -> dict[str, ContentDigest]:
+        """Every task's digest as the files are now; each file is looked at once."""
+        found: dict[str, str] = {}
+        digests: dict[str, ContentDigest] = {}
+        with Tree(self._root) as tree:
+            for spec in specs:
+                refs = (spec.prompt_ref, *spec.context_refs)
+                for ref in refs:
+                    if ref not in found:
+                        found[ref] = self._look(tree, ref)
+                prompt, *context = [found[ref] for ref in refs]
+                digests[spec.id] = ContentDigest(prompt, tuple(context))
+        return digests
+
+    def edited_after(self, moment: float) -> frozenset[str]:
+        """Of the files looked at, those written after this time (seconds since the epoch)."""
+        border = int(moment * _SECOND)
+        return frozenset(ref for ref, written in self._written_ns.items() if written > border)
+
+    def save(self) -> None:
+        """Only when something is new; that it cannot be kept is no reason to stop."""
+        kept = {**self._known, **self._keep}
+        if self._cache_file is None or kept == self._known:
+            return
+        with contextlib.suppress(GangerError, OSError):
+            replace_file(self._cache_file, json.dumps({"version": _VERSION, "files": kept}))
+            self._known = kept
+
+    def _look(self, tree: Tree, ref: str) -> str:
+        try:
+            # A string, not a Path: a manifest may name 100,000 prompts.
+            now = os.lstat(f"{self._root}/{ref}")
+        except (FileNotFoundError, NotADirectoryError):
+            return MISSING
+        except (OSError, ValueError):
+            return UNREADABLE
+        self._written_ns[ref] = now.st_mtime_ns
+        image = [now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino]
+        known = self._known.get(ref)
+        if known is not None and known[:4] == image and isinstance(known[-1], str):
+            self._keep[ref] = known
+            return known[-1]
+        digest, whole = _read(tree, ref, now)
+        if whole and _has_settled(now):
+            self._keep[ref] = [*image, digest]
+        return digest
+
+
+def contents_of(specs: Iterable[TaskSpec], root: Path, cache_file: Path | None = None) -> dict[str, ContentDigest]:
+    """Every task's digest; what had to be read is remembered in `cache_file`."""
+    contents = Contents(root, cache_file)
+    found = contents.of(specs)
+    contents.save()
+    return found
+
+
+def _read(tree: Tree, ref: str, seen: os.stat_result) -> tuple[str, bool]:
+    """Only a regular file of the project is read, wherever its path may lead; and whether it held still meanwhile."""
+    if not stat.S_ISREG(seen.st_mode):
+        return UNREADABLE, False
+    try:
+        found = tree.read(ref, _LARGEST_FILE)
+    except (GangerError, OSError):
+        return UNREADABLE, False
+    if found is None:
+        return MISSING, False
+    still = (found.image.size, found.image.mtime_ns) == (seen.st_size, seen.st_mtime_ns)
+    return found.image.sha256[:_HEX_DIGITS], still
+
+
+def _has_settled(seen: os.stat_result) -> bool:
+    last = max(seen.st_mtime_ns, seen.st_ctime_ns)
+    coarse = last % _SECOND == 0
+    return time.time_ns() - last > (_TOO_YOUNG_ON_COARSE_CLOCKS_NS if coarse else _TOO_YOUNG_NS)
+
+
+def _read_cache(path: Path) -> dict[str, list[int | str]]:
+    """What is damaged, or of another version, is as if it were not there."""
+    try:
+        data = json.loads(path.read_bytes())
+        files = data["files"] if data["version"] == _VERSION else {}
+        return files if all(type(entry) is list and len(entry) == 5 for entry in files.values()) else {}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}

@@ -1,0 +1,95 @@
+"""Live control from outside a run: leaves a command with it, durably, and tells what its lead made of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ganger.core.control import was_refused
+from ganger.core.events import CommandTaken
+from ganger.core.records import RunState
+from ganger.engine.files import RunFolder, is_led
+from ganger.stores.sqlite import SqliteStore
+
+WAIT_SEC = 2.0
+_LOOK_SEC = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What became of a command. `outcome` is the lead's sentence; empty while nobody has taken it."""
+
+    run_id: str
+    kind: str
+    number: int
+    led: bool
+    outcome: str = ""
+
+    @property
+    def refused(self) -> bool:
+        return was_refused(self.outcome)
+
+    @property
+    def sentence(self) -> str:
+        if self.outcome:
+            return self.outcome
+        if self.led:
+            return f"command {self.number} is left for the lead, which is busy; ganger events shows when it is taken"
+        return "no one leads this run now; it acts at the next ganger run"
+
+
+def tell(folder: RunFolder, state: RunState, kind: str, data: Mapping[str, object], wait_sec: float = WAIT_SEC) -> Told:
+    """Leaves the command and waits a moment for the lead. `state` is the run as it was read just before."""
+    store = SqliteStore(folder.database)
+    try:
+        number = store.send(_stamp(time.time()), kind, data)
+    finally:
+        store.close()
+    led, outcome = _wait(folder, state.last_seq, number, wait_sec)
+    return Told(state.run_id, kind, number, led, outcome)
+
+
+def _wait(folder: RunFolder, since: int, number: int, wait_sec: float) -> tuple[bool, str]:
+    """Whether somebody leads, and what they said; empty when nobody does or the time is over."""
+    deadline = time.monotonic() + wait_sec
+    store = SqliteStore(folder.database, read_only=True)
+    try:
+        while True:
+            # Who leads is asked first: a lead's last words are in the store before it gives the lead back.
+            led = is_led(folder)
+            for recorded in store.read(since):
+                since = recorded.seq
+                if isinstance(recorded.event, CommandTaken) and recorded.event.number == number:
+                    return led, recorded.event.outcome
+            if not led or time.monotonic() >= deadline:
+                return led, ""
+            time.sleep(_LOOK_SEC)
+    finally:
+        store.close()
+
+
+def current_lead(state: RunState) -> int:
+    """Which lead a command for the one that runs now is meant for; a later one shall not take it for its own."""
+    return state.leads + 1 if state.finished else state.leads
+
+
+def still_working(state: RunState) -> list[str]:
+    """Tasks whose agents live although nobody leads the run."""
+    launched = [(name, state.tasks[name].launched) for name in sorted(state.running, key=state.rank.__getitem__)]
+    return [name for name, process in launched if process is not None and _start_ticks(process[0]) == process[1]]
+
+
+def _start_ticks(pid: int) -> int | None:
+    """When a process started: tells it from a later one with the same number."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[19])
+
+
+def _stamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")[:-6] + "Z"

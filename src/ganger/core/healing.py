@@ -1,0 +1,365 @@
+"""Progressive batch healing as a policy: whether a window's failures are healed, retried, escalated or end the run.
+
+A round is one call of the healer for one window's failures. Failures that share a signature are one cluster; when a
+window failed too much, one canary of each cluster runs first and the rest is held until it has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ganger.core import events as ev
+from ganger.core.budgets import run_refusal
+from ganger.core.failures import CLASSES, known_class
+from ganger.core.records import HealRound, RunState, TaskState, Window
+from ganger.core.retries import attempts_left, may_retry_class
+from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
+
+Failing = Mapping[str, str]
+
+# A failure further down the road is narrower: the answer is readable, the change lands, builds, passes, runs.
+_ROAD = (
+    (FailureClass.CONTRACT_ERROR, FailureClass.OUTPUT_FORMAT, FailureClass.WEAK_CONTRACT, FailureClass.TIMEOUT),
+    (FailureClass.PROMPT_GAP, FailureClass.MISSING_PATHS, FailureClass.NO_CHANGE, FailureClass.POLICY_VIOLATION),
+    (FailureClass.BUILD_ERROR,),
+    (FailureClass.TEST_ERROR,),
+    (FailureClass.SMOKE_ERROR,),
+)
+_PLACE = {cls.value: place for place, group in enumerate(_ROAD) for cls in group}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What follows a window: every task that needs something is named once."""
+
+    heal: tuple[str, ...] = ()
+    isolate: bool = False
+    requeue: tuple[str, ...] = ()
+    release: tuple[str, ...] = ()
+    promote: tuple[str, ...] = ()
+    give_up: tuple[str, ...] = ()
+    escalate: tuple[tuple[str, str], ...] = ()
+    abandon: str = ""
+
+
+def healing_on(state: RunState) -> bool:
+    """Whether a healer may be asked at all."""
+    policy = state.policy
+    return (
+        bool(state.healer)
+        and policy.heal_schedule is not HealSchedule.OFF
+        and policy.max_heal_rounds_per_window > 0
+        and policy.max_total_heal_rounds > 0
+    )
+
+
+def is_healable(task: TaskState) -> bool:
+    cls = known_class(task.last_failure_class)
+    return cls is not None and CLASSES[cls].healable
+
+
+def may_be_healed(state: RunState, name: str) -> bool:
+    """A failure that prompts or context can mend, of a task that may run at least once more after it."""
+    task, spec = state.tasks[name], state.specs[name]
+    if task.status is not TaskStatus.FAILED or task.final or not is_healable(task):
+        return False
+    if not may_retry_class(spec, task.last_failure_class or ""):
+        return False
+    return spec.max_attempts is None or task.worker_attempts < spec.max_attempts
+
+
+def failure_rate(state: RunState, tasks: Sequence[str]) -> float:
+    """Healable failures over the attempted tasks less blocked and non-healable ones (T11)."""
+    healable = done = 0
+    for name in tasks:
+        task = state.tasks[name]
+        done += task.status is TaskStatus.DONE
+        healable += task.status in (TaskStatus.FAILED, TaskStatus.ESCALATED) and is_healable(task)
+    return healable / (done + healable) if healable else 0.0
+
+
+def rounds_of(state: RunState, lineage: int) -> int:
+    return sum(1 for round_ in state.heal_rounds if round_.lineage == lineage)
+
+
+def may_heal_again(state: RunState, lineage: int) -> bool:
+    """Whether the budgets of the window, the run and the money leave room for another round."""
+    policy = state.policy
+    return (
+        rounds_of(state, lineage) < policy.max_heal_rounds_per_window
+        and len(state.heal_rounds) < policy.max_total_heal_rounds
+        and not run_refusal(state, state.last_at)
+    )
+
+
+def clusters(failing: Failing) -> list[tuple[str, tuple[str, ...]]]:
+    """Tasks by signature, the largest cluster first; order of tasks kept."""
+    grouped: dict[str, list[str]] = {}
+    for name, signature in failing.items():
+        grouped.setdefault(signature, []).append(name)
+    found = [(signature, tuple(names)) for signature, names in grouped.items()]
+    return sorted(found, key=lambda pair: -len(pair[1]))
+
+
+def converging(before: Failing, after: Failing) -> str:
+    """Which sign of progress a heal round shows (T22); empty when there is none."""
+    if len(after) < len(before):
+        return "fewer tasks fail"
+    if _repeated(after) < _repeated(before):
+        return "fewer tasks share a failure"
+    if after and _narrowness(after.values()) > _narrowness(before.values()):
+        return "the failure became narrower"
+    return ""
+
+
+def _repeated(failing: Failing) -> int:
+    return sum(len(names) for _, names in clusters(failing) if len(names) > 1)
+
+
+def _narrowness(signatures: Iterable[str]) -> int:
+    return min((_PLACE.get(s.partition(":")[0], 0) for s in signatures), default=len(_ROAD))
+
+
+def failing_with_held(state: RunState, names: Iterable[str]) -> dict[str, str]:
+    """Failing tasks and those held behind them, with their signatures."""
+    found: dict[str, str] = {}
+    for name in names:
+        for each in (name, *state.held.get(name, ())):
+            found[each] = state.tasks[each].last_failure_signature or ""
+    return found
+
+
+# --- after a window ----------------------------------------------------------------------------------------------
+
+
+def after_window(state: RunState, window: Window) -> Verdict:
+    """Judges every task of a window that has settled."""
+    failed = [t for t in window.tasks if state.tasks[t].status is TaskStatus.FAILED and not state.tasks[t].final]
+    release, promote, behind = _held_behind(state, window)
+    if not healing_on(state):
+        again = tuple(t for t in failed if may_run_again(state, t))
+        return Verdict(requeue=again, give_up=_without(failed, again), release=release)
+    sick = [t for t in failed if may_be_healed(state, t)]
+    rest = _without(failed, sick)
+    again = tuple(t for t in rest if may_run_again(state, t))
+    verdict = Verdict(
+        requeue=again, release=release, promote=promote, give_up=_without(rest, again), escalate=tuple(behind)
+    )
+    return _with_healing(state, window, sick, verdict) if sick else verdict
+
+
+def _with_healing(state: RunState, window: Window, sick: list[str], so_far: Verdict) -> Verdict:
+    policy = state.policy
+    stubborn = [t for t in sick if state.tasks[t].repeats >= policy.signature_repeat_limit]
+    curable = _without(sick, stubborn)
+    reason = _hopeless(state, window, sick, stubborn)
+    escalate = [*so_far.escalate]
+    for name in stubborn:
+        rounds = state.tasks[name].healer_attempts
+        escalate.append((name, f"the same failure came back {state.tasks[name].repeats} times after healing"))
+        told = f"its canary {name} still fails after {rounds} heal rounds; it was not run again"
+        escalate += [(held, told) for held in state.held.get(name, ())]
+    if reason or not curable:
+        return _replace(so_far, escalate=escalate, give_up=(*so_far.give_up, *_all(state, curable)), abandon=reason)
+    if may_heal_again(state, window.lineage):
+        isolate = failure_rate(state, window.tasks) > policy.failure_threshold
+        return _replace(so_far, escalate=escalate, heal=tuple(_all(state, curable)), isolate=isolate)
+    again = [t for t in curable if may_run_again(state, t) and not state.tasks[t].healer_attempts]
+    left = _all(state, _without(curable, again))
+    return _replace(
+        so_far, escalate=escalate, requeue=(*so_far.requeue, *again), give_up=(*so_far.give_up, *left), abandon=reason
+    )
+
+
+def _replace(verdict: Verdict, **changes: object) -> Verdict:
+    values = {name: getattr(verdict, name) for name in Verdict.__slots__} | changes
+    values["escalate"] = tuple(values["escalate"])
+    return Verdict(**values)
+
+
+def _all(state: RunState, names: Iterable[str]) -> list[str]:
+    """These tasks and whatever is held behind them."""
+    return list(dict.fromkeys(each for name in names for each in (name, *state.held.get(name, ()))))
+
+
+def _hopeless(state: RunState, window: Window, sick: list[str], stubborn: list[str]) -> str:
+    """Why going on would only repeat the same failures; empty while healing may still help."""
+    for name in stubborn:
+        together = 1 + len(state.held.get(name, ()))
+        if together > 1:
+            rounds = rounds_of(state, window.lineage)
+            return (
+                f"healing does not converge: {together} tasks fail with {_signature(state, name)!r}, "
+                f"unchanged after {rounds} heal rounds"
+            )
+    beaten = _defeated(state)
+    for name in _without(sick, stubborn):
+        known = beaten.get(_signature(state, name))
+        if known is not None and not state.tasks[name].healer_attempts:
+            return (
+                f"healing does not converge: {name} fails with {_signature(state, name)!r}, "
+                f"which healing could not mend for {known}"
+            )
+    if len(state.heal_rounds) >= state.policy.max_total_heal_rounds and sick and not _last_helped(state, sick):
+        return (
+            f"the total healing budget of {state.policy.max_total_heal_rounds} rounds is used up without improvement; "
+            f"still failing: {_named(state, sick)}"
+        )
+    return ""
+
+
+def _last_helped(state: RunState, sick: list[str]) -> bool:
+    last = state.heal_rounds[-1]
+    before = dict(zip(last.failed, last.signatures, strict=True))
+    after = {name: signature for name, signature in failing_with_held(state, sick).items() if name in before}
+    return bool(converging(before, after))
+
+
+def _defeated(state: RunState) -> dict[str, str]:
+    """Signatures that outlived all healing allowed, and a task that escalated with each."""
+    return {
+        state.tasks[name].last_failure_signature or "": name
+        for round_ in state.heal_rounds
+        for name in round_.failed
+        if name in state.tasks
+        and state.tasks[name].status is TaskStatus.ESCALATED
+        and state.tasks[name].repeats >= state.policy.signature_repeat_limit
+    }
+
+
+def _held_behind(state: RunState, window: Window) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, str]]]:
+    """What happens to tasks held behind a canary of this window that will not be healed again."""
+    release: list[str] = []
+    promote: list[str] = []
+    escalate: list[tuple[str, str]] = []
+    for name in window.tasks:
+        held = state.held.get(name)
+        if not held:
+            continue
+        task = state.tasks[name]
+        if task.status is TaskStatus.DONE:
+            release += held
+        elif task.status is TaskStatus.ESCALATED or (task.status is TaskStatus.FAILED and task.final):
+            escalate += [(each, f"its canary {name} ended {task.status.value}; it was not run again") for each in held]
+        elif not may_be_healed(state, name):
+            promote.append(name)
+    return tuple(release), tuple(promote), escalate
+
+
+def _signature(state: RunState, name: str) -> str:
+    return state.tasks[name].last_failure_signature or ""
+
+
+def _named(state: RunState, names: Sequence[str], most: int = 5) -> str:
+    shown = [f"{name} ({_signature(state, name)})" for name in names[:most]]
+    return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _without(names: Iterable[str], out: Iterable[str]) -> tuple[str, ...]:
+    gone = frozenset(out)
+    return tuple(name for name in names if name not in gone)
+
+
+def may_run_again(state: RunState, name: str) -> bool:
+    """A failed task with attempts left and a class that is retried."""
+    task, spec = state.tasks[name], state.specs[name]
+    if task.status is not TaskStatus.FAILED or not may_retry_class(spec, task.last_failure_class or ""):
+        return False
+    return attempts_left(spec, task, state.policy) > 0
+
+
+# --- after the healer --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cure:
+    """What a healer's decision comes to once it was checked: `reset` may run again, `escalate` may not."""
+
+    decision: str
+    reset: tuple[str, ...] = ()
+    escalate: tuple[tuple[str, str], ...] = ()
+    touched: frozenset[str] = frozenset()
+    next_epoch: bool = False
+
+
+def after_round(state: RunState, round_: HealRound, cure: Cure) -> tuple[tuple[str, ...], list[ev.Event]]:
+    """The tasks of the retry window, and what happens to every task the round was about."""
+    failed = [name for name in round_.failed if state.tasks[name].status is TaskStatus.FAILED]
+    events: list[ev.Event] = []
+    given_up = dict(cure.escalate)
+    if cure.decision == "ESCALATE":
+        given_up = {name: given_up.get(name, "the healer asks for a person") for name in failed}
+    events += [ev.TaskSettled(name, TaskStatus.ESCALATED, given_up[name]) for name in failed if name in given_up]
+    left = [name for name in failed if name not in given_up]
+    if cure.decision == "NOT_FIXABLE":
+        why = "the healer says that no prompt can mend it"
+        return (), [*events, *(ev.TaskSettled(n, TaskStatus.FAILED, f"{state.tasks[n].detail} ({why})") for n in left)]
+    again = [name for name in left if name in cure.reset]
+    events += [
+        ev.TaskSettled(n, TaskStatus.FAILED, f"{state.tasks[n].detail} (the healer does not reset it)")
+        for n in left
+        if n not in cure.reset
+    ]
+    if not round_.isolate:
+        return _spread(again, cure, events)
+    return _isolated(state, again, cure, events)
+
+
+Outcome = tuple[tuple[str, ...], list[ev.Event]]
+
+
+def _spread(again: list[str], cure: Cure, events: list[ev.Event]) -> Outcome:
+    events += [_requeue(name, cure, "healed; its window is tried again") for name in again]
+    return (() if cure.next_epoch else tuple(again)), events
+
+
+def _isolated(state: RunState, again: list[str], cure: Cure, events: list[ev.Event]) -> Outcome:
+    canaries: list[str] = []
+    for _, names in clusters({name: _shared_signature(state, name, again) for name in again}):
+        canary = _canary(state, names)
+        canaries.append(canary)
+        events.append(_requeue(canary, cure, "healed; runs first as the canary of its failure"))
+        events += [ev.TaskHeld(name, canary) for name in names if name != canary]
+    return tuple(canaries), events
+
+
+def _shared_signature(state: RunState, name: str, again: Sequence[str]) -> str:
+    """What is held behind a canary stays with it, also when that one meets another failure now."""
+    canary = state.tasks[name].held_by
+    return _signature(state, canary if canary in again else name)
+
+
+def _canary(state: RunState, names: Sequence[str]) -> str:
+    """The one that has run most often for this cluster stays its canary; else the first in plan order."""
+    return min(names, key=lambda name: (name not in state.held, state.rank[name]))
+
+
+def _requeue(name: str, cure: Cure, why: str) -> ev.TaskRequeued:
+    return ev.TaskRequeued(name, why, granted=1 if name in cure.touched else 0)
+
+
+def questions_for(state: RunState, events: Sequence[ev.Event]) -> list[ev.Event]:
+    """A question for every task these events hand to a person; ids follow those there are."""
+    asked: list[ev.Event] = []
+    number = len(state.questions)
+    for event in events:
+        if isinstance(event, ev.QuestionAsked):
+            number += 1
+        if not isinstance(event, ev.TaskSettled):
+            continue
+        kind = _question_kind(event)
+        if kind:
+            number += 1
+            asked.append(ev.QuestionAsked(f"q-{number}", event.task, kind, event.detail))
+    return asked
+
+
+def _question_kind(event: ev.TaskSettled) -> str:
+    if event.status is TaskStatus.ESCALATED:
+        return "escalated"
+    if event.status is not TaskStatus.BLOCKED:
+        return ""
+    return {BlockReason.PAUSED: "crash", BlockReason.PERMISSION_DENIED: "permission_denied"}.get(
+        event.block_reason or BlockReason.EXTERNAL, ""
+    )

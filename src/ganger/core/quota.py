@@ -1,0 +1,52 @@
+"""One quota clock per account: who waits until when, and how many may run at once after a rate limit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from ganger.core import events as ev
+from ganger.core.records import RunState
+
+
+def account_of(state: RunState, task: str) -> str:
+    """The account that pays for this task's agent."""
+    return state.accounts.get(state.specs[task].role, "")
+
+
+def paused_until(state: RunState, account: str, now: float) -> float:
+    """When the account may be used again; 0 when it may be used now."""
+    until = state.accounts_paused.get(account, 0.0)
+    return until if until > now else 0.0
+
+
+def running_by_account(state: RunState) -> Counter[str]:
+    return Counter(state.tasks[name].account for name in state.running)
+
+
+def has_room(state: RunState, account: str, running: Mapping[str, int]) -> bool:
+    limit = state.accounts_limited.get(account)
+    return limit is None or running.get(account, 0) < limit
+
+
+def after_quota(state: RunState, account: str, now: float, reset_at: float | None) -> list[ev.Event]:
+    """A rate limit was hit: every worker of the account waits, and fewer run at once afterwards."""
+    known = paused_until(state, account, now)
+    until = reset_at if reset_at is not None and reset_at > now else now + state.policy.quota_wait_sec
+    events: list[ev.Event] = []
+    if until > known:
+        events.append(ev.AccountPaused(account, until, "quota or rate limit"))
+    if not known:
+        at_once = max(1, running_by_account(state)[account] // 2)
+        if at_once < min(state.policy.concurrency, state.accounts_limited.get(account, state.policy.concurrency)):
+            events.append(ev.AccountLimited(account, at_once, "cut in half by a rate limit"))
+    return events
+
+
+def after_success(state: RunState, account: str) -> list[ev.Event]:
+    """One more may run at once after each success, until the cut is forgotten."""
+    limit = state.accounts_limited.get(account)
+    if limit is None:
+        return []
+    grown = limit + 1
+    return [ev.AccountLimited(account, 0 if grown >= state.policy.concurrency else grown, "a success since the cut")]

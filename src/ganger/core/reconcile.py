@@ -1,0 +1,253 @@
+"""What changed between a run and its manifest, and what becomes of the run once a person takes that over (T20)."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from ganger.core import events as ev
+from ganger.core.plan import make_plan, plan_if_sound
+from ganger.core.records import RunState, TaskSpec, TaskState
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
+_BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
+
+
+@dataclass(frozen=True, slots=True)
+class ContentDigest:
+    """What a task's prompt and each of its context files held, as short hashes in the order they are named."""
+
+    prompt: str
+    context: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return ",".join([f"p:{self.prompt}", *(f"c:{part}" for part in self.context)])
+
+    @classmethod
+    def read(cls, text: str) -> ContentDigest | None:
+        """None for a run that recorded none."""
+        prompt, *context = text.split(",")
+        if not prompt.startswith("p:"):
+            return None
+        return cls(prompt[2:], tuple(part[2:] for part in context))
+
+
+class Weight(IntEnum):
+    """How much of a task's past a change undoes."""
+
+    NOTHING = 0
+    WHAT_IS_NOT_DONE = 1
+    EVERYTHING = 2
+
+
+# Another question or another judge: work that is DONE proves nothing now. Another way to work: a failure may pass now.
+FIELDS: Mapping[str, tuple[str, Weight]] = {
+    "prompt_ref": ("prompt_ref", Weight.EVERYTHING),
+    "context_refs": ("context_refs", Weight.EVERYTHING),
+    "depends_on": ("depends_on", Weight.EVERYTHING),
+    "verify_profile": ("verify_profile", Weight.EVERYTHING),
+    "timeout_sec": ("timeout_sec", Weight.WHAT_IS_NOT_DONE),
+    "role": ("metadata.role", Weight.WHAT_IS_NOT_DONE),
+    "max_attempts": ("retry_policy.max_attempts", Weight.WHAT_IS_NOT_DONE),
+    "widened_attempts": ("metadata.max_attempts", Weight.WHAT_IS_NOT_DONE),
+    "retry_on": ("retry_policy.retry_on", Weight.WHAT_IS_NOT_DONE),
+    "writes": ("metadata.files_create or files_modify", Weight.WHAT_IS_NOT_DONE),
+    "allow_shrinkage": ("metadata.allow_shrinkage", Weight.WHAT_IS_NOT_DONE),
+    "priority": ("priority", Weight.NOTHING),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One task that both have, and how it differs. `again`: it begins anew, whatever became of it."""
+
+    task: str
+    status: TaskStatus
+    why: tuple[str, ...]
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A manifest beside the run that was begun with another one.
+
+    `back` are tasks that wait for a failed one that now begins anew; `stop` are running ones that must end first.
+    """
+
+    run_id: str
+    digest_before: str
+    digest: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[Change, ...] = ()
+    reordered: bool = False
+    back: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        same = self.digest_before == self.digest
+        return same and not (self.added or self.removed or self.changed or self.reordered)
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        return tuple(change.task for change in self.changed if change.again)
+
+
+def compare(
+    state: RunState,
+    digest: str,
+    specs: Sequence[TaskSpec],
+    contents: Mapping[str, ContentDigest],
+    *,
+    edited: Collection[str] = (),
+) -> Difference:
+    """`edited` are files that were written after the run's last event, so by somebody else."""
+    given = {spec.id: spec for spec in specs}
+    foreign = _foreign_edits(state, specs, edited)
+    changes = (_change(state, spec, contents.get(spec.id), foreign) for spec in specs if spec.id in state.specs)
+    found = Difference(
+        run_id=state.run_id,
+        digest_before=state.manifest_digest,
+        digest=digest,
+        added=tuple(name for name in given if name not in state.specs),
+        removed=tuple(name for name in state.specs if name not in given),
+        changed=tuple(change for change in changes if change is not None),
+        reordered=[n for n in state.specs if n in given] != [n for n in given if n in state.specs],
+    )
+    if found.empty:
+        return found
+    stop = sorted(state.running & {*found.again, *found.removed}, key=state.rank.__getitem__)
+    return replace(found, back=_comes_back(state, specs, found), stop=tuple(stop))
+
+
+@dataclass(frozen=True, slots=True)
+class _Foreign:
+    """Which changed files are somebody else's doing: never one the run itself writes."""
+
+    own: frozenset[str]
+    context: frozenset[str]
+
+    def prompt(self, ref: str) -> bool:
+        return posixpath.normpath(ref) not in self.own
+
+
+def _foreign_edits(state: RunState, specs: Sequence[TaskSpec], edited: Collection[str]) -> _Foreign:
+    """While attempts run their agents may edit any file, so an edited context file tells nothing then."""
+    declared = {file for spec in (*state.specs.values(), *specs) for file in spec.writes}
+    own = frozenset(map(posixpath.normpath, declared | state.written))
+    context = () if state.running else (ref for ref in edited if posixpath.normpath(ref) not in own)
+    return _Foreign(own, frozenset(context))
+
+
+def _change(state: RunState, spec: TaskSpec, now: ContentDigest | None, foreign: _Foreign) -> Change | None:
+    task, known = state.tasks[spec.id], state.specs[spec.id]
+    found = list(_field_changes(known, spec))
+    before = ContentDigest.read(state.contents.get(spec.id, "")) if task.attempts else None
+    if before is not None and now is not None and before != now:
+        whys = _content_changes(known, spec, before, now, foreign)
+        found += [(why, Weight.EVERYTHING) for why in whys]
+    if not found:
+        return None
+    weight = max(weight for _, weight in found)
+    return Change(spec.id, task.status, tuple(why for why, _ in found), _begins_anew(task, weight))
+
+
+def _field_changes(before: TaskSpec, now: TaskSpec) -> Iterator[tuple[str, Weight]]:
+    if before == now:
+        return
+    for name, (shown, weight) in FIELDS.items():
+        old, new = getattr(before, name), getattr(now, name)
+        if (set(old) != set(new)) if name == "depends_on" else old != new:
+            yield shown, weight
+
+
+def _content_changes(
+    known: TaskSpec, spec: TaskSpec, before: ContentDigest, now: ContentDigest, foreign: _Foreign
+) -> Iterator[str]:
+    """Of files that are named as before; another name is a change of its own."""
+    if known.prompt_ref == spec.prompt_ref and before.prompt != now.prompt and foreign.prompt(spec.prompt_ref):
+        yield f"content of {spec.prompt_ref}"
+    if known.context_refs == spec.context_refs:
+        parts = zip(spec.context_refs, before.context, now.context, strict=False)
+        yield from (f"content of {ref}" for ref, was, is_now in parts if was != is_now and ref in foreign.context)
+
+
+def _begins_anew(task: TaskState, weight: Weight) -> bool:
+    if task.status is P and not task.attempts:
+        return False
+    return weight is Weight.EVERYTHING or (weight is Weight.WHAT_IS_NOT_DONE and task.status is not D)
+
+
+def _comes_back(state: RunState, specs: Sequence[TaskSpec], found: Difference) -> tuple[str, ...]:
+    """One pass in plan order: a task that was blocked by a failed one, once nothing it needs stays bad."""
+    anew = {*found.again, *found.added}
+    needs = {spec.id: spec.depends_on for spec in specs}
+    bad: set[str] = set()
+    back: list[str] = []
+    for name in make_plan(tuple(specs)).order:
+        task = None if name in anew else state.tasks[name]
+        if task is None or task.status not in _BAD:
+            continue
+        if task.block_reason is BlockReason.DEPENDENCY_FAILED and not bad.intersection(needs[name]):
+            back.append(name)
+        else:
+            bad.add(name)
+    return tuple(back)
+
+
+def reconcile(
+    found: Difference, specs: Sequence[TaskSpec], contents: Mapping[str, ContentDigest]
+) -> list[ev.Reconciled | ev.TaskRequeued]:
+    """To be recorded once every attempt in `found.stop` has ended."""
+    taken = ev.Reconciled(
+        manifest_digest=found.digest,
+        tasks=tuple(specs),
+        contents=tuple(contents[spec.id].text if spec.id in contents else "" for spec in specs),
+        added=found.added,
+        removed=found.removed,
+        changed=found.again,
+    )
+    return [taken, *(ev.TaskRequeued(name, "what it waits for begins anew") for name in found.back)]
+
+
+def reconciled_misfit(state: RunState, event: ev.Reconciled) -> str:
+    """Why the event cannot be applied; empty when it can."""
+    running = state.running.intersection((*event.removed, *event.changed))
+    if running:
+        return f"{min(running)} is still RUNNING"
+    if not state.specs.keys() >= set(event.changed):
+        return "a task of it does not exist"
+    return "" if plan_if_sound(event.tasks) is not None else "its tasks can have no order"
+
+
+def apply_reconciled(state: RunState, event: ev.Reconciled) -> None:
+    """The new specifications, and every task as it stands under them; the caller makes the indexes anew."""
+    before, anew = state.tasks, frozenset(event.changed)
+    state.manifest_digest = event.manifest_digest
+    state.specs = {spec.id: spec for spec in event.tasks}
+    state.contents = {spec.id: text for spec, text in zip(event.tasks, event.contents, strict=False)}
+    state.tasks = {
+        name: begun_anew(before[name]) if name in anew else _released(before.get(name, TaskState()), state.specs)
+        for name in state.specs
+    }
+    state.touched &= state.specs.keys()
+    state.retry_now = tuple(name for name in state.retry_now if name in state.specs)
+    state.questions = {
+        key: question
+        for key, question in state.questions.items()
+        if not question.task or (question.task in state.specs and (question.answer or question.task not in anew))
+    }
+
+
+def begun_anew(task: TaskState) -> TaskState:
+    """A task without its past, but for what is true of it: its history, its cost, and the number of its next log."""
+    return TaskState(attempts=task.attempts, history=task.history, spent=task.spent)
+
+
+def _released(task: TaskState, specs: Mapping[str, TaskSpec]) -> TaskState:
+    return replace(task, held_by="") if task.held_by and task.held_by not in specs else task

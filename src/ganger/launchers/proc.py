@@ -1,0 +1,96 @@
+"""What /proc tells about processes: who lives, when it started, whose mark it carries, whom it bore."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
+
+ATTEMPT_MARK = "GANGER_ATTEMPT_MARK"
+_MARK = os.fsencode(f"\0{ATTEMPT_MARK}=")
+_ENDED = (b"Z", b"X")
+
+
+def pids() -> Iterator[int]:
+    with contextlib.suppress(FileNotFoundError), os.scandir("/proc") as entries:
+        yield from (int(entry.name) for entry in entries if entry.name.isdecimal())
+
+
+def start_ticks(pid: int) -> int | None:
+    """Clock ticks after boot at which the process started: with its number this names it for good."""
+    fields = stat_fields(pid)
+    return int(fields[19]) if len(fields) > 19 else None
+
+
+def boot_id() -> str:
+    return read("/proc/sys/kernel/random/boot_id").decode().strip()
+
+
+def has_ended(pid: int) -> bool:
+    fields = stat_fields(pid)
+    return not fields or fields[0] in _ENDED
+
+
+def group_lives(group: int) -> bool:
+    """Whether a process of the group still runs; zombies do not count."""
+    for pid in pids():
+        fields = stat_fields(pid)
+        if fields and int(fields[2]) == group and fields[0] not in _ENDED:
+            return True
+    return False
+
+
+def children() -> set[int]:
+    """The numbers of this process's children: those it started and those it adopted."""
+    # Orphans go to the first thread that lives, which is the main one; so do the children it starts.
+    pid = os.getpid()
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", "rb", buffering=0) as file:
+            return set(map(int, file.read().split()))
+    except OSError:
+        return {other for other in pids() if stat_fields(other)[1:2] == [b"%d" % pid]}
+
+
+def mark_of(pid: int) -> str | None:
+    """The key of the launch a process belongs to, as its environment tells; None where it tells nothing."""
+    _, found, rest = (b"\0" + read(f"/proc/{pid}/environ")).partition(_MARK)
+    return os.fsdecode(rest.partition(b"\0")[0]) if found else None
+
+
+def kill_marked(belongs: Callable[[str], bool]) -> set[int]:
+    """SIGKILL to every process whose mark belongs; those that were found alive. Nothing found: all are gone."""
+    return {pid for pid in pids() if pid != os.getpid() and _kill_if(pid, belongs)}
+
+
+def _kill_if(pid: int, belongs: Callable[[str], bool]) -> bool:
+    """The descriptor is taken before looking, so that the signal cannot reach a later process of that number."""
+    mark = mark_of(pid)
+    if mark is None or not belongs(mark):
+        return False
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if mark_of(pid) != mark:
+            return False
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        return True
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def stat_fields(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat from the state on; the name before them may hold spaces and brackets."""
+    return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+
+
+def read(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.readall()
+    except OSError:
+        return b""

@@ -1,0 +1,80 @@
+"""Starting one program: its log, its input, its mark, a session of its own; and the sentence that says why it could not."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+from ganger.errors import DiskFullError
+from ganger.launchers.proc import ATTEMPT_MARK
+from ganger.ports import Launch
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def spawn(launch: Launch, log: int) -> subprocess.Popen[bytes]:
+    """Starts the program with both outputs going to `log`; raises OSError or ValueError, see `start_error`."""
+    if not launch.argv:
+        raise ValueError("no program is named")
+    with contextlib.ExitStack() as opened:
+        stdin = subprocess.DEVNULL
+        if launch.stdin_path is not None:
+            stdin = _open_regular(launch.stdin_path, os.O_RDONLY)
+            opened.callback(os.close, stdin)
+        return subprocess.Popen(
+            launch.argv,
+            cwd=launch.cwd,
+            env={**launch.env, ATTEMPT_MARK: launch.key},
+            stdin=stdin,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def open_log(launch: Launch) -> int:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | (0 if launch.append else os.O_TRUNC)
+    try:
+        return _open_regular(launch.log_path, flags)
+    except OSError as problem:
+        if problem.errno not in _DISK_FULL:
+            raise
+        raise DiskFullError(
+            f"the log {launch.log_path} cannot be opened: the disk is full", hint="Free some space, then run again."
+        ) from problem
+
+
+def _open_regular(path: Path, flags: int) -> int:
+    # Without O_NONBLOCK a FIFO in the file's place would hold up the whole event loop.
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def start_error(launch: Launch, problem: OSError | ValueError) -> str:
+    program = launch.argv[0][:200] if launch.argv else ""
+    if not isinstance(problem, OSError):
+        return f"{program!r} cannot be started: its arguments, environment or paths are not usable ({problem})"
+    where = os.fsdecode(problem.filename) if problem.filename is not None else ""
+    if where in (str(launch.log_path), str(launch.stdin_path)):
+        return f"{program!r} cannot be started: {where} cannot be opened ({problem.strerror})"
+    if where == str(launch.cwd):
+        return f"{program!r} cannot be started: its directory {where} cannot be entered ({problem.strerror})"
+    match problem.errno:
+        case errno.ENOENT:
+            return f"the program {program!r} (or the interpreter it names) was not found; install it or correct PATH"
+        case errno.EACCES:
+            return f"the program {program!r} is not executable; set its mode with chmod +x"
+        case errno.ENOEXEC:
+            return f"{program!r} is no program this machine can run; does its first line lack a #! interpreter?"
+        case errno.E2BIG:
+            return f"{program!r} cannot be started: its arguments and environment are too long"
+        case _:
+            return f"{program!r} cannot be started: {problem.strerror}"

@@ -1,0 +1,180 @@
+"""A run's SQLite file: opened with full durability, brought to today's schema, its errors put into sentences.
+
+`synchronous=FULL` is set and read back: anything weaker loses acknowledged commits in a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import apsw
+
+from ganger.errors import DiskFullError, NotFoundError, StoreError
+
+# Versions 3.7.0 to 3.51.2 can corrupt a database when the write-ahead log is reset.
+OLDEST_SQLITE = (3, 51, 3)
+BUSY_MS = 5000
+
+
+def open_to_read(path: Path, busy_ms: int) -> apsw.Connection:
+    """Changes nothing, whatever the schema's number is."""
+    _require_sound_sqlite()
+    _require_file(path)
+    if not path.exists():
+        raise NotFoundError(f"{path}: no event store here", hint="start a run first: ganger run")
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    db.set_busy_timeout(busy_ms)
+    if _require_known_schema(db, path) == 0:
+        raise NotFoundError(f"{path}: nothing has been recorded yet", hint="start a run first: ganger run")
+    return db
+
+
+def open_to_write(path: Path, busy_ms: int) -> apsw.Connection:
+    """Harmless beside a lead: the write-ahead log is shared, and only an older schema is changed."""
+    _require_sound_sqlite()
+    _require_file(path)
+    new = not path.exists()
+    db = apsw.Connection(str(path))
+    db.set_busy_timeout(busy_ms)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=FULL")
+    mode, sync = _value(db, "PRAGMA journal_mode"), _value(db, "PRAGMA synchronous")
+    if (mode, sync) != ("wal", 2):
+        raise StoreError(
+            f"{path}: SQLite runs with journal_mode={mode}, synchronous={sync}; acknowledged events could be lost",
+            hint="put the state directory on a local file system that supports write-ahead logging",
+        )
+    _migrate(db, path)
+    if new:
+        _sync_folder(path.parent)
+    return db
+
+
+def _require_file(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise StoreError(f"{path}: cannot be opened, it is no file", hint="move it away, then run the command again")
+
+
+def _value(db: apsw.Connection, sql: str) -> object:
+    row = db.execute(sql).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def number(db: apsw.Connection, sql: str) -> int:
+    value = _value(db, sql)
+    assert isinstance(value, int)
+    return value
+
+
+@cache
+def migrations() -> tuple[tuple[int, str], ...]:
+    """The numbered scripts that lead from an empty file to today's schema."""
+    folder = resources.files("ganger.stores").joinpath("migrations")
+    found = [(int(entry.name.removesuffix(".sql")), entry) for entry in folder.iterdir() if entry.name.endswith(".sql")]
+    return tuple((place, entry.read_text()) for place, entry in sorted(found, key=lambda pair: pair[0]))
+
+
+def schema_version(db: apsw.Connection) -> int:
+    return number(db, "PRAGMA user_version")
+
+
+def _migrate(db: apsw.Connection, path: Path) -> None:
+    if _require_known_schema(db, path) == migrations()[-1][0]:
+        return
+    with transaction(db):
+        # Asked again under the lock: two processes may open a store at once.
+        version = _require_known_schema(db, path)
+        for place, script in migrations():
+            if place > version:
+                db.execute(f"{script}; PRAGMA user_version={place}")
+
+
+def _require_known_schema(db: apsw.Connection, path: Path) -> int:
+    version, known = schema_version(db), migrations()[-1][0]
+    if version > known:
+        raise StoreError(
+            f"{path}: written by a newer Ganger (schema {version}, this one knows {known})",
+            hint="continue this run with the newer version",
+        )
+    return version
+
+
+@contextlib.contextmanager
+def transaction(db: apsw.Connection) -> Iterator[None]:
+    """All or nothing, alone with the file from the first statement on."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(apsw.Error):
+            db.execute("ROLLBACK")
+        raise
+
+
+def file_of(path: Path) -> tuple[int, int] | None:
+    """Which file a path names: what is written into a removed one is lost with the process."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sqlite_version() -> tuple[int, ...]:
+    """The version that is really linked."""
+    return tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+
+
+def _require_sound_sqlite() -> None:
+    if sqlite_version() < OLDEST_SQLITE:
+        raise StoreError(
+            f"SQLite {apsw.sqlite_lib_version()} can corrupt a write-ahead log; 3.51.3 or newer is needed",
+            hint="upgrade the apsw package",
+        )
+
+
+@contextlib.contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """SQLite's errors as sentences that name the file and the next step."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise DiskFullError(
+            f"{path}: the disk is full; nothing recorded so far is lost",
+            hint="free some space, then run the same command again",
+        ) from error
+    except apsw.ConstraintError as error:
+        raise StoreError(
+            f"{path}: the store refused an event ({error}); another process may have written to it",
+            hint="let one process lead this run, then run the same command again",
+        ) from error
+    except apsw.BusyError as error:
+        raise StoreError(f"{path}: another process holds the store ({error})", hint="wait for it to end") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreError(f"{path}: not a sound event store ({error})", hint="restore it from a backup") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, OSError) as error:
+        raise StoreError(
+            f"{path}: cannot be opened or written ({error})", hint="check the folder and its permissions"
+        ) from error
+    except apsw.IOError as error:
+        raise StoreError(
+            f"{path}: reading or writing failed ({error}); the run stops here",
+            hint="check the disk, then run the same command again",
+        ) from error
+    except apsw.Error as error:
+        raise StoreError(f"{path}: {error}", hint="look at the file with ganger doctor") from error

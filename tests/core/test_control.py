@@ -1,0 +1,328 @@
+"""What each command does to a task of each status: the events fit the run, and the sentence says what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+import pytest
+
+from ganger.core import events as ev
+from ganger.core.control import KINDS, SETTINGS, act, is_skipped, was_refused
+from ganger.core.records import Budget, Policy, RunState, TaskSpec
+from ganger.core.transitions import apply
+from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
+
+P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
+B, F, E = TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.ESCALATED
+NOW = 1_000_000.0
+AT = "2026-01-01T00:00:00.000000Z"
+OFF = Policy(heal_schedule=HealSchedule.OFF)
+
+
+@dataclass(frozen=True)
+class Asked:
+    number: int
+    kind: str
+    data: Mapping[str, object] = field(default_factory=dict)
+
+
+class Run:
+    """Tasks a, b (after a), c (after b) and x, d (after a and x), changed by recorded events only."""
+
+    def __init__(self) -> None:
+        needs = {"a": (), "x": (), "b": ("a",), "c": ("b",), "d": ("a", "x")}
+        specs = tuple(TaskSpec(name, need) for name, need in needs.items())
+        self.state = RunState()
+        self.seq = 0
+        self.record(ev.RunStarted("r", "digest", OFF, specs), ev.LeadStarted(1, OFF))
+
+    def record(self, *events: ev.Event) -> None:
+        for event in events:
+            self.seq += 1
+            apply(self.state, ev.Recorded(self.seq, AT, event))
+        assert self.state.refused == []
+
+    def put(self, name: str, status: TaskStatus, reason: BlockReason | None = None) -> None:
+        """Brings a pending task to a status as an attempt would."""
+        if status is P:
+            return
+        number = self.state.tasks[name].attempts + 1
+        self.record(ev.AttemptStarted(name, number, f"{name}.{number}", "agent", "", "log"))
+        if status is D:
+            self.record(ev.VerifyFinished(name, number, True, "log", 0.0, ()))
+        if status is not R:
+            self.record(ev.TaskSettled(name, status, "so it ended", reason))
+
+    def block_behind(self, *names: str) -> None:
+        for name in names:
+            self.record(ev.TaskSettled(name, B, "waits", BlockReason.DEPENDENCY_FAILED))
+
+    def ask(self, question: str, task: str = "", kind: str = "crash") -> None:
+        self.record(ev.QuestionAsked(question, task, kind, "what now?"))
+
+    def do(self, kind: str, **data: object) -> str:
+        """Takes a command as the lead does; its outcome."""
+        events = act(self.state, Asked(self.state.commands_taken + 1, kind, data), NOW)
+        self.record(*events)
+        last = events[-1]
+        assert isinstance(last, ev.CommandTaken) and (last.number, last.kind) == (self.state.commands_taken, kind)
+        return last.outcome
+
+    def statuses(self, names: str) -> list[TaskStatus]:
+        return [self.state.tasks[name].status for name in names]
+
+
+def run_with(status: TaskStatus) -> Run:
+    run = Run()
+    run.put("a", status, BlockReason.EXTERNAL if status is B else None)
+    if status in (B, F, E):
+        run.block_behind("b", "c", "d")
+    return run
+
+
+TABLE = [
+    ("retry", P, P, "refused: a is PENDING and runs by itself"),
+    ("retry", R, R, "refused: a is RUNNING (attempt 1)"),
+    ("retry", D, D, "refused: a is DONE; ganger retry a --force runs it again"),
+    ("retry", B, P, "a runs again; 3 tasks blocked behind it may run too"),
+    ("retry", F, P, "a runs again; 3 tasks"),
+    ("retry", E, P, "a runs again; 3 tasks"),
+    ("skip", P, B, "a is left out, and so are 3 tasks that need it; ganger retry a takes it in again"),
+    ("skip", R, R, "refused: a is RUNNING (attempt 1)"),
+    ("skip", D, D, "refused: a is DONE"),
+    ("skip", B, B, "a is left out; ganger retry a takes it in again"),
+    ("skip", F, B, "a is left out;"),
+    ("skip", E, B, "a is left out;"),
+    ("answer", P, P, "q-1 is answered; a runs again with your answer"),
+    ("answer", R, R, "refused: a is RUNNING (attempt 1) and cannot hear you"),
+    ("answer", D, D, "q-1 is answered; a is DONE already"),
+    ("answer", B, P, "q-1 is answered; a runs again with your answer; 3 tasks"),
+    ("answer", F, P, "q-1 is answered; a runs again with your answer; 3 tasks"),
+    ("answer", E, P, "q-1 is answered; a runs again with your answer; 3 tasks"),
+    *[("pause", s, s, "paused: nothing new starts") for s in TaskStatus],
+    *[("resume", s, s, "the run is not paused; nothing to do") for s in TaskStatus],
+    *[("stop", s, s, "stopping: ") for s in TaskStatus],
+    *[("set", s, s, "policy.concurrency is 8 now (was 1)") for s in TaskStatus],
+    *[("undo_patch", s, s, "refused: there is no patch p-1") for s in TaskStatus],
+]
+DATA: dict[str, dict[str, object]] = {
+    "retry": {"task": "a"},
+    "skip": {"task": "a"},
+    "answer": {"question": "q-1", "text": "use the v2 endpoint"},
+    "set": {"key": "concurrency", "value": "8"},
+    "undo_patch": {"patch": "p-1"},
+}
+
+
+def test_the_table_has_every_kind_and_every_status() -> None:
+    """G12: nothing is left out."""
+    assert {(kind, status) for kind, status, _, _ in TABLE} == {(kind, s) for kind in KINDS for s in TaskStatus}
+
+
+@pytest.mark.parametrize(("kind", "status", "after", "said"), TABLE, ids=lambda value: str(value).partition(":")[0])
+def test_every_command_on_every_status(kind: str, status: TaskStatus, after: TaskStatus, said: str) -> None:
+    """G12 Z06: no event of it is refused by the state, and a refused command changes no task."""
+    run = run_with(status)
+    run.ask("q-1", "a")
+    before = dict(run.state.tasks)
+    outcome = run.do(kind, **DATA.get(kind, {}))
+    assert outcome.startswith(said) and run.state.tasks["a"].status is after
+    assert not was_refused(outcome) or before == run.state.tasks
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_command_is_taken_once(kind: str) -> None:
+    """G12: the same number again, after a crash of the lead, is nothing."""
+    run = run_with(F)
+    run.ask("q-1", "a")
+    run.do(kind, **DATA.get(kind, {}))
+    assert act(run.state, Asked(run.state.commands_taken, kind, DATA.get(kind, {})), NOW) == []
+
+
+def test_a_command_nobody_knows_is_refused_and_counted() -> None:
+    """G12: a newer version's command does not stop the ones behind it."""
+    run = Run()
+    assert run.do("dance").startswith("refused: there is no command 'dance'; known are pause, resume")
+    assert run.state.commands_taken == 1 and not was_refused(run.do("pause"))
+
+
+def test_a_retry_grants_one_attempt_and_its_hint_is_kept() -> None:
+    """G12 H04: the hint reaches the next prompt; crashes are counted anew."""
+    run = run_with(F)
+    run.ask("q-1", "a")
+    assert run.do("retry", task="a", hint=" look in src/ \n").startswith("a runs again with your hint")
+    task = run.state.tasks["a"]
+    assert (task.granted, task.hints, task.respawns) == (1, ("look in src/",), 0)
+    assert run.state.questions["q-1"].answer == "look in src/"
+
+
+def test_a_hint_for_a_pending_task_costs_nothing() -> None:
+    """G12: kept for the attempt to come, no attempt is granted."""
+    run = Run()
+    assert run.do("retry", task="a", hint="look in src/") == "a runs with your hint"
+    assert (run.state.tasks["a"].granted, run.state.tasks["a"].hints) == (0, ("look in src/",))
+
+
+def test_what_waits_for_another_failure_stays_blocked() -> None:
+    """G12: d needs x too; b and c come back in plan order."""
+    run = Run()
+    run.put("a", F)
+    run.put("x", E)
+    run.block_behind("b", "c", "d")
+    assert run.do("retry", task="a").endswith("; 2 tasks blocked behind it may run too")
+    assert run.statuses("abcd") == [P, P, P, B]
+    assert run.do("retry", task="x").endswith("; 1 task blocked behind it may run too")
+    assert run.statuses("abcdx") == [P] * 5
+
+
+def test_a_task_behind_a_failed_one_is_not_retried_alone() -> None:
+    """G12: the sentence names the one to retry."""
+    assert run_with(F).do("retry", task="c") == "refused: c needs b, which is BLOCKED: retry b, c follows"
+
+
+def test_an_answer_for_a_task_behind_a_failed_one_is_kept() -> None:
+    """Z06: it waits, and the answer is in the prompt when it runs."""
+    run = run_with(F)
+    run.ask("q-1", "b")
+    assert (
+        run.do("answer", question="q-1", text="yes") == "q-1 is answered; b keeps it: it waits for a, which is FAILED"
+    )
+    assert run.state.tasks["b"].hints == ("yes",)
+    run.do("retry", task="a")
+    assert run.statuses("abc") == [P, P, P]
+
+
+def test_done_work_is_repeated_only_by_force() -> None:
+    """G12: T20 keeps DONE as it is."""
+    run = run_with(D)
+    assert run.do("retry", task="a", force=True) == "a runs again" and run.statuses("a") == [P]
+
+
+def test_a_skipped_task_is_known_as_such_and_can_be_taken_in_again() -> None:
+    """G12: skip, again, and back."""
+    run = Run()
+    run.do("skip", task="a")
+    assert is_skipped(run.state, "a") and run.statuses("abcd") == [B, B, B, B]
+    assert run.do("skip", task="a") == "a is left out already; ganger retry a takes it in again"
+    run.do("retry", task="a")
+    assert run.statuses("abcd") == [P] * 4 and not is_skipped(run.state, "a")
+
+
+def test_a_question_is_found_by_its_task_where_there_is_only_one() -> None:
+    """Z06: otherwise the ids are named."""
+    run = run_with(E)
+    run.ask("q-1", "a")
+    run.ask("q-2", "a")
+    assert run.do("answer", question="a", text="x").startswith("refused: a has 2 open questions: q-1, q-2")
+    assert not was_refused(run.do("answer", question="q-2", text="x"))
+    assert [q.answer for q in run.state.questions.values()] == ["x", "x"]
+    assert (
+        run.do("answer", question="q-1", text="y")
+        == "refused: q-1 was answered already; ganger inbox shows what is open"
+    )
+    assert run.do("answer", question="a", text="y").startswith("refused: there is no open question a")
+    assert run.do("answer", question="q-9", text=" ").startswith("refused: there is no open question q-9")
+
+
+def test_a_question_of_the_run_is_closed_by_its_answer_or_by_more_budget() -> None:
+    """Z06 G04: without a task there is nothing to run again."""
+    run = Run()
+    run.ask("q-1", kind="budget")
+    run.ask("q-2", kind="budget")
+    assert run.do("answer", question="q-1", text="leave it") == "q-1 is answered"
+    run.do("set", key="budget.usd", value=20)
+    assert run.state.questions["q-2"].answer == "budget.usd is 20 now (was without a limit)"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, "it names no task"),
+        ({"task": "ghost"}, "there is no task ghost; ganger tasks lists them"),
+        ({"task": 7}, "it names no task"),
+        ({"task": "a", "hint": 7}, "the hint is no text"),
+        ({"task": "a", "hint": "x" * 20_001}, "the hint has 20001 characters"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_refused_in_words(data: dict[str, object], said: str) -> None:
+    """G12: whatever wrote it."""
+    assert run_with(F).do("retry", **data).startswith(f"refused: {said}")
+
+
+def test_pause_and_resume() -> None:
+    """G12: twice is no mistake."""
+    run = run_with(R)
+    assert run.do("pause") == "paused: nothing new starts; 1 running attempt goes on to the end; ganger resume goes on"
+    assert run.state.paused and run.do("pause") == "the run is paused already; ganger resume goes on"
+    assert run.do("resume") == "resumed: the run goes on" and not run.state.paused
+
+
+def test_stop_and_drain() -> None:
+    """T23: a drain can be hastened by a stop; a pause then makes no sense."""
+    run = run_with(R)
+    assert run.do("stop", drain=True).startswith("draining: nothing new starts and the run ends; 1 running attempt")
+    assert run.state.draining and run.do("stop", drain=True).startswith("the run is draining already")
+    assert run.do("pause").startswith("refused: the run is ending already")
+    assert run.do("stop") == "stopping: 1 running attempt will be ended; ganger run continues the run"
+    assert run.state.stopping and run.do("stop") == "the run is stopping already"
+
+
+def test_a_stop_for_an_earlier_lead_does_not_end_the_next() -> None:
+    """T23: it came when that one had just ended."""
+    run = Run()
+    run.record(ev.LeadStarted(2, OFF))
+    assert run.do("stop", lead=1).startswith("refused: it was meant for lead 1") and not run.state.stopping
+    assert run.do("stop", lead=2).startswith("stopping")
+
+
+def test_the_sentence_says_what_a_retried_task_still_waits_for() -> None:
+    """G12 G04: a pause, --only, or an account's quota."""
+    run = run_with(F)
+    run.do("pause")
+    assert run.do("retry", task="a").startswith("a runs again, once the run is resumed;")
+    run = run_with(F)
+    run.record(ev.AccountPaused("", NOW + 90, "quota"))
+    assert run.do("retry", task="a").startswith("a runs again, when its account's quota is back in 90 s;")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("policy.concurrency", 8, "policy.concurrency is 8 now (was 1)"),
+        ("concurrency", 1, "policy.concurrency is 1 already"),
+        ("failure_threshold", "0.5", "policy.failure_threshold is 0.5 now (was 0.2)"),
+        ("budget.tokens", "2e6", "budget.tokens is 2000000 now (was without a limit)"),
+        ("budget.usd", "none", "budget.usd is without a limit already"),
+        ("concurrency", 0, "refused: policy.concurrency must be at least 1 and at most 1024, not 0"),
+        ("concurrency", 2.5, "refused: policy.concurrency needs a whole number, not 2.5"),
+        ("concurrency", True, "refused: policy.concurrency needs a number, not 'True'"),
+        ("concurrency", None, "refused: policy.concurrency needs a number"),
+        ("budget.usd", "nan", "refused: budget.usd needs a number or none, not 'nan'"),
+        ("budget.usd", -1, "refused: budget.usd must be at least 0, not -1"),
+        ("budget.usd", [1], "refused: budget.usd needs a number or none"),
+        ("heal_schedule", "off", "refused: the schedule cannot change while a run goes on"),
+        ("sandbox.use", "off", "refused: sandbox.use cannot be set while a run goes on; these can: policy.concurrency"),
+        ("", 1, "refused: it names no setting"),
+    ],
+)
+def test_settings_are_checked_before_they_change(key: str, value: object, said: str) -> None:
+    """G12 G04: concurrency and budget while running."""
+    assert Run().do("set", key=key, value=value).startswith(said)
+
+
+def test_every_number_of_policy_and_budget_can_be_set() -> None:
+    """G12: a new one must be given its range."""
+    own = {f"policy.{f.name}" for f in fields(Policy)} | {f"budget.{f.name}" for f in fields(Budget)}
+    assert set(SETTINGS) == own - {"policy.heal_schedule"}
+
+
+def test_a_patch_is_undone_once() -> None:
+    """T14: each patch has an id and an undo."""
+    run = run_with(F)
+    run.record(
+        ev.HealStarted(1, 1, ("a",), ("a",), "healer", "log", "token"),
+        ev.PatchApplied("p-1", 1, "prompt", "append", ("a",)),
+    )
+    assert run.do("undo_patch", patch="p-1").startswith("p-1 is undone;") and run.state.patches["p-1"].undone
+    assert run.do("undo_patch", patch="p-1") == "p-1 is undone already"
