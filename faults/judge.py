@@ -8,17 +8,18 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from faults.leads import Ended
 from faults.scenario import Place
 from ganger.core import events as ev
-from ganger.core.invariants import Attempt, Seen, broken
-from ganger.runs import read_events
+from ganger.core.invariants import HEALER, Attempt, Seen, broken
+from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.errors import GangerError
+from ganger.runs import read_events
 
 MARK = b"GANGER_ATTEMPT_MARK="
 _WORKER = re.compile(rb"/logs/([^/]+)\.worker\.(\d+)\.log")
@@ -63,20 +64,25 @@ def end_all(place: Place) -> None:
 def starts(place: Place) -> Counter[Attempt]:
     """What the agents themselves wrote down when they began."""
     lines = [line.split() for line in place.starts.read_text().splitlines()]
-    return Counter((line[0], int(line[1])) for line in lines if len(line) == 3)
+    return Counter((HEALER if line[3] == "healer" else line[0], int(line[1])) for line in lines if len(line) == 4)
+
+
+def starts_by_task(place: Place) -> Counter[str]:
+    counted: Counter[str] = Counter()
+    for (name, _), count in starts(place).items():
+        counted[name or "healer"] += count
+    return counted
 
 
 def events_of(place: Place) -> list[ev.Recorded]:
-    """The events as they lie in the store; none when there is no store yet."""
-    folder = RunFolder(place.run_folder)
-    if not folder.database.exists():
-        return []
+    """The events as they lie in the store; none when it cannot be read, as when its very creation was cut off.
+
+    An event that somebody was told of is missed all the same, and a broken store stops the next lead.
+    """
     try:
-        return list(read_events(folder, 0))
-    except GangerError as error:
-        if error.code == "NOT_FOUND" or "nothing has been recorded" in error.message:
-            return []
-        raise
+        return list(read_events(RunFolder(place.run_folder), 0))
+    except GangerError:
+        return []
 
 
 def changed_files(place: Place) -> list[str]:
@@ -99,10 +105,7 @@ def judge(place: Place, shown: Sequence[tuple[int, str]], *, ended: Ended | None
     alive = [process.attempt for process in processes(place)]
     counted = starts(place)
     text = (place.run_folder / "state.json").read_text() if (place.run_folder / "state.json").exists() else None
-    try:
-        events = events_of(place)
-    except GangerError as error:
-        return [f"store: {error.message}"]
+    events = events_of(place)
     seen = Seen(
         state_text=text,
         exact=ended is not None,
@@ -112,21 +115,34 @@ def judge(place: Place, shown: Sequence[tuple[int, str]], *, ended: Ended | None
         live=[attempt for attempt in dict.fromkeys(alive) if attempt is not None],
         changed=changed_files(place),
     )
-    return broken(events, seen)
+    return [*broken(events, seen), *_not_landed(place, events)]
+
+
+def _not_landed(place: Place, events: Sequence[ev.Recorded]) -> list[str]:
+    """What is DONE is in the files, whatever happened since."""
+    status = {r.event.task: r.event.status for r in events if isinstance(r.event, ev.TaskSettled)}
+    wrong = []
+    for job in place.scenario.jobs:
+        if job.op and status.get(job.name) is TaskStatus.DONE:
+            file = place.root / job.path
+            found = file.read_text(errors="replace").splitlines() if file.exists() else []
+            if found.count(job.content.strip()) != 1:
+                wrong.append(f"files: {job.name} is DONE and {job.path} holds {found}")
+    return wrong
 
 
 def judge_end(place: Place, ended: Ended, shown: Sequence[tuple[int, str]]) -> list[str]:
     """A run that was let go on must end as if nothing had happened."""
-    wrong = [] if ended.code == 0 else [f"outcome: the lead ended with {ended.code}: {ended.said.strip()[-600:]}"]
+    wrong = [] if ended.code == 0 else [f"outcome: the lead ended with {ended.code}: {words(ended)}"]
     if "Traceback" in ended.said:
-        wrong.append(f"outcome: a traceback was shown: {ended.said.strip()[-600:]}")
+        wrong.append(f"outcome: a traceback was shown: {words(ended)}")
     wrong += _left_alive(place)
     wrong += judge(place, shown, ended=ended)
     for path, lines in place.scenario.expected_files().items():
         file = place.root / path
         found = file.read_text().splitlines() if file.exists() else []
-        if sorted(found) != sorted(lines):
-            wrong.append(f"files: {path} holds {found}, expected {sorted(lines)}")
+        if sorted(found) != lines:
+            wrong.append(f"files: {path} holds {found}, expected {lines}")
     extra = set(changed_files(place)) - place.scenario.expected_files().keys()
     wrong += [f"files: {path} was left behind" for path in sorted(extra)]
     backups = place.run_folder / "backups"
@@ -134,22 +150,42 @@ def judge_end(place: Place, ended: Ended, shown: Sequence[tuple[int, str]]) -> l
     return wrong
 
 
+def words(ended: Ended) -> str:
+    return f"{ended.error} {ended.said.strip()[-800:]}".strip()
+
+
 def _left_alive(place: Place) -> list[str]:
     end = time.monotonic() + _SETTLE_SEC
     while (left := processes(place)) and time.monotonic() < end:
         time.sleep(0.01)
-    return [f"left behind: process {one.pid} {one.command.replace(bytes(1), b' ').decode(errors='replace')[:200]}" for one in left]
+    return [
+        f"left behind: process {one.pid} {one.command.replace(bytes(1), b' ').decode(errors='replace')[:200]}"
+        for one in left
+    ]
 
 
-def extra_starts(place: Place) -> dict[str, int]:
-    """How often each task's agent was started beyond an undisturbed run."""
-    by_task: Counter[str] = Counter()
-    for (name, _), count in starts(place).items():
-        by_task[name] += count
-    usual = place.scenario.undisturbed_starts
-    return {name: by_task[name] - usual[name] for name in usual if by_task[name] != usual[name]}
+def paid_twice(place: Place, usual: Mapping[str, int], *, keeper_died: bool = False, errors: bool = False) -> list[str]:
+    """G01: agents that were started more or less often than in an undisturbed run, and nothing recorded explains it.
 
-
-def interruptions(events: Sequence[ev.Recorded]) -> Counter[str]:
-    """How often each task lost an attempt that nobody pays for."""
-    return Counter(r.event.task for r in events if isinstance(r.event, ev.AttemptInterrupted))
+    A dead keeper explains each attempt recorded as lost, and only those; an error also what it made fail.
+    """
+    lost: Counter[str] = Counter()
+    ended: set[Attempt] = set()
+    wrong = []
+    for event in (recorded.event for recorded in events_of(place)):
+        if isinstance(event, ev.AttemptExited):
+            ended.add((event.task, event.attempt))
+        if isinstance(event, ev.AttemptInterrupted):
+            lost[event.task] += keeper_died
+            if (event.task, event.attempt) in ended and not errors:
+                wrong.append(f"paid twice: {event.task}/{event.attempt} had ended and is run again")
+        if isinstance(event, ev.HealRefused) and event.code == "LOST":
+            lost["healer"] += keeper_died
+        if isinstance(event, ev.AttemptFailed):
+            lost[event.task] += errors
+    counted = starts_by_task(place)
+    for name in sorted({*counted, *usual}):
+        more = counted[name] - usual.get(name, 0)
+        if more > lost[name] or (more < 0 and not lost):
+            wrong.append(f"paid twice: {name} was started {more:+d} times, of which {lost[name]} are explained")
+    return wrong

@@ -14,15 +14,18 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from faults.scenario import Place
+from ganger.errors import EXIT_ESCALATED
 
 LIMIT_SEC = 120.0
 _PR_SET_PTRACER, _ANYBODY = 0x59616D61, ctypes.c_ulong(-1)
 _STRACE = ("strace", "-qq")
+RUN = ("run", "--json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Point:
 
     call: str
     ordinal: int
+    arguments: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.call}:{self.ordinal}"
@@ -61,6 +65,7 @@ class Ended:
     code: int
     shown: tuple[tuple[int, str], ...]
     said: str
+    error: str = ""
 
     @property
     def killed(self) -> bool:
@@ -70,14 +75,21 @@ class Ended:
 class Lead:
     """One forked lead."""
 
-    def __init__(self, place: Place, *, before: Callable[[], None] | None = None, held: bool = False) -> None:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        words: Sequence[str] = RUN,
+        before: Callable[[], None] | None = None,
+        held: bool = False,
+    ) -> None:
         number = len(list(place.base.glob("shown.*")))
         self._out, self._err = place.base / f"shown.{number}", place.base / f"said.{number}"
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            _become_lead(place.root, self._out, self._err, before, held=held)
+            self._become(place.root, words, before, held=held)
         self._code: int | None = None
 
     def poll(self) -> int | None:
@@ -104,7 +116,38 @@ class Lead:
             self._code = os.waitstatus_to_exitcode(status)
         said = self._err.read_text(errors="replace") + (f"\nno end within {limit_sec:g} s" if late else "")
         assert self._code is not None
-        return Ended(1 if late else self._code, tuple(shown_events(self._out)), said)
+        lines = list(_whole_lines(self._out))
+        shown = tuple((int(line["seq"]), str(line["type"])) for line in lines if "seq" in line)
+        errors = [json.dumps(line["error"]) for line in lines if "error" in line and "seq" not in line]
+        return Ended(1 if late else self._code, shown, said, "".join(errors))
+
+    def _become(self, root: Path, words: Sequence[str], before: Callable[[], None] | None, *, held: bool) -> None:
+        """Never returns: from here on the process is `ganger` in the project's folder."""
+        code = 70
+        try:
+            for number, path in ((1, self._out), (2, self._err)):
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                os.dup2(fd, number)
+                os.close(fd)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.setsid()
+            os.chdir(root)
+            sys.argv = ["ganger", *words]
+            if before is not None:
+                before()
+            if held:
+                ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)
+                os.kill(os.getpid(), signal.SIGSTOP)
+            from ganger.__main__ import main
+
+            code = main()
+        except BaseException:  # noqa: BLE001 - a forked copy must never run on as its parent
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
 
 
 def run(place: Place, *, strike: Strike | None = None, before: Callable[[], None] | None = None) -> Ended:
@@ -116,14 +159,26 @@ def run(place: Place, *, strike: Strike | None = None, before: Callable[[], None
         return lead.wait()
 
 
+def run_on(place: Place, *, before: Callable[[], None] | None = None) -> Ended:
+    """Undisturbed to the very end: a question is answered, then the run goes on."""
+    ended = run(place, before=before)
+    for number in range(1, 4):
+        if ended.code != EXIT_ESCALATED:
+            break
+        told = Lead(place, words=("answer", f"q-{number}", "do as you like"), before=before).wait()
+        after = run(place, before=before)
+        ended = Ended(after.code, ended.shown + after.shown, told.said + after.said, after.error)
+    return ended
+
+
 def trace(place: Place) -> list[Point]:
     """An undisturbed lead's calls from its first touch of the store on, in order."""
     record = place.base / "trace"
     lead = Lead(place, held=True)
     with _strace(lead.pid, ["-o", str(record)]):
         ended = lead.wait()
-    if ended.code != 0:
-        raise RuntimeError(f"the undisturbed run ended with {ended.code}: {ended.said}")
+    if ended.code not in (0, EXIT_ESCALATED):
+        raise RuntimeError(f"the undisturbed run ended with {ended.code}: {ended.error} {ended.said}")
     return _points(record.read_text(errors="replace").splitlines())
 
 
@@ -138,17 +193,19 @@ def _points(lines: Sequence[str]) -> list[Point]:
         counts[name] = counts.get(name, 0) + 1
         touched = touched or "ganger.db" in rest
         if touched:
-            points.append(Point(name, counts[name]))
+            points.append(Point(name, counts[name], rest[:80]))
     return points
 
 
 @contextlib.contextmanager
-def _strace(pid: int, options: list[str]):  # type: ignore[no-untyped-def]
+def _strace(pid: int, options: list[str]) -> Iterator[None]:
     """Attached before the lead makes its first own call."""
     _until(lambda: _status_of(pid, "State").startswith("T"), "the lead did not stop to be watched")
     tracer = subprocess.Popen([*_STRACE, *options, "-p", str(pid)], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     try:
-        _until(lambda: _status_of(pid, "TracerPid") not in ("", "0") or tracer.poll() is not None, "strace did not attach")
+        _until(
+            lambda: _status_of(pid, "TracerPid") not in ("", "0") or tracer.poll() is not None, "strace did not attach"
+        )
         if tracer.poll() is not None:
             assert tracer.stderr is not None
             raise RuntimeError(f"strace cannot watch: {tracer.stderr.read().decode(errors='replace')}")
@@ -177,44 +234,13 @@ def _status_of(pid: int, name: str) -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(f"{name}:")), "")
 
 
-def shown_events(path: Path) -> list[tuple[int, str]]:
-    """Number and type of every event whose whole line came out."""
-    found = []
+def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """What a reader of the lead's output can have read: lines that came out whole."""
     for line in path.read_bytes().split(b"\n")[:-1]:
         with contextlib.suppress(ValueError):
             data = json.loads(line)
-            if isinstance(data, dict) and "seq" in data:
-                found.append((int(data["seq"]), str(data["type"])))
-    return found
-
-
-def _become_lead(root: Path, out: Path, err: Path, before: Callable[[], None] | None, *, held: bool) -> None:
-    """Never returns: from here on the process is `ganger run --json` in the project's folder."""
-    code = 70
-    try:
-        for number, path in ((1, out), (2, err)):
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            os.dup2(fd, number)
-            os.close(fd)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.setsid()
-        os.chdir(root)
-        sys.argv = ["ganger", "run", "--json"]
-        if before is not None:
-            before()
-        if held:
-            ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)
-            os.kill(os.getpid(), signal.SIGSTOP)
-        from ganger.__main__ import main
-
-        code = main()
-    except BaseException:  # noqa: BLE001 - a forked copy must never run on as its parent
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+            if isinstance(data, dict):
+                yield data
 
 
 def import_everything() -> None:

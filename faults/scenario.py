@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 _AGENT = """#!/bin/sh
-echo "$GANGER_TASK_ID $GANGER_ATTEMPT $$" >> "{starts}"
+echo "$GANGER_TASK_ID $GANGER_ATTEMPT $$ $GANGER_ROLE" >> "{starts}"
 sleep {pause}
-if [ "$GANGER_ATTEMPT" = 1 ] && [ -e "{answers}/$GANGER_TASK_ID.first" ]
-then exec cat "{answers}/$GANGER_TASK_ID.first"
-else exec cat "{answers}/$GANGER_TASK_ID"
+cd "{answers}"
+if [ -e "$GANGER_TASK_ID.sick" ] && ! grep -q MEDICINE
+then exec cat "$GANGER_TASK_ID.sick"
+elif [ -e "$GANGER_TASK_ID.first" ] && [ "$GANGER_ATTEMPT" = 1 ]
+then exec cat "$GANGER_TASK_ID.first"
+else exec cat "$GANGER_TASK_ID"
 fi
 """
 _CHECK = """#!/bin/sh
 ! grep -rq WRONG "$PWD/out" "$PWD/kept.txt" "$PWD/ledger.txt"
 """
-_BLOCK = "<<<TASK_RESULT_V2>>>\n{}\n<<<END_TASK_RESULT_V2>>>\n"
+_MARKS = {"result": "TASK_RESULT_V2", "heal": "HEAL_DECISION_V2"}
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One task: the file it writes, and what its first attempt does wrong (`check`, `talk`, or nothing)."""
+    """One task: the file it writes, and what goes wrong with it.
+
+    `wrong`: its first attempt fails the `check`, only `talk`s, or `ask`s a person; or it is `sick` until healed.
+    """
 
     name: str
     op: str = ""
     path: str = ""
     content: str = ""
-    first: str = ""
+    wrong: str = ""
     needs: tuple[str, ...] = ()
 
 
@@ -46,41 +52,50 @@ class Scenario:
     files: Mapping[str, str] = field(default_factory=lambda: {"kept.txt": "old\n", "ledger.txt": "begin\n"})
 
     @property
-    def undisturbed_starts(self) -> dict[str, int]:
-        """How often each task's agent runs when nothing goes wrong but what the task itself does."""
-        return {job.name: 2 if job.first else 1 for job in self.jobs}
+    def heals(self) -> bool:
+        return any(job.wrong == "sick" for job in self.jobs)
 
-    def expected_files(self) -> dict[str, frozenset[str]]:
-        """The lines every file must have in the end; appending tasks may come in any order."""
+    def expected_files(self) -> dict[str, list[str]]:
+        """The lines every file must have in the end, sorted: appending tasks may come in any order."""
         lines = {path: text.splitlines() for path, text in self.files.items()}
         for job in self.jobs:
             if job.op:
                 lines[job.path] = (lines.get(job.path, []) if job.op == "append" else []) + job.content.splitlines()
-        return {path: frozenset(found) for path, found in lines.items()}
+        return {path: sorted(found) for path, found in lines.items()}
 
 
-SMALL = (
+PLAIN = (
     Job("make", "create", "out/make.txt", "made\n"),
     Job("change", "replace", "kept.txt", "new\n", needs=("make",)),
     Job("add", "append", "ledger.txt", "added\n"),
-    Job("bad", "create", "out/bad.txt", "good\n", first="check"),
-    Job("talk", "append", "ledger.txt", "talked\n", first="talk"),
+    Job("bad", "create", "out/bad.txt", "good\n", wrong="check"),
+    Job("talk", "append", "ledger.txt", "talked\n", wrong="talk"),
     Job("look"),
+)
+HEALED = (
+    Job("sick", "create", "out/sick.txt", "well\n", wrong="sick"),
+    Job("bad", "create", "out/bad.txt", "good\n", wrong="sick"),
+    Job("add", "append", "ledger.txt", "added\n"),
+    Job("talk", "append", "ledger.txt", "talked\n", wrong="talk"),
+    Job("ask", "replace", "kept.txt", "new\n", wrong="ask"),
+    Job("look", needs=("ask",)),
 )
 
 
 def crash_scenario(seed: int) -> Scenario:
-    """The same six tasks under different schedules, widths and paces."""
+    """Six tasks under every schedule, at different widths and paces, with and without a healer and a question."""
     schedule = ("batch", "off", "auto", "epoch", "task")[seed % 5]
+    jobs = PLAIN if schedule == "off" or seed % 10 > 5 else HEALED
     pause = (0.0, 0.03, 0.1)[seed % 3]
-    return Scenario(f"crash-{seed}", SMALL, schedule=schedule, concurrency=(2, 3, 1)[seed % 3], pause_sec=pause)
+    return Scenario(f"crash-{seed}", jobs, schedule=schedule, concurrency=(2, 3, 1)[seed % 3], pause_sec=pause)
 
 
 def fleet_scenario(tasks: int, concurrency: int, pause_sec: float) -> Scenario:
     """Many tasks; every second one adds its line to one shared file, so that a write done twice shows."""
+    names = [f"t{n:03d}" for n in range(tasks)]
     jobs = tuple(
-        Job(f"t{n:03d}", "append", "ledger.txt", f"t{n:03d}\n") if n % 2 else Job(f"t{n:03d}", "create", f"out/t{n:03d}.txt", "x\n")
-        for n in range(tasks)
+        Job(name, "append", "ledger.txt", f"{name}\n") if place % 2 else Job(name, "create", f"out/{name}.txt", "x\n")
+        for place, name in enumerate(names)
     )
     return Scenario("fleet", jobs, schedule="off", concurrency=concurrency, pause_sec=pause_sec)
 
@@ -104,16 +119,19 @@ class Place:
     def run_folder(self) -> Path:
         return self.root / ".ganger" / self.scenario.name
 
-    def make(self, *, root: Path | None = None) -> Place:
+    def make(self, *, at_root: Callable[[Path], None] | None = None) -> Place:
+        """Writes everything; `at_root` is called once the project's folder is there and empty."""
         answers = self.base / "answers"
         for folder in (self.root, answers):
             folder.mkdir(parents=True)
+        if at_root is not None:
+            at_root(self.root)
         self.starts.touch()
         for job in self.scenario.jobs:
             (answers / job.name).write_text(_answer(job, job.content))
-            if job.first:
-                wrong = "I would rather talk.\n" if job.first == "talk" else _answer(job, "WRONG\n")
-                (answers / f"{job.name}.first").write_text(wrong)
+            if job.wrong:
+                (answers / f"{job.name}.{'sick' if job.wrong == 'sick' else 'first'}").write_text(_wrong_answer(job))
+        (answers / "healer").write_text(_cure(self.scenario))
         agent = _AGENT.format(starts=self.starts, pause=self.scenario.pause_sec, answers=answers)
         for name, text in {"agent": agent, "check": _CHECK}.items():
             (self.base / name).write_text(text)
@@ -148,6 +166,8 @@ argv = ["{self.base / "agent"}"]
 [roles.worker]
 agent = "counted"
 """
+        if given.heals:
+            config += '[roles.healer]\nagent = "counted"\n'
         return {
             "ganger.toml": config,
             "prompt.md": "Do it.\n",
@@ -156,8 +176,35 @@ agent = "counted"
         }
 
 
-def _answer(job: Job, content: str) -> str:
-    result: dict[str, object] = {"contract_version": "2.0", "task_id": job.name, "status": "DONE", "summary": "did it"}
-    if job.op:
+def _answer(job: Job, content: str, status: str = "DONE", **more: object) -> str:
+    result: dict[str, object] = {
+        "contract_version": "2.0",
+        "task_id": job.name,
+        "status": status,
+        "summary": "it is so",
+    }
+    if job.op and status == "DONE":
         result["writes"] = [{"path": job.path, "op": job.op, "encoding": "utf8", "content": content}]
-    return _BLOCK.format(json.dumps(result))
+    return _block("result", result | more)
+
+
+def _wrong_answer(job: Job) -> str:
+    if job.wrong == "talk":
+        return "I would rather talk.\n"
+    if job.wrong == "ask":
+        return _answer(job, "", "BLOCKED", failure_class="ambiguous_spec")
+    return _answer(job, "WRONG\n")
+
+
+def _cure(scenario: Scenario) -> str:
+    patches = [
+        {"target": "task_prompt", "operation": "append", "task_id": job.name, "content": "Take MEDICINE.\n"}
+        for job in scenario.jobs
+        if job.wrong == "sick"
+    ]
+    decision = {"scope": "batch", "decision": "RETRY", "failure_class": "prompt_gap", "root_cause": "no medicine"}
+    return _block("heal", {"contract_version": "2.0", **decision, "patches": patches})
+
+
+def _block(kind: str, body: dict[str, object]) -> str:
+    return f"<<<{_MARKS[kind]}>>>\n{json.dumps(body)}\n<<<END_{_MARKS[kind]}>>>\n"

@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import heapq
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import Context
 from itertools import count
 from typing import Any
 
+from sim.borrowed import Hands
 from sim.clock import SimClock
 from sim.life import Life
 
@@ -25,12 +26,12 @@ class Stuck(Exception):
 class SimLoop(asyncio.AbstractEventLoop):
     """Deterministic: ready callbacks in order, timers by (moment, order of their making)."""
 
-    def __init__(self, clock: SimClock, life: Life) -> None:
-        self.clock, self.life = clock, life
+    def __init__(self, clock: SimClock, life: Life, hands: Hands) -> None:
+        self.clock, self.life, self._hands = clock, life, hands
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._numbers = count()
-        self._stopping = self._closed = False
+        self._closed = False
         self._steps_at_once = 0
 
     # --- what asyncio asks of a loop ------------------------------------------------------------------------------
@@ -104,9 +105,6 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         return None
 
-    def stop(self) -> None:
-        self._stopping = True
-
     async def shutdown_asyncgens(self) -> None:
         return None
 
@@ -123,12 +121,28 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def run_on(self, task: asyncio.Future[Any]) -> None:
         """Runs until the task is done; whatever kills or freezes the lead comes out here."""
-        asyncio._set_running_loop(self)
-        try:
+        with self._running():
             while not task.done():
                 self._step()
+
+    def run_aside(self, most_steps: int) -> None:
+        """Lets a lead that was stopped do what is due now, beside the one that leads; time does not move for it."""
+        with self._running(), contextlib.suppress(BaseException):
+            for _ in range(most_steps):
+                self._collect_due()
+                if not self._ready:
+                    return
+                self._step()
+
+    @contextlib.contextmanager
+    def _running(self) -> Iterator[None]:
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)
+        asyncio._set_running_loop(self)
+        try:
+            yield
         finally:
-            asyncio._set_running_loop(None)
+            asyncio._set_running_loop(before)
 
     def _step(self) -> None:
         if not self._ready:
@@ -156,8 +170,11 @@ class SimLoop(asyncio.AbstractEventLoop):
             if moment > self.clock.elapsed:
                 self._steps_at_once = 0
             self.clock.advance(moment)
-            while timers and timers[0][0] <= self.clock.elapsed:
-                self._ready.append(heapq.heappop(timers)[2])
+            self._collect_due()
+
+    def _collect_due(self) -> None:
+        while self._timers and self._timers[0][0] <= self.clock.elapsed:
+            self._ready.append(heapq.heappop(self._timers)[2])
 
     def bury(self) -> None:
         """Ends every coroutine of a dead lead; its effects are refused by the ports, so nothing is done by that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ganger.core import events as ev
@@ -11,7 +11,6 @@ from ganger.core.vocabulary import TaskStatus
 from sim.keeper import Process
 from sim.life import Life
 from sim.programs import CHECK, HEALER, checked_attempt
-from sim.workspace import Project
 
 Attempt = tuple[str, int]
 
@@ -31,7 +30,7 @@ class Known:
 class Witness:
     """Sees every commit, every process and every change of a file, as they happen."""
 
-    project: Project
+    elapsed: Callable[[], float]
     wrong: list[str] = field(default_factory=list)
     events: list[ev.Recorded] = field(default_factory=list)
     tasks: dict[str, Known] = field(default_factory=dict)
@@ -59,6 +58,7 @@ class Witness:
         for entry in recorded:
             self.events.append(entry)
             self._take(entry.event)
+        self.last_commit_at = self.elapsed()
 
     def _take(self, event: ev.Event) -> None:
         match event:

@@ -7,27 +7,34 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from ganger import __version__
 from ganger.agents.table import ANNOUNCED, KINDS, AgentSettings, make_agent
 from ganger.check import Checked
 from ganger.config import PROJECT_FILE, Project, environment
+from ganger.contents import Contents
+from ganger.contracts.parser import parse_heal
 from ganger.core.environment import child_environment
 from ganger.core.events import Recorded, RunStarted
 from ganger.core.projection import state_text
-from ganger.core.records import Policy, RunState
+from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
+from ganger.core.records import Budget, Limits, Policy, RunState
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule
 from ganger.engine.attempt import Tools
 from ganger.engine.files import RunFolder, leading, named_os_errors
 from ganger.engine.journal import Journal
-from ganger.engine.run import Lead, Order
+from ganger.engine.overlay import Overlay
+from ganger.engine.rules import learned_elsewhere
+from ganger.engine.run import Lead, Order, Reconcile
 from ganger.engine.turns import Turns
 from ganger.errors import GangerError, NotBuiltYet, NotFoundError
-from ganger.launchers.local import LocalLauncher
+from ganger.launchers.kept import KeptLauncher
 from ganger.ports import Agent, Listener
 from ganger.stores.sqlite import SqliteStore
+from ganger.views.difference import difference_lines
 from ganger.workspaces.direct import DirectWorkspace
 from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
 
@@ -46,6 +53,7 @@ class RunOptions:
 
     only: tuple[str, ...] | None = None
     max_tasks: int | None = None
+    reconcile: bool = False
     listeners: tuple[Listener, ...] = field(default=())
 
 
@@ -62,7 +70,18 @@ def policy_of(project: Project) -> Policy:
         concurrency=given.concurrency,
         format_retries=given.format_retries,
         respawns=given.respawns,
+        transient_retries=given.transient_retries,
+        quota_wait_sec=given.quota_wait_sec,
     )
+
+
+def budget_of(project: Project) -> Budget:
+    return Budget(**project.config.budget.model_dump())
+
+
+def limits_of(project: Project) -> Limits:
+    given = project.config.limits
+    return Limits(tuple(given.timeout_sec), tuple(given.concurrency), tuple(given.current_batch_size))
 
 
 def require_built(project: Project) -> None:
@@ -104,10 +123,16 @@ def agent_kinds() -> tuple[list[str], list[str]]:
     return list(KINDS), list(ANNOUNCED)
 
 
+HEALER = "healer"
+
+
 def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
-    """The agents this manifest's roles need, each found ready before anything is started."""
+    """The agents this run's roles need, each found ready before anything is started."""
     agents = make_agents(project)
-    roles = {role: agents[project.config.roles[role].agent] for role in dict.fromkeys(s.role for s in checked.specs)}
+    wanted = dict.fromkeys(spec.role for spec in checked.specs)
+    if heals(project):
+        wanted[HEALER] = None
+    roles = {role: agents[project.config.roles[role].agent] for role in wanted}
     for role, agent in roles.items():
         health = agent.healthcheck()
         if not health.ready:
@@ -117,6 +142,16 @@ def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
                 code="AGENT_NOT_READY",
             )
     return roles
+
+
+def heals(project: Project) -> bool:
+    return HEALER in project.config.roles and project.config.policy.heal_schedule != "off"
+
+
+def accounts_of(project: Project, roles: dict[str, Agent]) -> dict[str, str]:
+    """Who pays for each role."""
+    agents = project.config.agents
+    return {role: agents[agent.name].account or agent.name for role, agent in roles.items()}
 
 
 def protection_of(project: Project, manifest: Path) -> Protection:
@@ -139,36 +174,83 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
     folder = RunFolder.of(project.state_path, checked.manifest.run_id)
     folder.make()
     _ignore_state_dir(project.state_path)
-    with leading(folder):
-        store = SqliteStore(folder.database)
-        try:
+    store = SqliteStore(folder.database)
+    try:
+        with leading(folder, store) as fence:
             journal = Journal(store, RunState(), SystemClock())
             journal.replay()
-            _require_same_manifest(journal.state, checked)
             _require_known(options, checked)
+            order = _order(project, checked, options, journal.state, folder, fence, accounts_of(project, agents))
             journal.listeners.extend(options.listeners)
-            launcher = LocalLauncher(grace_sec=project.config.policy.grace_sec, sole=True)
-            tools = Tools(
-                journal=journal,
-                folder=folder,
-                workspace=DirectWorkspace(project.root, protection_of(project, checked.source)),
-                launcher=launcher,
-                clock=journal.clock,
-                agents=agents,
-                profiles=dict(checked.profiles.profiles),
-                tiers=dict(project.config.verify.tiers),
-                deny=tuple(project.config.verify.deny),
-                verify_env=child_environment(environment(), extra={}),
-                verify_timeout_sec=project.config.verify.timeout_sec,
-                turns=Turns(),
-            )
-            yield Lead(tools, _order(project, checked, options), grace_sec=project.config.policy.grace_sec)
-        finally:
-            store.close()
+            tools = _tools(project, checked, folder, journal, agents)
+            yield Lead(tools, order, grace_sec=project.config.policy.grace_sec)
+    finally:
+        store.close()
 
 
-def _order(project: Project, checked: Checked, options: RunOptions) -> Order:
+def _tools(project: Project, checked: Checked, folder: RunFolder, journal: Journal, agents: dict[str, Agent]) -> Tools:
+    assert checked.profiles is not None
+    config = project.config
+    workspace = DirectWorkspace(project.root, protection_of(project, checked.source))
+    return Tools(
+        journal=journal,
+        folder=folder,
+        workspace=workspace,
+        launcher=KeptLauncher(folder.path, grace_sec=config.policy.grace_sec),
+        clock=journal.clock,
+        agents=agents,
+        profiles=dict(checked.profiles.profiles),
+        tiers=dict(config.verify.tiers),
+        deny=tuple(config.verify.deny),
+        verify_env=child_environment(environment(), extra={}),
+        verify_timeout_sec=config.verify.timeout_sec,
+        turns=Turns(),
+        overlay=Overlay(folder.path, workspace, agents[HEALER].extract_heal if HEALER in agents else parse_heal),
+        output_limit_bytes=int(config.policy.output_limit_mb * 1024 * 1024),
+        rules=learned_elsewhere(folder) if config.healing.learned_rules else (),
+        heal_in_place=config.healing.in_place,
+        heal_timeout_sec=config.healing.timeout_sec,
+    )
+
+
+def difference_of(project: Project, checked: Checked, state: RunState, folder: RunFolder) -> Compared:
+    """The manifest and its prompts beside the run that was begun with them."""
+    contents = Contents(project.root, folder.path / "contents.json")
+    now = contents.of(checked.specs)
+    contents.save()
+    if not state.last_seq:
+        return Compared(now, None)
+    last = datetime.fromisoformat(state.last_at).timestamp()
+    return Compared(now, compare(state, checked.digest, checked.specs, now, edited=contents.edited_after(last)))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What the files hold now, and how that differs from the run; None for a run that has not begun."""
+
+    contents: dict[str, ContentDigest]
+    difference: Difference | None
+
+    def seen(self, state: RunState) -> dict[str, str]:
+        """New text of tasks that were never attempted."""
+        return {
+            name: digest.text
+            for name, digest in self.contents.items()
+            if name in state.tasks and not state.tasks[name].attempts and state.contents.get(name) != digest.text
+        }
+
+
+def _order(
+    project: Project,
+    checked: Checked,
+    options: RunOptions,
+    state: RunState,
+    folder: RunFolder,
+    fence: int,
+    accounts: dict[str, str],
+) -> Order:
     assert checked.manifest is not None
+    compared = difference_of(project, checked, state, folder)
     return Order(
         run_id=checked.manifest.run_id,
         manifest_digest=checked.digest,
@@ -178,7 +260,30 @@ def _order(project: Project, checked: Checked, options: RunOptions) -> Order:
         version=__version__,
         only=options.only,
         max_tasks=options.max_tasks,
+        contents=tuple(compared.contents[spec.id].text for spec in checked.specs),
+        fence=fence,
+        budget=budget_of(project),
+        limits=limits_of(project),
+        healer=HEALER if heals(project) else "",
+        accounts=accounts,
+        reconcile=_reconcile(compared, checked, options),
+        seen=compared.seen(state) if state.last_seq else {},
     )
+
+
+def _reconcile(compared: Compared, checked: Checked, options: RunOptions) -> Reconcile | None:
+    found = compared.difference
+    if found is None or found.empty:
+        return None
+    if not options.reconcile:
+        shown = "; ".join(difference_lines(found, 10))
+        raise GangerError(
+            f"the manifest or a prompt changed since run {found.run_id} began: {shown}",
+            hint="ganger run --reconcile takes the changes over (--dry-run shows what would happen); "
+            "or restore the files, or give the manifest a new run_id",
+            code="MANIFEST_CHANGED",
+        )
+    return Reconcile(found, lambda state: reconcile(state, found, checked.specs, compared.contents))
 
 
 def _ignore_state_dir(state_dir: Path) -> None:
@@ -187,16 +292,6 @@ def _ignore_state_dir(state_dir: Path) -> None:
     if not path.exists():
         with named_os_errors(path):
             path.write_text("*\n")
-
-
-def _require_same_manifest(state: RunState, checked: Checked) -> None:
-    if state.last_seq and state.manifest_digest != checked.digest:
-        raise GangerError(
-            f"the manifest changed since run {state.run_id} began "
-            f"(digest {state.manifest_digest[:12]}, now {checked.digest[:12]})",
-            hint="restore the manifest to continue this run, or give it a new run_id to start another",
-            code="MANIFEST_CHANGED",
-        )
 
 
 def _require_known(options: RunOptions, checked: Checked) -> None:

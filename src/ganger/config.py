@@ -44,7 +44,38 @@ class PolicySection(_Section):
         default=1, ge=0, description="retries for an answer that breaks its contract; outside all budgets"
     )
     respawns: int = Field(default=1, ge=0, description="retries after a crash; outside all budgets")
+    transient_retries: int = Field(
+        default=3, ge=0, description="retries after trouble that tends to pass, 5 s to 60 s apart; outside all budgets"
+    )
+    quota_wait_sec: float = Field(
+        default=300, gt=0, description="how long an account rests after a quota or rate limit that names no end"
+    )
+    output_limit_mb: float = Field(default=512, gt=0, description="an agent that prints more is ended")
     grace_sec: float = Field(default=5, ge=0, description="time between SIGTERM and SIGKILL")
+
+
+class BudgetSection(_Section):
+    usd: float | None = Field(default=None, ge=0, description="money the whole run may spend")
+    tokens: int | None = Field(default=None, ge=0, description="tokens the whole run may use")
+    attempts: int | None = Field(default=None, ge=1, description="worker attempts of the whole run")
+    wall_sec: float | None = Field(default=None, gt=0, description="time the run may be led, all leads together")
+    task_usd: float | None = Field(default=None, ge=0, description="money one task may spend")
+    task_tokens: int | None = Field(default=None, ge=0, description="tokens one task may use")
+    task_wall_sec: float | None = Field(
+        default=None, gt=0, description="time the attempts of one task may take together"
+    )
+    attempt_usd: float = Field(
+        default=0, ge=0, description="set aside before each attempt; what an unknown cost counts"
+    )
+    attempt_tokens: int = Field(default=0, ge=0, description="set aside before each attempt, as attempt_usd")
+
+
+class HealingSection(_Section):
+    in_place: bool = Field(default=False, description="also write healed prompts and context into your own files")
+    timeout_sec: float = Field(default=900, ge=1, description="time limit of one call of the healer")
+    learned_rules: bool = Field(
+        default=False, description="give workers the rules that healers of earlier runs learned, labelled as advice"
+    )
 
 
 class LimitsSection(_Section):
@@ -64,6 +95,7 @@ class AgentSection(_Section):
     env: list[str] = Field(default_factory=list, description="variables passed on although they look like secrets")
     model: str = Field(default="", description="model name, for agents that take one")
     script: str = Field(default="", description="behaviour file of a scripted agent")
+    account: str = Field(default="", description="who pays: agents of one account share its quota; default: the agent")
 
 
 class RoleSection(_Section):
@@ -111,6 +143,8 @@ class Config(_Section):
     state_dir: str = Field(default=".ganger", description="where runs are kept, relative to the project")
     policy: PolicySection = Field(default_factory=lambda: PolicySection())
     limits: LimitsSection = Field(default_factory=lambda: LimitsSection())
+    budget: BudgetSection = Field(default_factory=lambda: BudgetSection())
+    healing: HealingSection = Field(default_factory=lambda: HealingSection())
     agents: dict[str, AgentSection] = Field(default_factory=dict)
     roles: dict[str, RoleSection] = Field(default_factory=dict)
     verify: VerifySection = Field(default_factory=lambda: VerifySection())
@@ -283,6 +317,8 @@ _NOT_SETTINGS = frozenset(
 _FIXED_SECTIONS: dict[str, type[_Section]] = {
     "policy": PolicySection,
     "limits": LimitsSection,
+    "budget": BudgetSection,
+    "healing": HealingSection,
     "verify": VerifySection,
     "workspace": WorkspaceSection,
     "sandbox": SandboxSection,
@@ -322,7 +358,9 @@ def _variables(known: Mapping[str, Any]) -> dict[str, str]:
 
 def _kind(model: type[_Section], key: str) -> str:
     schema = model.model_json_schema()["properties"][key]
-    return str(schema.get("type", "array" if "anyOf" in schema else "string"))
+    kinds = [choice.get("type") for choice in schema.get("anyOf", ())]
+    fallback = "number" if "number" in kinds or "integer" in kinds else "array" if kinds else "string"
+    return str(schema.get("type", fallback))
 
 
 def _read_value(text: str, kind: str) -> object:

@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ganger.core.reconcile import ContentDigest
@@ -30,8 +30,8 @@ _TOO_YOUNG_ON_COARSE_CLOCKS_NS = 2 * _SECOND
 class Contents:
     """Hashes of a project's files, with a memory on disk that saves time and nothing else."""
 
-    def __init__(self, root: Path, cache_file: Path | None = None) -> None:
-        self._root, self._cache_file = root, cache_file
+    def __init__(self, root: Path, cache_file: Path | None = None, *, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self._root, self._cache_file, self._now_ns = root, cache_file, now_ns
         self._known = _read_cache(cache_file) if cache_file is not None else {}
         self._keep: dict[str, list[int | str]] = {}
         self._written_ns: dict[str, int] = {}
@@ -79,7 +79,7 @@ class Contents:
             self._keep[ref] = known
             return known[-1]
         digest, whole = _read(tree, ref, now)
-        if whole and _has_settled(now):
+        if whole and _has_settled(now, self._now_ns()):
             self._keep[ref] = [*image, digest]
         return digest
 
@@ -106,10 +106,10 @@ def _read(tree: Tree, ref: str, seen: os.stat_result) -> tuple[str, bool]:
     return found.image.sha256[:_HEX_DIGITS], still
 
 
-def _has_settled(seen: os.stat_result) -> bool:
+def _has_settled(seen: os.stat_result, now_ns: int) -> bool:
     last = max(seen.st_mtime_ns, seen.st_ctime_ns)
     coarse = last % _SECOND == 0
-    return time.time_ns() - last > (_TOO_YOUNG_ON_COARSE_CLOCKS_NS if coarse else _TOO_YOUNG_NS)
+    return now_ns - last > (_TOO_YOUNG_ON_COARSE_CLOCKS_NS if coarse else _TOO_YOUNG_NS)
 
 
 def _read_cache(path: Path) -> dict[str, list[int | str]]:

@@ -83,12 +83,13 @@ def still_working(state: RunState) -> list[str]:
 
 
 def _start_ticks(pid: int) -> int | None:
-    """When a process started: tells it from a later one with the same number."""
+    """When a living process started: tells it from a later one with the same number."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    return int(stat.rpartition(")")[2].split()[19])
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
 
 
 def _stamp(seconds: float) -> str:

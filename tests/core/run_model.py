@@ -6,13 +6,14 @@ import random
 from dataclasses import dataclass, field, replace
 
 from ganger.core import events as ev
+from ganger.core.dependents import blocked_behind
 from ganger.core.failures import failure
 from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.core.resume import taken_up
 from ganger.core.retries import Then, after_failure
 from ganger.core.transitions import apply
-from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
-from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, behind_failed, decide
+from ganger.core.vocabulary import FailureClass, HealSchedule, TaskStatus
+from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, closing_events, decide
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 FAILURES = (
@@ -87,7 +88,7 @@ class Model:
 
     def step(self) -> bool:
         """Whatever is decided, or else the end of one attempt; False when there is neither."""
-        decisions = decide(self.state)
+        decisions = decide(self.state, 0.0)
         if decisions:
             self.carry_out(decisions)
         elif self.state.running:
@@ -99,10 +100,10 @@ class Model:
             match decision:
                 case Start(task):
                     self.start(task)
-                case OpenWindow(size, tasks):
-                    self.record(ev.WindowOpened(self.state.windows_opened + 1, size, tasks))
+                case OpenWindow(size, tasks, retry_of):
+                    self.record(ev.WindowOpened(self.state.windows_opened + 1, size, tasks, retry_of))
                 case CloseWindow():
-                    self.close(decision)
+                    self.record(*closing_events(self.state, decision))
                 case Finish(status, reason, why):
                     counts = {status.value: count for status, count in self.state.counts.items()}
                     self.record(ev.RunFinished(status, reason, counts, why))
@@ -110,14 +111,6 @@ class Model:
     def start(self, task: str) -> None:
         number = self.state.tasks[task].attempts + 1
         self.record(ev.AttemptStarted(task, number, f"{task}.{number}", "agent", "", "log"))
-
-    def close(self, close: CloseWindow) -> None:
-        window = self.state.window
-        assert window is not None
-        self.record(ev.WindowClosed(window.index, close.done, close.failed, close.blocked, 0.0, close.next_size))
-        self.record(*(ev.TaskRequeued(task, "window") for task in close.requeue))
-        for task in close.give_up:
-            self.record(ev.TaskSettled(task, TaskStatus.FAILED, ""), *self.blocked_by(task))
 
     def end_one(self, task: str) -> None:
         if self.chance.random() < self.fail_rate:
@@ -145,8 +138,7 @@ class Model:
             self.record(ev.TaskRequeued(task, chosen.why))
 
     def blocked_by(self, task: str) -> list[ev.TaskSettled]:
-        reason = BlockReason.DEPENDENCY_FAILED
-        return [ev.TaskSettled(t, TaskStatus.BLOCKED, "", reason) for t in behind_failed(self.state, task)]
+        return blocked_behind(self.state, [task])
 
     def interrupt_all(self) -> None:
         """A stop, or a lead that died: what ran counts for nothing."""

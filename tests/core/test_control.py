@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
@@ -11,7 +12,8 @@ from ganger.core import events as ev
 from ganger.core.control import KINDS, SETTINGS, act, is_skipped, was_refused
 from ganger.core.records import Budget, Policy, RunState, TaskSpec
 from ganger.core.transitions import apply
-from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
+from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
+from ganger.core.windows import behind_failed
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 B, F, E = TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.ESCALATED
@@ -140,6 +142,15 @@ def test_a_command_is_taken_once(kind: str) -> None:
     assert act(run.state, Asked(run.state.commands_taken, kind, DATA.get(kind, {})), NOW) == []
 
 
+def test_a_run_that_has_ended_takes_nothing() -> None:
+    """G12: what comes between its last event and its exit is left for the next lead."""
+    run = run_with(F)
+    run.record(ev.RunFinished(RunStatus.ABORTED, "a FAILED", {}))
+    assert act(run.state, Asked(1, "retry", {"task": "a"}), NOW) == []
+    run.record(ev.LeadStarted(2, OFF))
+    assert run.do("retry", task="a").startswith("a runs again")
+
+
 def test_a_command_nobody_knows_is_refused_and_counted() -> None:
     """G12: a newer version's command does not stop the ones behind it."""
     run = Run()
@@ -149,9 +160,10 @@ def test_a_command_nobody_knows_is_refused_and_counted() -> None:
 
 def test_a_retry_grants_one_attempt_and_its_hint_is_kept() -> None:
     """G12 H04: the hint reaches the next prompt; crashes are counted anew."""
-    run = run_with(F)
+    run = run_with(R)
+    run.record(ev.AttemptFailed("a", 1, "crash", "crash:x", "it died", "respawns"), ev.TaskSettled("a", F, "it died"))
     run.ask("q-1", "a")
-    assert run.do("retry", task="a", hint=" look in src/ \n").startswith("a runs again with your hint")
+    assert run.do("retry", task="a", hint=" look in src/ \n") == "a runs again with your hint"
     task = run.state.tasks["a"]
     assert (task.granted, task.hints, task.respawns) == (1, ("look in src/",), 0)
     assert run.state.questions["q-1"].answer == "look in src/"
@@ -326,3 +338,41 @@ def test_a_patch_is_undone_once() -> None:
     )
     assert run.do("undo_patch", patch="p-1").startswith("p-1 is undone;") and run.state.patches["p-1"].undone
     assert run.do("undo_patch", patch="p-1") == "p-1 is undone already"
+
+
+def some_command(run: Run, chance: random.Random) -> tuple[str, dict[str, object]]:
+    kind, task = chance.choice(sorted(set(KINDS) - {"stop"})), chance.choice("abcdx")
+    return kind, {
+        "task": task,
+        "hint": chance.choice(("", "look")),
+        "force": chance.random() < 0.5,
+        "question": chance.choice((task, *run.state.questions)),
+        "text": "so",
+        "key": chance.choice(tuple(SETTINGS)),
+        "value": chance.choice((0, 1, 2, 0.5, None)),
+    }
+
+
+def some_work(run: Run, chance: random.Random) -> None:
+    """One attempt of a task that may run; one that ended badly may ask, and blocks what needs it."""
+    ready = [n for n in "axbcd" if run.state.tasks[n].status is P and not run.state.unmet[n]]
+    if not ready:
+        return
+    name, status = chance.choice(ready), chance.choice((D, D, F, E, B))
+    run.put(name, status, BlockReason.EXTERNAL if status is B else None)
+    if status is not D:
+        run.block_behind(*behind_failed(run.state, name))
+        run.ask(f"q-{len(run.state.questions) + 1}", name)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_row_of_commands_breaks_a_run(seed: int) -> None:
+    """G12: every event of every command fits, and a pending task is never stuck behind a bad one."""
+    run, chance = Run(), random.Random(seed)
+    for _ in range(80):
+        some_work(run, chance)
+        kind, data = some_command(run, chance)
+        run.do(kind, **data)
+        for name, spec in run.state.specs.items():
+            bad = any(run.state.tasks[need].status in (B, F, E) for need in spec.depends_on)
+            assert not (bad and run.state.tasks[name].status is P)

@@ -19,7 +19,7 @@ def ended(cls: FailureClass, policy: Policy = OFF, times: int = 1) -> Model:
     model = Model(CHAIN, policy, fail_rate=0).begin()
     for _ in range(times):
         while "a" not in model.state.running:
-            model.carry_out(decide(model.state))
+            model.carry_out(decide(model.state, 0.0))
         model.fail("a", cls)
     return model.run()
 
@@ -65,8 +65,8 @@ def test_a_person_who_names_tasks_brings_back_only_those() -> None:
 def test_a_failure_that_waited_for_a_window_of_another_schedule_is_judged_at_once() -> None:
     """T20: given up with all that depends on it when fewer attempts are allowed now."""
     model = Model(CHAIN, Policy(), fail_rate=0).begin()
-    model.carry_out(decide(model.state))
-    model.carry_out(decide(model.state))
+    model.carry_out(decide(model.state, 0.0))
+    model.carry_out(decide(model.state, 0.0))
     model.fail("a", FailureClass.TEST_ERROR)
     model.record(ev.StopRequested("signal"))
     model.run()
@@ -79,8 +79,8 @@ def test_a_failure_that_waited_for_a_window_of_another_schedule_is_judged_at_onc
 def test_a_failure_in_a_window_that_is_still_open_waits_for_its_end() -> None:
     """T04 T20: it is not run again inside the window it failed in."""
     model = Model(CHAIN, Policy(heal_schedule=HealSchedule.EPOCH), fail_rate=0).begin()
-    model.carry_out(decide(model.state))
-    model.carry_out(decide(model.state))
+    model.carry_out(decide(model.state, 0.0))
+    model.carry_out(decide(model.state, 0.0))
     model.fail("a", FailureClass.TEST_ERROR)
     model.record(ev.StopRequested("signal"))
     model.run()

@@ -112,10 +112,10 @@ def test_two_tasks_that_write_one_file_take_turns() -> None:
     """Z08: never at the same time, whatever the concurrency."""
     specs = (TaskSpec("a", writes=("f",)), TaskSpec("b", writes=("f",)), TaskSpec("c"))
     model = Model(specs, Policy(heal_schedule=HealSchedule.OFF, concurrency=3), fail_rate=0).begin()
-    model.carry_out(decide(model.state))
+    model.carry_out(decide(model.state, 0.0))
     assert model.state.running == {"a", "c"}
     model.finish("a")
-    model.carry_out(decide(model.state))
+    model.carry_out(decide(model.state, 0.0))
     assert model.state.running == {"b", "c"}
 
 
@@ -154,25 +154,25 @@ def test_a_bad_window_shrinks_the_next_one_and_a_shaky_one_keeps_it() -> None:
     """T11 T12: rate above the threshold, one level smaller; 1 stays 1."""
     model = Model(tasks(6), Policy(concurrency=9), fail_rate=0).begin()
     for _ in range(2):
-        model.carry_out(decide(model.state))
-        model.carry_out(decide(model.state))
+        model.carry_out(decide(model.state, 0.0))
+        model.carry_out(decide(model.state, 0.0))
         for name in sorted(model.state.running):
             model.finish(name)
-        model.carry_out(decide(model.state))
+        model.carry_out(decide(model.state, 0.0))
     assert model.state.current_batch_size == 3
-    model.carry_out(decide(model.state))
-    model.carry_out(decide(model.state))
+    model.carry_out(decide(model.state, 0.0))
+    model.carry_out(decide(model.state, 0.0))
     for name in sorted(model.state.running):
         model.fail(name, FailureClass.TEST_ERROR)
-    model.carry_out(decide(model.state))
+    model.carry_out(decide(model.state, 0.0))
     assert model.state.current_batch_size == 2
 
 
 def test_a_failed_task_with_attempts_left_waits_for_its_window_to_close() -> None:
     """T04 T13: it is tried again in a later window, not inside this one."""
     model = Model(tasks(1), Policy(), fail_rate=0).begin()
-    model.carry_out(decide(model.state))
-    model.carry_out(decide(model.state))
+    model.carry_out(decide(model.state, 0.0))
+    model.carry_out(decide(model.state, 0.0))
     model.fail("t00", FailureClass.TEST_ERROR)
     assert model.state.tasks["t00"].status is F and not model.state.tasks["t00"].final
     model.run()
@@ -182,8 +182,8 @@ def test_a_failed_task_with_attempts_left_waits_for_its_window_to_close() -> Non
 def test_a_blocked_task_never_stops_independent_ones() -> None:
     """T22: the others go on to DONE, and the reason names who needs what."""
     model = Model((TaskSpec("a"), TaskSpec("b"), TaskSpec("c", ("a",))), Policy(), fail_rate=0).begin()
-    model.carry_out(decide(model.state))
-    model.carry_out(decide(model.state))
+    model.carry_out(decide(model.state, 0.0))
+    model.carry_out(decide(model.state, 0.0))
     model.fail("a", FailureClass.BLOCKED_EXTERNAL)
     model.run()
     assert [model.state.tasks[n].status for n in "abc"] == [B, D, B]

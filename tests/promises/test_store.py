@@ -13,9 +13,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from ganger.core.events import AttemptStarted, Event, StopRequested, TaskRequeued, WritesApplied
+from ganger.core.events import AttemptStarted, Recorded, StopRequested, TaskRequeued, WritesApplied
 from ganger.errors import DiskFullError, GangerError, NotFoundError, StoreError
-from ganger.ports import Store
+from ganger.ports import Entry, Store
 from ganger.stores.memory import MemoryStore
 from ganger.stores.sqlite import SqliteStore, migrations
 
@@ -29,8 +29,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-def stops(*words: str) -> list[tuple[str, Event]]:
-    return [(AT, StopRequested(word)) for word in words]
+def stops(*words: str) -> list[Entry]:
+    return [Entry(AT, StopRequested(word)) for word in words]
 
 
 def words_of(store: Store, since: int = 0) -> list[str]:
@@ -39,13 +39,13 @@ def words_of(store: Store, since: int = 0) -> list[str]:
 
 def test_events_come_back_in_order_with_number_time_and_content(store: Store) -> None:
     """T19: numbers count from one without a gap."""
-    given: list[tuple[str, Event]] = [
-        (AT, AttemptStarted("a", 1, "t", "mine", "first", "log")),
-        (AT.replace("05", "06"), WritesApplied("a", 1)),
-        (AT, TaskRequeued("ä/\n\t\U0001f600", "")),
+    given = [
+        Entry(AT, AttemptStarted("a", 1, "t", "mine", "first", "log")),
+        Entry(AT.replace("05", "06"), WritesApplied("a", 1), "t"),
+        Entry(AT, TaskRequeued("ä/\n\t\U0001f600", "")),
     ]
     recorded = store.append(given[:2]) + store.append(given[2:])
-    assert [(r.seq, r.at, r.event) for r in recorded] == [(n, at, e) for n, (at, e) in enumerate(given, 1)]
+    assert recorded == [Recorded(n, entry.at, entry.event) for n, entry in enumerate(given, 1)]
     assert list(store.read()) == recorded
 
 
@@ -154,7 +154,7 @@ def test_a_damaged_store_is_named_while_reading(tmp_path: Path) -> None:
         store.append(stops(f"{n} " + "x" * 200))
     store.close()
     data = bytearray(path.read_bytes())
-    data[8192:24576] = os.urandom(16384)
+    data[40960:57344] = os.urandom(16384)
     path.write_bytes(data)
     with pytest.raises(StoreError):
         list(SqliteStore(path, read_only=True).read())
@@ -194,11 +194,12 @@ WRITER = """
 import sys
 from pathlib import Path
 from ganger.core.events import StopRequested
+from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
 n = 0
 while True:
-    n = store.append([("t", StopRequested("x" * 300)), ("t", StopRequested("y"))])[-1].seq
+    n = store.append([Entry("t", StopRequested("x" * 300)), Entry("t", StopRequested("y"))])[-1].seq
     print(n, flush=True)
 """
 
@@ -223,6 +224,7 @@ import resource, sys
 from pathlib import Path
 from ganger.core.events import StopRequested
 from ganger.errors import GangerError
+from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
 if sys.argv[2] == "limit":
@@ -230,7 +232,7 @@ if sys.argv[2] == "limit":
 count = 0
 try:
     while count < 100_000:
-        store.append([("t", StopRequested("x" * 2000))])
+        store.append([Entry("t", StopRequested("x" * 2000))])
         count += 1
 except GangerError as error:
     print(count, type(error).__name__, bool(error.hint), sys.argv[1] in error.message)

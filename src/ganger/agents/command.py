@@ -6,11 +6,13 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from ganger.contracts.parser import Parsed, Refused, parse_result
+from ganger.agents.usage import read_usage
+from ganger.contracts.heal_decision import HealDecision
+from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core.environment import child_environment
 from ganger.errors import GangerError
-from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Running
+from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Running, Usage
 
 # The kernel takes no single argument of 128 KiB or more.
 _LONGEST_ARGUMENT = 128 * 1024 - 1
@@ -75,6 +77,12 @@ class CommandAgent:
 
     def extract_result(self, log: Path, task_id: str) -> Parsed[TaskResult] | Refused:
         return parse_result(log, task_id=task_id)
+
+    def extract_heal(self, log: Path) -> Parsed[HealDecision] | Refused:
+        return parse_heal(log)
+
+    def usage(self, log: Path) -> Usage | None:
+        return read_usage(log)
 
     def healthcheck(self) -> AgentHealth:
         program = self.argv[0]

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,32 @@ def _play(step: Step, task: str) -> int | None:
     """Does one step; an integer ends the process with that code."""
     if step.key == "exit":
         return int(step.value)
+    if step.key == "needs" and step.value not in _prompt():
+        lacking = {"status": "FAILED", "failure_class": "prompt_gap", "summary": f"nobody told me: {step.value}"}
+        _result(lacking, task)
+        return 0
     _ACTIONS[step.key](step.value, task)
     sys.stdout.flush()
     return None
+
+
+@cache
+def _prompt() -> str:
+    return sys.stdin.read()
+
+
+def _needs(_value: str, _task: str) -> None:
+    """Was looked at before."""
+
+
+def _usage(value: dict[str, Any], _task: str) -> None:
+    print(f"GANGER_USAGE {json.dumps(value)}")
+
+
+def _heal(value: dict[str, Any], _task: str) -> None:
+    said = {"failure_class": "prompt_gap", "root_cause": "played by script", "patches": []}
+    full = {"contract_version": "2.0", "scope": "batch", "decision": "RETRY"} | said | value
+    print(f"<<<HEAL_DECISION_V2>>>\n{json.dumps(full, ensure_ascii=False)}\n<<<END_HEAL_DECISION_V2>>>")
 
 
 def _text(value: str, _task: str) -> None:
@@ -55,7 +79,7 @@ def _delay(value: float, _task: str) -> None:
 
 def _echo(value: bool, _task: str) -> None:
     if value:
-        sys.stdout.write(sys.stdin.read())
+        sys.stdout.write(_prompt())
 
 
 def _files(value: dict[str, str], _task: str) -> None:
@@ -94,10 +118,13 @@ _ACTIONS: dict[str, Callable[[Any, str], None]] = {
     "text": _text,
     "error": _error,
     "delay": _delay,
+    "needs": _needs,
     "echo_prompt": _echo,
     "files": _files,
     "garbage": _garbage,
+    "usage": _usage,
     "result": _result,
+    "heal": _heal,
     "block": _block,
     "hang": _hang,
     "crash": _crash,

@@ -9,15 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-STEP_KEYS = ("text", "error", "delay", "echo_prompt", "files", "garbage", "result", "block", "hang", "crash", "exit")
+STEP_KEYS = (
+    *("text", "error", "delay", "needs", "echo_prompt", "files", "garbage", "usage"),
+    *("result", "heal", "block", "hang", "crash", "exit"),
+)
 _KINDS: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "error": (str,),
     "delay": (int, float),
+    "needs": (str,),
     "echo_prompt": (bool,),
     "files": (dict,),
     "garbage": (int, str),
+    "usage": (dict,),
     "result": (dict, str),
+    "heal": (dict,),
     "block": (str,),
     "hang": (bool,),
     "crash": (bool, str),

@@ -41,7 +41,7 @@ def detach(context: click.Context, folder: RunFolder, run_id: str, *, as_json: b
         child.terminate()
         raise
     if not leads and child.returncode is not None:
-        return _ended(child.returncode, log, begin, as_json=as_json)
+        return _ended(child.returncode, run_id, log, begin, as_json=as_json)
     _say(run_id, child.pid, log, leads=leads, as_json=as_json)
     return EXIT_OK
 
@@ -112,10 +112,12 @@ def _last_seq(folder: RunFolder) -> int:
         return 0
 
 
-def _ended(code: int, log: Path, begin: int, *, as_json: bool) -> int:
+def _ended(code: int, run_id: str, log: Path, begin: int, *, as_json: bool) -> int:
     """It never led: what it said is the answer, and its exit code is ours."""
     said = log.read_bytes()[begin:].decode("utf-8", "replace")
-    if as_json:
+    if as_json and code == EXIT_OK:
+        print_json("detached", run_id=run_id, pid=None, leads=False, log=str(log), message="there was nothing to do")
+    elif as_json:
         print(_last_document(said) or json.dumps(_unknown(code, log), ensure_ascii=False))
     else:
         click.echo(said.rstrip("\n"), err=code != EXIT_OK)
@@ -123,7 +125,7 @@ def _ended(code: int, log: Path, begin: int, *, as_json: bool) -> int:
 
 
 def _last_document(said: str) -> str:
-    return next((line for line in reversed(said.splitlines()) if line.startswith('{"schema"')), "")
+    return next((line for line in reversed(said.splitlines()) if line.startswith('{"schema": "ganger.error/1"')), "")
 
 
 def _unknown(code: int, log: Path) -> Mapping[str, object]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ganger.app import RunOptions, open_lead
 from ganger.check import Checked, missing_programs
+from ganger.cli.run import show_difference
 from ganger.cli.screens import JsonLines, Lines, Screen
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
@@ -28,14 +29,17 @@ def drive(
     only: Sequence[str] | None,
     max_tasks: int | None,
     as_json: bool,
+    reconcile: bool = False,
     quiet_end: bool = False,
 ) -> int:
     """Runs to the end and says how it went."""
-    options = RunOptions(only=None if only is None else tuple(only), max_tasks=max_tasks)
+    options = RunOptions(None if only is None else tuple(only), max_tasks, reconcile)
     with open_lead(project, checked, options) as lead:
         screen = choose_screen(lead, as_json=as_json)
+        if lead.order.reconcile is not None:
+            show_difference(lead.order.reconcile.difference, screen.note)
         lead.journal.listeners.append(screen.on_event)
-        if _already_complete(lead):
+        if _already_complete(lead) and lead.order.reconcile is None:
             screen.note(f"run {lead.state.run_id} is COMPLETED already; nothing to do")
             screen.show_end(lead, quiet=True)
             return 0
@@ -57,8 +61,8 @@ def _already_complete(lead: Lead) -> bool:
 def warnings(project: Project, checked: Checked) -> list[str]:
     """What a person should know before agents are paid."""
     found = [f"{program} is not on PATH; verification would fail" for program in missing_programs(project, checked)]
-    if project.config.policy.heal_schedule != "off":
-        found.append("healing is not there yet: windows follow the schedule, failed tasks are retried without a healer")
+    if project.config.policy.heal_schedule != "off" and "healer" not in project.config.roles:
+        found.append("no [roles.healer] is configured: failed tasks are tried again as they are, nothing is healed")
     return found
 
 

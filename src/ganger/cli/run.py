@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ganger.cli.options import json_option, manifest_argument, open_project, print_json, project_option
-from ganger.errors import NotBuiltYet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ganger.check import Checked
     from ganger.config import Project
+    from ganger.core.reconcile import Difference
 
 
 @click.command("run")
@@ -53,23 +55,22 @@ def command(
       ganger run --concurrency 8
       ganger run --only build-api --only build-web
       ganger run --dry-run
+      ganger run --reconcile --dry-run
+      ganger run --detach --budget 40
       ganger run --detach
       ganger run --json | jq -r .type
     """
-    for flag, given in (("--reconcile", reconcile), ("--budget", budget is not None)):
-        if given:
-            raise NotBuiltYet(f"ganger run {flag} is not there yet", hint="leave the flag out")
     from ganger.check import check_project
     from ganger.cli.drive import drive
 
-    opened = open_project(project, manifest, _flags(concurrency, settings))
+    opened = open_project(project, manifest, _flags(concurrency, budget, settings))
     checked = check_project(opened, manifest)
     checked.require()
     if dry_run:
-        return _dry_run(opened, checked, only, as_json=as_json)
+        return _dry_run(opened, checked, only, reconcile=reconcile, as_json=as_json)
     if detach:
         return _detach(opened, checked, as_json=as_json)
-    return drive(opened, checked, only=only or None, max_tasks=max_tasks, as_json=as_json)
+    return drive(opened, checked, only=only or None, max_tasks=max_tasks, reconcile=reconcile, as_json=as_json)
 
 
 def _detach(project: Project, checked: Checked, *, as_json: bool) -> int:
@@ -82,7 +83,7 @@ def _detach(project: Project, checked: Checked, *, as_json: bool) -> int:
     return detach(click.get_current_context(), folder, run_id, as_json=as_json)
 
 
-def _flags(concurrency: int | None, settings: tuple[str, ...]) -> dict[str, object]:
+def _flags(concurrency: int | None, budget: float | None, settings: tuple[str, ...]) -> dict[str, object]:
     from ganger.config import read_setting
 
     flags: dict[str, object] = {}
@@ -93,13 +94,16 @@ def _flags(concurrency: int | None, settings: tuple[str, ...]) -> dict[str, obje
         flags[key] = read_setting(key, text)
     if concurrency is not None:
         flags["policy.concurrency"] = concurrency
+    if budget is not None:
+        flags["budget.usd"] = budget
     return flags
 
 
-def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, as_json: bool) -> int:
+def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, reconcile: bool, as_json: bool) -> int:
     """Everything a run would check first, then the plan; nothing is created."""
     from ganger.app import agents_by_role, policy_of, require_built
     from ganger.core.retries import allowed_attempts
+    from ganger.views.difference import difference_json
 
     require_built(project)
     agents = agents_by_role(project, checked)
@@ -108,19 +112,46 @@ def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, as_js
     chosen = [name for name in checked.plan.order if not only or name in only]
     specs = {spec.id: spec for spec in checked.specs}
     most = sum(allowed_attempts(specs[n], policy) + policy.format_retries + policy.respawns for n in chosen)
+    found = _difference(project, checked) if reconcile else None
     if as_json:
         print_json(
             "dry_run", run_id=checked.manifest.run_id, order=chosen, concurrency=policy.concurrency,
             heal_schedule=policy.heal_schedule.value, most_attempts=most, digest=checked.digest,
+            reconcile=None if found is None else difference_json(found),
         )  # fmt: skip
         return 0
     head = f"run {checked.manifest.run_id}: {len(chosen)} tasks, concurrency {policy.concurrency}"
-    click.echo(f"{head}, at most {most} agent starts")
+    click.echo(f"{head}, at most {most} agent starts before healing")
     for name in chosen:
         spec = specs[name]
         after = f" after {', '.join(spec.depends_on)}" if spec.depends_on else ""
         click.echo(
             f"  {name}: {agents[spec.role].name}, prompt {spec.prompt_ref}, checked by {spec.verify_profile}{after}"
         )
+    if found is not None:
+        show_difference(found, click.echo)
     click.echo("nothing was started (--dry-run)")
     return 0
+
+
+def _difference(project: Project, checked: Checked) -> Difference | None:
+    from ganger.app import difference_of
+    from ganger.engine.files import RunFolder
+    from ganger.runs import read_state
+
+    assert checked.manifest is not None
+    folder = RunFolder.of(project.state_path, checked.manifest.run_id)
+    if not folder.database.exists():
+        return None
+    return difference_of(project, checked, read_state(folder), folder).difference
+
+
+def show_difference(found: Difference, say: Callable[[str], object]) -> None:
+    from ganger.views.difference import difference_lines
+
+    if found.empty:
+        say("nothing to reconcile: manifest and prompts are as the run began with them")
+        return
+    say(f"reconciling run {found.run_id} with the changed manifest:")
+    for line in difference_lines(found):
+        say(f"  {line}")

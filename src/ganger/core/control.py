@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ganger.core import events as ev
+from ganger.core.dependents import behind_failed
 from ganger.core.quota import account_of, paused_until
 from ganger.core.records import Question, RunState
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.core.windows import behind_failed
 
 SKIPPED = "skipped by a person"
 _REFUSED = "refused: "
@@ -48,8 +48,11 @@ class Refusal(Exception):
 
 
 def act(state: RunState, command: Asked, now: float) -> list[ev.Event]:
-    """Everything the command changes, then `CommandTaken`; nothing at all for one that was taken before."""
-    if command.number <= state.commands_taken:
+    """Everything the command changes, then `CommandTaken`.
+
+    Nothing at all for one that was taken before, or while the run has ended: the next lead takes it.
+    """
+    if command.number <= state.commands_taken or state.finished:
         return []
     try:
         kind = KINDS.get(command.kind)
@@ -180,9 +183,9 @@ def _bad_need(state: RunState, name: str) -> str | None:
 
 
 def _is_bad(state: RunState, name: str) -> bool:
-    """Ended other than DONE for good; a failure its window has yet to judge is not."""
+    """Ended other than DONE for good; a failure its window has yet to judge, or a wait for quota, is not."""
     task = state.tasks[name]
-    return task.status in _BAD and (task.status is not TaskStatus.FAILED or task.final)
+    return task.status in _BAD and task.final
 
 
 def _close_questions(state: RunState, name: str, text: str) -> list[ev.Event]:
@@ -192,8 +195,12 @@ def _close_questions(state: RunState, name: str, text: str) -> list[ev.Event]:
 
 def _bring_back(state: RunState, name: str, why: str, hint: str) -> list[ev.Event]:
     """The task with one more attempt, and in plan order whatever was blocked behind it and by nothing else."""
-    granted = 0 if state.tasks[name].status is TaskStatus.PENDING else 1
-    events: list[ev.Event] = [ev.TaskRequeued(name, why, granted=granted, hint=hint, by_person=True)]
+    waiting = state.tasks[name].status is TaskStatus.PENDING
+    events: list[ev.Event] = []
+    if waiting:
+        # Only what is settled can be queued again, and only so does a hint reach a task.
+        events.append(ev.TaskSettled(name, TaskStatus.BLOCKED, "taken aside by a person", BlockReason.PAUSED))
+    events.append(ev.TaskRequeued(name, why, granted=0 if waiting else 1, hint=hint, by_person=True))
     need = _bad_need(state, name)
     if need is not None:
         waits = f"it waits for {need}, which is {state.tasks[need].status.value}"
@@ -278,7 +285,7 @@ def find_question(state: RunState, word: object) -> Question:
 def _undo_patch(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     patch = state.patches.get(str(data.get("patch", "")))
     if patch is None:
-        raise Refusal(f"there is no patch {data.get('patch', '')}; ganger events names those that were applied")
+        raise Refusal(f"there is no patch {data.get('patch', '')}; ganger patches lists them")
     if patch.undone:
         return Effect(f"{patch.id} is undone already")
     undone = ev.PatchUndone(patch.id, "undone by a person")

@@ -57,6 +57,13 @@ class Reconciled:
 
 
 @dataclass(frozen=True, slots=True)
+class ContentsSeen:
+    """Prompts of tasks that were never attempted have changed since; nothing depends on the old text."""
+
+    contents: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class WindowOpened:
     """`retry_of` is the window whose failures were healed; heal rounds are counted together with it."""
 
@@ -400,6 +407,7 @@ Event = (
     RunStarted
     | LeadStarted
     | Reconciled
+    | ContentsSeen
     | WindowOpened
     | WindowClosed
     | AttemptStarted

@@ -276,7 +276,6 @@ def may_run_again(state: RunState, name: str) -> bool:
 class Cure:
     """What a healer's decision comes to once it was checked: `reset` may run again, `escalate` may not."""
 
-    decision: str
     reset: tuple[str, ...] = ()
     escalate: tuple[tuple[str, str], ...] = ()
     touched: frozenset[str] = frozenset()
@@ -288,13 +287,8 @@ def after_round(state: RunState, round_: HealRound, cure: Cure) -> tuple[tuple[s
     failed = [name for name in round_.failed if state.tasks[name].status is TaskStatus.FAILED]
     events: list[ev.Event] = []
     given_up = dict(cure.escalate)
-    if cure.decision == "ESCALATE":
-        given_up = {name: given_up.get(name, "the healer asks for a person") for name in failed}
     events += [ev.TaskSettled(name, TaskStatus.ESCALATED, given_up[name]) for name in failed if name in given_up]
     left = [name for name in failed if name not in given_up]
-    if cure.decision == "NOT_FIXABLE":
-        why = "the healer says that no prompt can mend it"
-        return (), [*events, *(ev.TaskSettled(n, TaskStatus.FAILED, f"{state.tasks[n].detail} ({why})") for n in left)]
     again = [name for name in left if name in cure.reset]
     events += [
         ev.TaskSettled(n, TaskStatus.FAILED, f"{state.tasks[n].detail} (the healer does not reset it)")
@@ -304,6 +298,22 @@ def after_round(state: RunState, round_: HealRound, cure: Cure) -> tuple[tuple[s
     if not round_.isolate:
         return _spread(again, cure, events)
     return _isolated(state, again, cure, events)
+
+
+def after_nothing(state: RunState, round_: HealRound) -> tuple[tuple[str, ...], list[ev.Event]]:
+    """A round without a single patch: the tasks to ask about once more, or what becomes of them."""
+    failed = [name for name in round_.failed if state.tasks[name].status is TaskStatus.FAILED]
+    if failed and may_heal_again(state, round_.lineage):
+        return tuple(failed), []
+    why = "no heal round brought a patch"
+    again = [name for name in failed if may_run_again(state, name)]
+    events: list[ev.Event] = [ev.TaskRequeued(name, f"{why}; tried again as it is") for name in again]
+    events += [
+        ev.TaskSettled(name, TaskStatus.FAILED, f"{state.tasks[name].detail} ({why})")
+        for name in failed
+        if name not in again
+    ]
+    return (), events
 
 
 Outcome = tuple[tuple[str, ...], list[ev.Event]]

@@ -27,7 +27,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the outside showed; leave out what nobody looked at. A healer's attempt is (HEALER, round).
+    """What the outside showed; leave out what nobody looked at. The n-th call of the healer is (HEALER, n).
 
     `exact`: the lead has left, so the state file is as the last event; else it is as some event was.
     `finished`: the lead said that it had nothing more to do. `shown`: (number, type) of events somebody was told of.
@@ -91,7 +91,7 @@ class _Walk:
         self.lineages: dict[int, int] = {}
         self.rounds: dict[int, int] = {}
         self.round_open = 0
-        self.refusals: dict[int, int] = {}
+        self.healer_calls = 0
         self.patches: set[str] = set()
         self.questions: set[str] = set()
         self.policies: list[Policy] = []
@@ -153,13 +153,13 @@ class _Walk:
         self.policies.append(event.policy)
 
     def reconciled(self, event: ev.Reconciled) -> None:
-        known = self.tasks
-        self.tasks = {spec.id: known.get(spec.id) or _Task(spec) for spec in event.tasks}
+        """Changed tasks begin anew, only their attempts go on counting."""
+        known, anew = self.tasks, {*event.added, *event.changed}
+        self.tasks = {}
         for spec in event.tasks:
+            old = known.get(spec.id) or _Task(spec)
+            self.tasks[spec.id] = _Task(spec, attempts=old.attempts) if spec.id in anew else old
             self.tasks[spec.id].spec = spec
-            self.tasks[spec.id].status = (
-                self.state.tasks[spec.id].status if spec.id in self.state.tasks else TaskStatus.PENDING
-            )
 
     def window_opened(self, event: ev.WindowOpened) -> None:
         if self.window is not None or self.live:
@@ -213,7 +213,7 @@ class _Walk:
 
     def most_attempts(self, task: _Task) -> int:
         """A later, narrower policy does not forbid what an earlier one had queued."""
-        return max((allowed_attempts(task.spec, policy) for policy in self.policies), default=0) + task.granted
+        return max((allowed_attempts(task.spec, policy, task.granted) for policy in self.policies), default=0)
 
     def charge(self, task: _Task, counter: str, limit: int) -> None:
         task.used[counter] = task.used.get(counter, 0) + 1
@@ -302,7 +302,7 @@ class _Walk:
         for money in (run, task) if task is not run else (run,):
             money.held[name, number] = (usd, tokens)
         budget = self.state.budget
-        starts = len(self.begun)
+        starts = sum(1 for worker, _ in self.begun if worker != HEALER)
         limits = [(run, budget.usd, budget.tokens)]
         if name != HEALER:
             limits.append((task, budget.task_usd, budget.task_tokens))
@@ -327,7 +327,7 @@ class _Walk:
             self.say("heal rounds", f"round {event.round} begins while {self.round_open or 'another'} counts")
         if self.live:
             self.say("heal rounds", f"healing while {', '.join(self.live)} ran")
-        lineage = self.lineages.get(event.window, event.window)
+        lineage = event.lineage or self.lineages.get(event.window, event.window)
         self.rounds[lineage] = self.rounds.get(lineage, 0) + 1
         per_window = max(policy.max_heal_rounds_per_window for policy in self.policies)
         total = max(policy.max_total_heal_rounds for policy in self.policies)
@@ -336,11 +336,12 @@ class _Walk:
         self.round_open = event.round
         self.new_token(event.token)
         self.begun[HEALER, event.round] = self.seq
+        self.healer_calls += 1
         self.reserve(HEALER, event.round, event.reserved_usd, event.reserved_tokens)
 
     def heal_refused(self, event: ev.HealRefused) -> None:
         self.in_round(event.round)
-        self.refusals[event.round] = self.refusals.get(event.round, 0) + 1
+        self.healer_calls += 1
 
     def in_round(self, number: int) -> None:
         if number != self.round_open:
@@ -425,14 +426,16 @@ def _told(events: Sequence[ev.Recorded], seen: Seen) -> list[str]:
 def _outside(walk: _Walk, seen: Seen) -> list[str]:
     wrong: list[str] = []
     for (name, number), count in sorted(seen.agent_starts.items()):
-        most = (1 + walk.refusals.get(number, 0) if name == HEALER else 1) if (name, number) in walk.begun else 0
-        if count > most:
-            wrong.append(f"agent starts: {name or 'the healer'}/{number} was started {count} times, recorded {most}")
+        recorded = number <= walk.healer_calls if name == HEALER else (name, number) in walk.begun
+        if count > recorded:
+            wrong.append(
+                f"agent starts: {name or 'the healer'}/{number} was started {count} times, recorded {recorded:d}"
+            )
     doubled = {name for name, _ in seen.live if name and sum(1 for other, _ in seen.live if other == name) > 1}
     wrong += [f"two live attempts: several processes of {name} run" for name in sorted(doubled)]
     for name, number in seen.live:
         task = walk.tasks.get(name)
-        if (name, number) not in walk.begun:
+        if name != HEALER and (name, number) not in walk.begun:
             wrong.append(f"start: {name}/{number} runs and was never started")
         elif seen.finished or (task is not None and not (name in walk.live and task.attempts == number)):
             wrong.append(f"left behind: {name}/{number} still runs although it is over")

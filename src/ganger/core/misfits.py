@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ganger.core import events as ev
+from ganger.core.plan import plan_if_sound
 from ganger.core.records import HealRound, RunState, TaskState
 from ganger.core.vocabulary import TaskStatus
 
@@ -31,7 +32,7 @@ ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.TaskHeld: {F: F},
 }
 SETTLED = frozenset({D, B, F, E})
-COUNTERS = frozenset({"worker_attempts", "format_retries", "respawns", "transient_retries"})
+COUNTERS = frozenset({"worker_attempts", "format_retries", "respawns", "transient_retries", "none"})
 
 
 def run_misfit(state: RunState, event: ev.Event) -> str:
@@ -99,7 +100,19 @@ def open_round(state: RunState) -> HealRound | None:
     return state.heal_rounds[-1] if state.heal_rounds and not state.heal_rounds[-1].decision else None
 
 
+def _reconciled(state: RunState, event: ev.Reconciled) -> str:
+    running = state.running.intersection((*event.removed, *event.changed))
+    if running:
+        return f"{min(running)} is still RUNNING"
+    if open_round(state) is not None:
+        return "a healer is at work"
+    if not state.specs.keys() >= {*event.changed, *event.removed}:
+        return "a task of it does not exist"
+    return "" if plan_if_sound(event.tasks) is not None else "its tasks can have no order"
+
+
 _RUN_RULES: dict[type, Callable[[RunState, Any], str]] = {
+    ev.Reconciled: _reconciled,
     ev.WindowOpened: _window_opened,
     ev.WindowClosed: _window_closed,
     ev.HealStarted: _heal_started,

@@ -34,3 +34,12 @@ def prompt_file(task_id: str, attempt: int) -> str:
 
 def backup_folder(task_id: str, attempt: int) -> str:
     return f"backups/{file_stem(task_id)}.{attempt}"
+
+
+def healer_log(number: int, again: int = 0) -> str:
+    """A healer that was lost or misunderstood is asked again, with a log of its own."""
+    return f"logs/healer.{number}.log" if not again else f"logs/healer.{number}.{again + 1}.log"
+
+
+def healer_prompt(number: int, again: int = 0) -> str:
+    return f"prompts/healer.{number}.{again + 1}.md"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from ganger.core import events as ev
+from ganger.core.healing import may_run_again
 from ganger.core.plan import make_plan, plan_if_sound
 from ganger.core.records import RunState, TaskSpec, TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
@@ -201,9 +202,13 @@ def _comes_back(state: RunState, specs: Sequence[TaskSpec], found: Difference) -
 
 
 def reconcile(
-    found: Difference, specs: Sequence[TaskSpec], contents: Mapping[str, ContentDigest]
-) -> list[ev.Reconciled | ev.TaskRequeued]:
-    """To be recorded once every attempt in `found.stop` has ended."""
+    state: RunState, found: Difference, specs: Sequence[TaskSpec], contents: Mapping[str, ContentDigest]
+) -> list[ev.Event]:
+    """To be recorded together, once every attempt in `found.stop` has ended and no healer is at work."""
+    gone, removed = {*found.again, *found.removed}, set(found.removed)
+    moot = [q.id for q in state.questions.values() if q.task in gone and q.answer is None]
+    freed = [n for n, task in state.tasks.items() if task.held_by in removed and n not in gone]
+    judged = [_without_canary(state, name) for name in freed]
     taken = ev.Reconciled(
         manifest_digest=found.digest,
         tasks=tuple(specs),
@@ -212,7 +217,19 @@ def reconcile(
         removed=found.removed,
         changed=found.again,
     )
-    return [taken, *(ev.TaskRequeued(name, "what it waits for begins anew") for name in found.back)]
+    return [
+        *(ev.QuestionAnswered(question, "the manifest changed") for question in moot),
+        taken,
+        *judged,
+        *(ev.TaskRequeued(name, "what it waits for begins anew") for name in found.back),
+    ]
+
+
+def _without_canary(state: RunState, name: str) -> ev.TaskRequeued | ev.TaskSettled:
+    """Nobody is left whose success it could wait for, so it is judged by its own attempts."""
+    if may_run_again(state, name):
+        return ev.TaskRequeued(name, "its canary left the manifest")
+    return ev.TaskSettled(name, TaskStatus.FAILED, state.tasks[name].detail)
 
 
 def reconciled_misfit(state: RunState, event: ev.Reconciled) -> str:
@@ -220,34 +237,8 @@ def reconciled_misfit(state: RunState, event: ev.Reconciled) -> str:
     running = state.running.intersection((*event.removed, *event.changed))
     if running:
         return f"{min(running)} is still RUNNING"
-    if not state.specs.keys() >= set(event.changed):
+    if state.heal_rounds and not state.heal_rounds[-1].decision:
+        return "a healer is at work"
+    if not state.specs.keys() >= {*event.changed, *event.removed}:
         return "a task of it does not exist"
     return "" if plan_if_sound(event.tasks) is not None else "its tasks can have no order"
-
-
-def apply_reconciled(state: RunState, event: ev.Reconciled) -> None:
-    """The new specifications, and every task as it stands under them; the caller makes the indexes anew."""
-    before, anew = state.tasks, frozenset(event.changed)
-    state.manifest_digest = event.manifest_digest
-    state.specs = {spec.id: spec for spec in event.tasks}
-    state.contents = {spec.id: text for spec, text in zip(event.tasks, event.contents, strict=False)}
-    state.tasks = {
-        name: begun_anew(before[name]) if name in anew else _released(before.get(name, TaskState()), state.specs)
-        for name in state.specs
-    }
-    state.touched &= state.specs.keys()
-    state.retry_now = tuple(name for name in state.retry_now if name in state.specs)
-    state.questions = {
-        key: question
-        for key, question in state.questions.items()
-        if not question.task or (question.task in state.specs and (question.answer or question.task not in anew))
-    }
-
-
-def begun_anew(task: TaskState) -> TaskState:
-    """A task without its past, but for what is true of it: its history, its cost, and the number of its next log."""
-    return TaskState(attempts=task.attempts, history=task.history, spent=task.spent)
-
-
-def _released(task: TaskState, specs: Mapping[str, TaskSpec]) -> TaskState:
-    return replace(task, held_by="") if task.held_by and task.held_by not in specs else task

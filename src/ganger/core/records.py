@@ -195,6 +195,7 @@ class TaskState:
     granted: int = 0
     repeats: int = 0
     healed: bool = False
+    heal_signature: str = ""
     healer_attempts: int = 0
     patches: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()

@@ -72,7 +72,8 @@ def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Fail
         return Next(Then.AGAIN_AFTER, "transient_retries", why, delay_sec=delay)
     row = CLASSES[cls]
     if row.blocks_as is not None:
-        return Next(Then.SETTLE, "worker_attempts", row.then, TaskStatus.BLOCKED, row.blocks_as)
+        pays = "none" if cls is FailureClass.QUOTA else "worker_attempts"
+        return Next(Then.SETTLE, pays, row.then, TaskStatus.BLOCKED, row.blocks_as)
     limit = allowed_attempts(spec, policy, task.granted)
     used = f"{task.worker_attempts} of {limit} worker attempts used"
     if not may_retry_class(spec, cls.value):

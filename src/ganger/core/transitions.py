@@ -179,6 +179,10 @@ def _reconciled(state: RunState, event: ev.Reconciled, _at: str) -> None:
     state.retry_now = tuple(name for name in state.retry_now if name in state.tasks)
 
 
+def _contents_seen(state: RunState, event: ev.ContentsSeen, _at: str) -> None:
+    state.contents.update(event.contents)
+
+
 def _first_size(state: RunState) -> int:
     schedule = state.policy.heal_schedule
     if schedule is HealSchedule.BATCH:
@@ -312,8 +316,13 @@ def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
         task = state.tasks.get(name)
         if task is not None and task.status is not D:
             timeout = task.timeout_sec if event.timeout_sec is None else event.timeout_sec
-            changed = replace(task, patches=(*task.patches, event.patch), healed=True, timeout_sec=timeout)
-            state.tasks[name] = changed
+            state.tasks[name] = replace(
+                task,
+                patches=(*task.patches, event.patch),
+                healed=True,
+                heal_signature=task.last_failure_signature or "",
+                timeout_sec=timeout,
+            )
     if event.concurrency is not None:
         state.policy = replace(state.policy, concurrency=event.concurrency)
     if event.current_batch_size is not None and state.policy.heal_schedule is HealSchedule.AUTO:
@@ -536,27 +545,26 @@ def _with_worker_line(task: TaskState, name: str, at: str, **changes: Any) -> tu
 
 def _attempt_failed(_s: RunState, name: str, task: TaskState, event: ev.AttemptFailed, at: str) -> TaskState:
     marks = {"failure_class": event.failure_class, "failure_signature": event.signature}
-    counters = (
-        {}
-        if event.counter == "worker_attempts"
-        else {
-            event.counter: getattr(task, event.counter) + 1,
-            "worker_attempts": task.worker_attempts - 1,
-        }
-    )
-    same = event.signature == task.last_failure_signature
+    if event.counter == "worker_attempts" and task.healed:
+        repeats = task.repeats + 1 if event.signature == task.heal_signature else 0
+        task = replace(task, repeats=repeats, healed=False)
+    if event.counter != "worker_attempts":
+        task = replace(task, worker_attempts=task.worker_attempts - 1)
+    match event.counter:
+        case "format_retries":
+            task = replace(task, format_retries=task.format_retries + 1)
+        case "respawns":
+            task = replace(task, respawns=task.respawns + 1)
+        case "transient_retries":
+            task = replace(task, transient_retries=task.transient_retries + 1)
     return replace(
         task,
-        repeats=task.repeats + (1 if task.healed else 0) if same else 0,
-        healed=False,
-        hints=(),
         last_failure_class=event.failure_class,
         last_failure_signature=event.signature,
         detail=event.detail,
         reminder=event.reminder,
         history=_with_worker_line(task, name, at, **marks),
         pending_history=None,
-        **counters,
     )
 
 
@@ -625,6 +633,7 @@ _RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
     ev.WindowOpened: _window_opened,
     ev.WindowClosed: _window_closed,
     ev.Reconciled: _reconciled,
+    ev.ContentsSeen: _contents_seen,
     ev.HealStarted: _heal_started,
     ev.HealRefused: _heal_refused,
     ev.PatchApplied: _patch_applied,

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ganger.core import events as ev
 from ganger.core.budgets import Purse, reservation, run_refusal, task_refusal
-from ganger.core.healing import Verdict, after_window, failure_rate
+from ganger.core.dependents import blocked_behind
+from ganger.core.healing import Verdict, after_window, failure_rate, questions_for
 from ganger.core.misfits import open_round
 from ganger.core.quota import account_of, has_room, paused_until, running_by_account
 from ganger.core.records import RunState
@@ -83,7 +85,7 @@ def decide(state: RunState, now: float) -> list[Decision]:
     if state.finished:
         return []
     if state.stopping or state.draining:
-        return [] if state.running or open_round(state) else [_finish(state)]
+        return [] if state.running else [_finish(state)]
     if open_round(state) is not None:
         return []
     if state.heal_abandoned:
@@ -268,16 +270,23 @@ def _close(state: RunState) -> CloseWindow:
     )
 
 
-def behind_failed(state: RunState, task: str) -> list[str]:
-    """Pending tasks that cannot run because `task` ended other than DONE, nearest first."""
-    found: dict[str, None] = {}
-    queue = [task]
-    for current in queue:
-        for dependent in state.dependents.get(current, ()):
-            if dependent not in found and state.tasks[dependent].status is TaskStatus.PENDING:
-                found[dependent] = None
-                queue.append(dependent)
-    return list(found)
+def closing_events(state: RunState, close: CloseWindow) -> list[ev.Event]:
+    """The end of the open window and everything that follows from it, but for the healer's start."""
+    window, verdict = state.window, close.verdict
+    assert window is not None
+    events: list[ev.Event] = [
+        ev.WindowClosed(window.index, close.done, close.failed, close.blocked, close.failure_rate, close.next_size)
+    ]
+    events += [ev.TaskRequeued(name, "retried after its window") for name in verdict.requeue]
+    events += [ev.TaskRequeued(name, "its canary passed", granted=1) for name in verdict.release]
+    for canary in verdict.promote:
+        first, *rest = state.held[canary]
+        events.append(ev.TaskRequeued(first, f"the canary {canary} could not tell; this one runs first"))
+        events += [ev.TaskHeld(name, first) for name in rest]
+    settled = [ev.TaskSettled(name, TaskStatus.FAILED, state.tasks[name].detail) for name in verdict.give_up]
+    settled += [ev.TaskSettled(name, TaskStatus.ESCALATED, why) for name, why in verdict.escalate]
+    events += [*settled, *questions_for(state, settled), *blocked_behind(state, [event.task for event in settled])]
+    return [*events, ev.HealAbandoned(verdict.abandon)] if verdict.abandon else events
 
 
 def _finish(state: RunState, spent_out: str = "") -> Finish:

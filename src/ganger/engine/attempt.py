@@ -1,8 +1,12 @@
 """One attempt, from prompt to verdict: prompt → agent → log → parse → change set → verify → settle.
 
-What happens when the process dies: before `AttemptStarted` is recorded nothing was done; after it, and up to the
-verdict, recovery ends what still runs, puts files back from the backup named in `WritesIntended`, and queues the task
-again; after the verdict is recorded nothing is left to do but removing the backup.
+Every step first looks whether it was done already, so a new lead re-enters an attempt where the old one died:
+
+- claimed, perhaps launched: the agent is found by its key, adopted if it runs, harvested if it ended, started if never;
+- exited: its log is read again;
+- writes intended: files are compared with what they were and shall be, then completed or put back and written anew;
+- written, verifying: verification runs again;
+- verdict recorded: nothing is left but removing the backup.
 """
 
 from __future__ import annotations
@@ -11,31 +15,38 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganger.contracts.parser import Parsed, Refused
 from ganger.contracts.task_result import TaskResult
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
+from ganger.core.budgets import time_limit
 from ganger.core.commands import CommandFault, parse_command
+from ganger.core.dependents import blocked_behind
 from ganger.core.failures import Failure, classify_hint, failure
+from ganger.core.healing import healing_on, questions_for
 from ganger.core.names import backup_folder, prompt_file, verify_log, worker_log
-from ganger.core.records import TaskSpec, VerifyStep
-from ganger.core.retries import Then, after_failure
+from ganger.core.quota import after_quota, after_success
+from ganger.core.records import Ended, TaskSpec, TaskState, VerifyStep
+from ganger.core.retries import Next, Then, after_failure
 from ganger.core.tiers import order_steps, step_class
-from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
-from ganger.core.windows import behind_failed
+from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus, Tier
 from ganger.engine.files import RunFolder, named_os_errors
 from ganger.engine.gate import Gate, Stopped
-from ganger.engine.journal import Journal
-from ganger.engine.prompts import FORMAT_REMINDER, assemble
+from ganger.engine.journal import Journal, stamp
+from ganger.engine.overlay import Overlay
+from ganger.engine.prompts import FORMAT_REMINDER, Advice, assemble
 from ganger.engine.turns import Turns
-from ganger.engine.verify import StepResult, Verdict, run_steps
+from ganger.engine.verify import StepResult, Verdict, VerificationLost, as_outcome, run_steps
 from ganger.errors import GangerError, InputError, RollbackFailed, WriteRefused
-from ganger.ports import Agent, AttemptContext, Clock, Exit, Launch, Launcher, Workspace
+from ganger.ports import Agent, AttemptContext, Clock, Exit, Launch, Launcher, Usage, Workspace
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
+_VERIFY_TRIES = 3
+# What a worker may ask a person in the `failure_class` of a BLOCKED result.
+QUESTION_KINDS = ("ambiguous_spec", "dependency_missing", "verification_unclear")
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,11 @@ class Tools:
     verify_env: dict[str, str]
     verify_timeout_sec: float
     turns: Turns
+    overlay: Overlay
+    output_limit_bytes: int | None = None
+    rules: tuple[str, ...] = ()
+    heal_in_place: bool = False
+    heal_timeout_sec: float = 900.0
 
 
 class _Failed(Exception):
@@ -64,42 +80,62 @@ class _Failed(Exception):
         self.failed = failed
         self.reminder = ""
         self.keep_changes = False
+        self.question = ""
+
+
+class _Lost(Exception):
+    """The keeper died under the agent: nobody saw how it ended."""
 
 
 class Attempt:
     """One worker process on one task."""
 
-    def __init__(self, tools: Tools, task: str, gate: Gate) -> None:
-        self.tools, self.gate = tools, gate
+    def __init__(self, tools: Tools, task: str, gate: Gate, *, again: bool = False) -> None:
+        """`again`: an earlier lead began it."""
+        self.tools, self.gate, self.again = tools, gate, again
         self.task = task
         self.state = tools.journal.state
         self.spec: TaskSpec = self.state.specs[task]
-        self.number = self.state.tasks[task].attempts
+        self.number, self.token = self.now.attempts, self.now.token
         self.log = worker_log(task, self.number)
         self.verify_log = verify_log(task, self.number)
-        self.backup: Path | None = None
-        self._verdict_sent = False
-        self._lost = ""
+        self.backup: Path | None = tools.folder.path / self.now.backup if self.now.backup else None
+        self._lost_changes = ""
+
+    @property
+    def now(self) -> TaskState:
+        return self.state.tasks[self.task]
+
+    def _record(self, *events: ev.Event) -> Awaitable[None]:
+        return self.tools.journal.report(self.task, self.token, *events)
 
     async def run(self) -> None:
+        """An error that is none of the attempt's own leaves everything as it is: the next lead goes on from there."""
         try:
             await self._run()
         except _Failed as problem:
             if not problem.keep_changes:
                 self._roll_back(problem.failed.detail)
-            await self._fail(problem.failed, problem.reminder)
+            await self._fail(problem)
+        except _Lost:
+            self._roll_back("the keeper was lost")
+            await self._record(
+                self._cost(None), ev.AttemptInterrupted(self.task, self.number, "the keeper was lost; run again")
+            )
         except Stopped:
             await self._interrupt("the run was stopped")
-        except (Exception, asyncio.CancelledError):
-            # Once a verdict is on its way to the store only the next lead can tell whether it got there.
-            if not self._verdict_sent:
-                self._interrupt("the run ended by an error")
-            raise
         self._drop_backup()
 
     async def _run(self) -> None:
+        if self.backup is not None:
+            # Taken before anything is awaited: nobody else may touch the files while they are half-way.
+            async with self.tools.turns.take(alone=True):
+                await self._finish_writing()
+            return
         agent = self.tools.agents[self.spec.role]
-        ended = await self._execute(agent)
+        ended = self.now.ended or await self._execute(agent)
+        if self.now.step == "verified":
+            raise self._recorded_verdict()
         result = await self._read_result(agent, ended)
         self._heed_status(result)
         changing = bool(result.writes)
@@ -109,36 +145,77 @@ class Attempt:
                 await self._write(result)
             await self._verify()
 
+    async def _finish_writing(self) -> None:
+        """Re-enters where files were about to change: completes or undoes by hash, then verifies."""
+        assert self.backup is not None
+        if self.now.step == "verified":
+            raise self._recorded_verdict()
+        landed = self.tools.workspace.landed(self.backup)
+        if not landed:
+            agent = self.tools.agents[self.spec.role]
+            result = await self._read_result(agent, self.now.ended or Ended(code=0))
+            if landed is None:
+                self._roll_back("half of the change was written when the lead died")
+                if self._lost_changes:
+                    raise self._failed(FailureClass.FATAL, "backup missing", self._lost_changes)
+            await self._write(result)
+        elif self.now.step == "write":
+            self._record(ev.WritesApplied(self.task, self.number))
+        self.gate.check()
+        await self._verify()
+
     # --- the agent ------------------------------------------------------------------------------------------------
 
-    async def _execute(self, agent: Agent) -> Exit:
-        launch = self._prepare(agent)
-        running = await agent.execute(launch, self.gate)
-        if running.pid is not None and running.start_time is not None:
-            self.tools.journal.record(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
+    async def _execute(self, agent: Agent) -> Ended:
+        running = await self.gate.find(str(self.tools.folder.path / self.log)) if self.again else None
+        if running is None:
+            running = await agent.execute(self._prepare(agent), self.gate)
+        if running.pid is not None and running.start_time is not None and self.now.launched is None:
+            self._record(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
         ended = await running.wait()
-        self.tools.journal.record(
-            ev.AttemptExited(
-                self.task,
-                self.number,
-                ended.code,
-                ended.signal,
-                ended.timed_out,
-                round(ended.duration_sec, 3),
-                _line(ended.error),
-            )
-        )
+        if ended.lost:
+            raise _Lost
+        self._record(self._exited(ended), self._cost(self._usage(agent, ended)))
         self.gate.check()
-        return ended
+        return Ended(ended.code, ended.signal, ended.timed_out, ended.over_output, "" if ended.started else ended.error)
+
+    def _exited(self, ended: Exit) -> ev.AttemptExited:
+        return ev.AttemptExited(
+            self.task,
+            self.number,
+            ended.code,
+            ended.signal,
+            ended.timed_out,
+            round(ended.duration_sec, 3),
+            one_line(ended.error) if not ended.started else "",
+            ended.over_output,
+        )
+
+    def _usage(self, agent: Agent, ended: Exit) -> Usage | None:
+        """What the output says it cost; nothing for a process that never ran."""
+        if not ended.started:
+            return Usage()
+        try:
+            return agent.usage(self.tools.folder.path / self.log)
+        except (OSError, GangerError):
+            return None
+
+    def _cost(self, usage: Usage | None) -> ev.CostSettled:
+        """An unknown cost is taken to be what was set aside."""
+        if usage is None:
+            spent = self.now.spent
+            return ev.CostSettled(self.task, self.number, spent.reserved_usd, spent.reserved_tokens, known=False)
+        return ev.CostSettled(self.task, self.number, usage.usd, usage.input_tokens, usage.output_tokens)
 
     def _prepare(self, agent: Agent) -> Launch:
         """What stands in the way here concerns this task's prompt or its agent's settings, never the run."""
         context = self._context(self._write_prompt())
         try:
-            return agent.prepare(context)
+            launch = agent.prepare(context)
         except GangerError as error:
             detail = f"{error.code}: {error.message}" + (f"; {error.hint}" if error.hint else "")
             raise self._failed(FailureClass.BLOCKED_EXTERNAL, error.code, detail) from error
+        return replace(launch, output_limit_bytes=self.tools.output_limit_bytes)
 
     def _context(self, prompt: Path) -> AttemptContext:
         return AttemptContext(
@@ -149,27 +226,33 @@ class Attempt:
             workspace=self.tools.workspace.root,
             prompt_file=prompt,
             log_path=self.tools.folder.path / self.log,
-            timeout_sec=self.spec.timeout_sec,
+            timeout_sec=time_limit(self.state, self.task, stamp(self.tools.clock.now())),
         )
 
     def _write_prompt(self) -> Path:
         path = self.tools.folder.path / prompt_file(self.task, self.number)
         try:
-            text = assemble(self.spec, self.tools.workspace, self.state.tasks[self.task].reminder)
+            text = self._prompt_text()
         except InputError as error:
             raise self._failed(FailureClass.MISSING_PATHS, error.message, error.message) from error
         with named_os_errors(path):
             path.write_text(text, encoding="utf-8")
         return path
 
-    async def _read_result(self, agent: Agent, ended: Exit) -> TaskResult:
-        if not ended.started:
+    def _prompt_text(self) -> str:
+        patches = [self.state.patches[name] for name in self.now.patches]
+        hints = self.tools.overlay.hints(self.task, patches) if self.now.healed else ()
+        advice = Advice(hints=hints, answers=self.now.hints, rules=self.tools.rules)
+        return assemble(self.spec, self.tools.overlay.reader(self.task, patches), self.now.reminder, advice)
+
+    async def _read_result(self, agent: Agent, ended: Ended) -> TaskResult:
+        if ended.error:
             raise self._failed(
                 FailureClass.CRASH, f"not started: {ended.error}", f"the agent could not be started: {ended.error}"
             )
         answer = await self._extract(agent, self.tools.folder.path / self.log)
         if isinstance(answer, Refused):
-            self.tools.journal.record(ev.ResultRefused(self.task, self.number, answer.code, _line(answer.message)))
+            self._record(ev.ResultRefused(self.task, self.number, answer.code, one_line(answer.message)))
             raise self._refusal(answer, ended)
         self._note_result(answer)
         return answer.value
@@ -183,8 +266,11 @@ class Attempt:
         except (OSError, GangerError) as error:
             return Refused("NO_SENTINEL", f"the log cannot be read: {error}")
 
-    def _refusal(self, answer: Refused, ended: Exit) -> _Failed:
-        """No usable answer: a time-out or a crash explains it better than the missing block does."""
+    def _refusal(self, answer: Refused, ended: Ended) -> _Failed:
+        """No usable answer: a limit or a crash explains it better than the missing block does."""
+        if ended.over_output:
+            detail = f"the agent printed more than {self.tools.output_limit_bytes} bytes and was ended"
+            return self._failed(FailureClass.OUTPUT_FORMAT, "output limit", detail)
         if ended.timed_out:
             detail = f"the agent ran out of its {self.spec.timeout_sec:g} s without a result"
             return self._failed(FailureClass.TIMEOUT, "worker", detail)
@@ -196,27 +282,29 @@ class Attempt:
 
     def _contract_error(self, code: str, message: str) -> _Failed:
         problem = self._failed(FailureClass.CONTRACT_ERROR, code, f"{code}: {message}")
-        problem.reminder = FORMAT_REMINDER.format(code=code, message=_line(message, 300))
+        problem.reminder = FORMAT_REMINDER.format(code=code, message=one_line(message, 300))
         return problem
 
     def _note_result(self, answer: Parsed[TaskResult]) -> None:
         value = answer.value
         count = len(value.writes or ())
-        self.tools.journal.record(
-            ev.ResultAccepted(self.task, self.number, value.status, _line(value.summary), answer.repaired, count)
+        self._record(
+            ev.ResultAccepted(self.task, self.number, value.status, one_line(value.summary), answer.repaired, count)
         )
 
     def _heed_status(self, result: TaskResult) -> None:
         if result.status == "DONE":
             return
-        summary = _line(result.summary)
+        summary = one_line(result.summary)
         if result.status == "CONTRACT_ERROR":
             raise self._contract_error("CONTRACT_ERROR", f"the worker itself reported it: {summary}")
         if result.status == "BLOCKED":
             cls = classify_hint(result.failure_class, FailureClass.BLOCKED_EXTERNAL)
             if cls not in (FailureClass.QUOTA, FailureClass.PERMISSION_DENIED):
                 cls = FailureClass.BLOCKED_EXTERNAL
-            raise self._failed(cls, summary, f"the worker is blocked: {summary}")
+            problem = self._failed(cls, summary, f"the worker is blocked: {summary}")
+            problem.question = result.failure_class if result.failure_class in QUESTION_KINDS else ""
+            raise problem
         cls = classify_hint(result.failure_class, FailureClass.PROMPT_GAP)
         raise self._failed(cls, summary, f"the worker reported failure: {summary}")
 
@@ -224,24 +312,24 @@ class Attempt:
 
     async def _write(self, result: TaskResult) -> None:
         folder = self.tools.folder.path / backup_folder(self.task, self.number)
-        workspace, journal = self.tools.workspace, self.tools.journal
+        workspace = self.tools.workspace
         try:
             changes = workspace.propose(result.writes or (), allow_shrinkage=self.spec.allow_shrinkage)
             workspace.back_up(changes, folder)
-            await journal.record(
+            await self._record(
                 ev.WritesIntended(self.task, self.number, backup_folder(self.task, self.number), changes.paths)
             )
             self.backup = folder
             workspace.apply(changes, folder)
-            journal.record(ev.WritesApplied(self.task, self.number))
+            self._record(ev.WritesApplied(self.task, self.number))
         except WriteRefused as refused:
             detail = f"{refused.code}: {refused.message}"
             raise self._failed(FailureClass.POLICY_VIOLATION, f"{refused.code} {refused.message}", detail) from refused
 
     async def _verify(self) -> None:
         profile = self.tools.profiles[self.spec.verify_profile]
-        self.tools.journal.record(ev.VerifyStarted(self.task, self.number, self.verify_log))
-        verdict = await self._run_profile(profile)
+        self._record(ev.VerifyStarted(self.task, self.number, self.verify_log))
+        verdict = await self._verdict(profile)
         self.gate.check()
         finished = ev.VerifyFinished(
             self.task,
@@ -253,15 +341,38 @@ class Attempt:
         )
         if verdict.passed:
             detail = f"verified by {self.spec.verify_profile} ({len(verdict.steps)} steps)"
-            self._verdict_sent = True
-            await self.tools.journal.record(finished, ev.TaskSettled(self.task, TaskStatus.DONE, detail))
+            settled = ev.TaskSettled(self.task, TaskStatus.DONE, detail)
+            await self._record(finished, settled, *after_success(self.state, self.now.account))
             return
-        self.tools.journal.record(finished)
+        self._record(finished)
         problem = self._verdict_failure(verdict)
         problem.keep_changes = profile.rollback_on_failure is False
         raise problem
 
-    async def _run_profile(self, profile: Profile) -> Verdict:
+    async def _verdict(self, profile: Profile) -> Verdict:
+        for number in range(_VERIFY_TRIES):
+            try:
+                return await self._run_profile(profile, number)
+            except VerificationLost:
+                self.gate.check()
+        raise _Lost
+
+    def _recorded_verdict(self) -> _Failed:
+        """The failure of a verification whose outcome is recorded, although what follows from it is not."""
+        profile = self.tools.profiles[self.spec.verify_profile]
+        commands = {step.name: step.cmd for step in profile.steps}
+        found = [
+            StepResult(
+                s.name, Tier(s.tier), commands.get(s.name, ""), as_outcome(s.outcome), s.exit_code, 0.0, s.first_error
+            )
+            for s in self.now.verify_steps
+        ]
+        bad = next(s for s in found if s.outcome not in ("passed", "skipped") and s.tier is not Tier.QUALITY)
+        problem = self._verdict_failure(Verdict(False, tuple(found), bad))
+        problem.keep_changes = profile.rollback_on_failure is False
+        return problem
+
+    async def _run_profile(self, profile: Profile, number: int) -> Verdict:
         tools = self.tools
         return await run_steps(
             order_steps(self.spec.verify_profile, profile.steps, tools.tiers),
@@ -271,7 +382,7 @@ class Attempt:
             launcher=self.gate,
             deny=tools.deny,
             default_timeout_sec=tools.verify_timeout_sec,
-            key_prefix=str(tools.folder.path / self.verify_log),
+            key_prefix=f"{tools.folder.path / self.verify_log}#{self.state.leads}.{number}",
             clock=tools.clock.monotonic,
         )
 
@@ -300,7 +411,7 @@ class Attempt:
     # --- ends -------------------------------------------------------------------------------------------------------
 
     def _failed(self, cls: FailureClass, signal: str, detail: str) -> _Failed:
-        return _Failed(failure(cls, signal, _line(detail, 2000), self.state.specs.keys(), self.task))
+        return _Failed(failure(cls, signal, one_line(detail, 2000), self.state.specs.keys(), self.task))
 
     def _roll_back(self, why: str) -> None:
         if self.backup is None:
@@ -310,9 +421,9 @@ class Attempt:
         except RollbackFailed as problem:
             if problem.code != "BACKUP_MISSING":
                 raise
-            self._lost = problem.message
+            self._lost_changes = problem.message
             return
-        self.tools.journal.record(ev.WritesRolledBack(self.task, self.number, _line(why), self.verify_log))
+        self._record(ev.WritesRolledBack(self.task, self.number, one_line(why), self.verify_log))
 
     def _drop_backup(self) -> None:
         """One that cannot be removed does no harm; the next lead tries again."""
@@ -321,20 +432,27 @@ class Attempt:
                 self.tools.workspace.discard(self.backup)
             self.backup = None
 
-    def _interrupt(self, why: str) -> Awaitable[None]:
+    async def abandon(self, why: str) -> None:
+        """Ends an attempt whose process is gone already, as if it had not been."""
+        await self._interrupt(why)
+        self._drop_backup()
+
+    async def _interrupt(self, why: str) -> None:
         """Ends the attempt as if it had not been; nothing pays for it."""
         self._roll_back(why)
-        if self._lost:
-            return self.tools.journal.record(*changes_lost(self.tools.journal, self.task, self._lost))
-        return self.tools.journal.record(ev.AttemptInterrupted(self.task, self.number, why))
+        if self._lost_changes:
+            await self._record(*changes_lost(self.tools.journal, self.task, self._lost_changes))
+        else:
+            await self._record(ev.AttemptInterrupted(self.task, self.number, why))
 
-    async def _fail(self, failed: Failure, reminder: str) -> None:
-        if self._lost:
-            lost = f"{self._lost} ({failed.detail})"
-            await self.tools.journal.record(*changes_lost(self.tools.journal, self.task, lost))
+    async def _fail(self, problem: _Failed) -> None:
+        failed = problem.failed
+        if self._lost_changes:
+            lost = f"{self._lost_changes} ({failed.detail})"
+            await self._record(*changes_lost(self.tools.journal, self.task, lost))
             return
         policy = self.state.policy
-        chosen = after_failure(self.spec, self.state.tasks[self.task], policy, failed)
+        chosen = after_failure(self.spec, self.now, policy, failed, healing=healing_on(self.state))
         mark = ev.AttemptFailed(
             self.task,
             self.number,
@@ -342,20 +460,42 @@ class Attempt:
             failed.signature,
             failed.detail,
             chosen.counter,
-            reminder,
+            problem.reminder,
         )
+        await self._record(mark, *self._after(chosen, problem))
+
+    def _after(self, chosen: Next, problem: _Failed) -> list[ev.Event]:
+        """What follows a failure, in the words of events."""
+        detail = problem.failed.detail if chosen.block_reason else f"{problem.failed.detail} ({chosen.why})"
         if chosen.then is Then.AGAIN_NOW:
-            await self.tools.journal.record(mark, ev.TaskRequeued(self.task, chosen.why))
-            return
-        detail = failed.detail if chosen.block_reason else f"{failed.detail} ({chosen.why})"
+            return [ev.TaskRequeued(self.task, chosen.why)]
+        if chosen.then is Then.AGAIN_AFTER:
+            due = round(self.tools.clock.now() + chosen.delay_sec, 3)
+            return [ev.TaskRequeued(self.task, chosen.why, not_before=due)]
         if chosen.then is Then.AGAIN_LATER:
-            after: list[ev.Event] = [mark, ev.TaskSettled(self.task, TaskStatus.FAILED, detail, final=False)]
-            if policy.heal_schedule is HealSchedule.OFF:
+            after: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.FAILED, detail, final=False)]
+            if self.state.policy.heal_schedule is HealSchedule.OFF:
                 after.append(ev.TaskRequeued(self.task, chosen.why))
-            await self.tools.journal.record(*after)
-            return
-        settled = ev.TaskSettled(self.task, chosen.status, detail, chosen.block_reason)
-        await self.tools.journal.record(mark, settled, *block_dependents(self.tools.journal, self.task))
+            return after
+        if chosen.block_reason is BlockReason.QUOTA_WAIT:
+            return self._wait_for_quota(detail)
+        settled: list[ev.Event] = [ev.TaskSettled(self.task, chosen.status, detail, chosen.block_reason)]
+        if problem.question:
+            number = f"q-{len(self.state.questions) + 1}"
+            settled.append(ev.QuestionAsked(number, self.task, problem.question, detail))
+        settled += questions_for(self.state, settled)
+        return [*settled, *blocked_behind(self.state, [self.task])]
+
+    def _wait_for_quota(self, detail: str) -> list[ev.Event]:
+        """No counter pays, and dependents wait with it instead of being blocked: it comes back by itself."""
+        now = self.tools.clock.now()
+        paused = after_quota(self.state, self.now.account, now, None)
+        until = max([p.until for p in paused if isinstance(p, ev.AccountPaused)], default=0.0)
+        due = until or self.state.accounts_paused.get(self.now.account, now)
+        settled = ev.TaskSettled(
+            self.task, TaskStatus.BLOCKED, detail, BlockReason.QUOTA_WAIT, final=False, not_before=due
+        )
+        return [*paused, settled]
 
 
 def changes_lost(journal: Journal, task: str, detail: str) -> list[ev.Event]:
@@ -370,16 +510,7 @@ def changes_lost(journal: Journal, task: str, detail: str) -> list[ev.Event]:
         "worker_attempts",
     )
     settled = ev.TaskSettled(task, TaskStatus.FAILED, f"{detail}; look at its files by hand")
-    return [mark, settled, *block_dependents(journal, task)]
-
-
-def block_dependents(journal: Journal, task: str) -> list[ev.TaskSettled]:
-    """Events for the tasks that cannot run because `task` ends other than DONE."""
-    why = f"dependency {task} did not end DONE"
-    return [
-        ev.TaskSettled(name, TaskStatus.BLOCKED, why, BlockReason.DEPENDENCY_FAILED)
-        for name in behind_failed(journal.state, task)
-    ]
+    return [mark, settled, *blocked_behind(journal.state, [task])]
 
 
 def missing_program(command: str, env: Mapping[str, str]) -> str:
@@ -391,7 +522,7 @@ def missing_program(command: str, env: Mapping[str, str]) -> str:
     return next((program for program in named if shutil.which(program, path=env.get("PATH")) is None), "")
 
 
-def _line(text: str, longest: int = 500) -> str:
+def one_line(text: str, longest: int = 500) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * longest]).split())[:longest]
 
 

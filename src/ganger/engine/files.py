@@ -1,18 +1,22 @@
-"""Files of a run: atomic replacement, and the run's folder."""
+"""Files of a run: its folder, atomic replacement, and the lock of whoever leads it."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import fcntl
+import json
 import os
+import select
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.core.names import file_stem
-from ganger.errors import DiskFullError, GangerError, RunLockedError
+from ganger.errors import DiskFullError, GangerError, RunLockedError, StoreError
+from ganger.ports import Owner, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +85,79 @@ def replace_file(path: Path, text: str) -> None:
             os.close(folder)
 
 
-def _locked(fd: int) -> bool:
+# --- the lead -------------------------------------------------------------------------------------------------------
+#
+# A lock on lead.lock ends with the process that holds it; the lease in the store ends with time; the fence keeps out
+# whoever comes back after both. The lock file also says who holds it, and under which fence once it leads.
+
+LEASE_SEC = 15.0
+RENEW_SEC = 4.0
+_FIRST_PID_NAMESPACE = 0xEFFFFFFC
+_GONE_MS = 10_000
+
+
+def boot_seconds() -> float:
+    """Seconds since the machine started, also those it slept: nobody can set this clock."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def this_process() -> Owner:
+    return Owner(os.getpid(), _start_ticks(os.getpid()) or 0, _boot_id(), _machine())
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _machine() -> str:
+    """Its name; in a container also that container's process numbers, which mean nothing outside."""
+    with contextlib.suppress(OSError):
+        namespace = Path("/proc/self/ns/pid").stat().st_ino
+        if namespace != _FIRST_PID_NAMESPACE:
+            return f"{os.uname().nodename} (pid namespace {namespace})"
+    return os.uname().nodename
+
+
+def _start_ticks(pid: int) -> int | None:
+    """None also for a process that has ended and waits for its parent to notice."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """Who has the lock. `fence` is 0 while it has not taken the lead yet, or has given it back."""
+
+    owner: Owner
+    fence: int = 0
+
+
+def _write_holder(fd: int, holder: _Holder) -> None:
+    owner = holder.owner
+    text = json.dumps([owner.pid, owner.start_ticks, owner.boot_id, owner.host, holder.fence])
+    os.pwrite(fd, f"{text:<255}\n".encode(), 0)
+
+
+def _read_holder(fd: int) -> _Holder | None:
+    try:
+        said = json.loads(os.pread(fd, 256, 0))
+        # Ganger 0.1 wrote its number alone.
+        pid, start_ticks, boot_id, host, fence = [said, 0, "", "", 0] if isinstance(said, int) else said
+        return _Holder(Owner(int(pid), int(start_ticks), str(boot_id), str(host)), int(fence))
+    except (OSError, TypeError, ValueError):
+        return None
+
+
+def _locked(fd: int, tries: int = 20) -> bool:
     """Somebody who only looks holds the lock for an instant, so a refusal counts only when it lasts."""
-    for _ in range(20):
+    for _ in range(tries):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -95,33 +169,144 @@ def _locked(fd: int) -> bool:
 
 def is_led(folder: RunFolder) -> bool:
     """Whether a living process holds the lead of this run."""
+    return _look(folder)[0]
+
+
+def leader(folder: RunFolder) -> Owner | None:
+    """The living process that holds the lead of this run, as far as it has said who it is."""
+    led, holder = _look(folder)
+    return holder.owner if led and holder is not None else None
+
+
+def _look(folder: RunFolder) -> tuple[bool, _Holder | None]:
     try:
         fd = os.open(folder.path / "lead.lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return False
+        return False, None
     try:
+        holder = _read_holder(fd)
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
+        return True, holder
     finally:
         os.close(fd)
-    return False
+    return False, None
 
 
 @contextlib.contextmanager
-def leading(folder: RunFolder) -> Iterator[None]:
-    """One lead per run: the lock ends with the process, however it ends."""
+def leading(
+    folder: RunFolder, store: Store, *, lease_sec: float = LEASE_SEC, now: Callable[[], float] = boot_seconds
+) -> Iterator[int]:
+    """One lead per run; yields its fence. Whoever led before is dead by then: one that let its lease run out is ended.
+
+    The lease must be prolonged with `store.renew(now(), lease_sec)` well before it ends.
+    """
     path = folder.path / "lead.lock"
     with named_os_errors(path):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if not _locked(fd):
-            owner = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
-            raise RunLockedError(
-                f"run {folder.path.name} is led by process {owner}", hint="watch it with ganger status, or end it first"
-            )
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-        yield
+        fence = _take(fd, folder.path.name, store, lease_sec, now)
+        try:
+            yield fence
+        finally:
+            # What cannot be given back ends with this process.
+            with contextlib.suppress(OSError, GangerError):
+                _write_holder(fd, _Holder(this_process()))
+                store.release()
     finally:
         os.close(fd)
+
+
+def _take(fd: int, run: str, store: Store, lease_sec: float, now: Callable[[], float]) -> int:
+    """The lock first, then the lease; the other way round only over one that let its lease run out."""
+    me, alone = this_process(), _locked(fd)
+    late = [] if alone else [_late_holder(fd, me, run)]
+    over: list[Owner] = []
+    if alone:
+        _write_holder(fd, _Holder(me))
+
+    def holder_is_dead(holder: Owner) -> bool:
+        local = (holder.host, holder.boot_id) == (me.host, me.boot_id)
+        if not local or holder.pid == me.pid:
+            return alone
+        if _start_ticks(holder.pid) != holder.start_ticks:
+            return True
+        _require_may_end(holder, run)
+        over.append(holder)
+        return False
+
+    def take() -> int:
+        return store.take_lead(me, now=now(), lease_sec=lease_sec, holder_is_dead=holder_is_dead)
+
+    try:
+        fence = take()
+    except StoreError:
+        # Asked about a living holder and not refused: its lease is over, and its unfinished write holds the store.
+        if not over:
+            raise
+        _end(over, run)
+        fence = take()
+    try:
+        _end(late + over, run)
+        if not alone and not _locked(fd, tries=200):
+            raise _refusal(run, "a process that cannot be named")
+    except GangerError:
+        store.release()
+        raise
+    _write_holder(fd, _Holder(me, fence))
+    return fence
+
+
+def _late_holder(fd: int, me: Owner, run: str) -> Owner:
+    """Who holds the lock, if it is a process of this machine that led: it can be ended once its lease is over."""
+    holder = _read_holder(fd)
+    if holder is None:
+        raise _refusal(run, "a process that has not said who it is")
+    owner = holder.owner
+    local = (owner.host, owner.boot_id) == (me.host, me.boot_id)
+    if not holder.fence or not local or owner.pid == me.pid or _start_ticks(owner.pid) != owner.start_ticks:
+        raise _refusal(run, _named(owner))
+    _require_may_end(owner, run)
+    return owner
+
+
+def _named(owner: Owner) -> str:
+    return f"process {owner.pid}" + (f" on {owner.host}" if owner.host else "")
+
+
+def _refusal(run: str, who: str) -> RunLockedError:
+    return RunLockedError(f"run {run} is led by {who}", hint="watch it with ganger status, or end it first")
+
+
+def _require_may_end(owner: Owner, run: str) -> None:
+    """The next lead must be able to end the last one: continued, it would go on writing files."""
+    try:
+        os.kill(owner.pid, 0)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise _refusal(run, f"{_named(owner)}, which belongs to another user") from error
+
+
+def _end(owners: list[Owner], run: str) -> None:
+    """Returns once every one of them is gone. A descriptor is taken before looking, so no later process is hit."""
+    for owner in owners:
+        try:
+            descriptor = os.pidfd_open(owner.pid)
+        except ProcessLookupError:
+            continue
+        try:
+            if _start_ticks(owner.pid) == owner.start_ticks:
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                _await_end(descriptor, owner, run)
+        except ProcessLookupError:
+            continue
+        finally:
+            os.close(descriptor)
+
+
+def _await_end(descriptor: int, owner: Owner, run: str) -> None:
+    ends = select.poll()
+    ends.register(descriptor, select.POLLIN)
+    if not ends.poll(_GONE_MS):
+        raise _refusal(run, f"{_named(owner)}, which was killed and has not ended")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ganger.core.records import RunState
 from ganger.ports import Launch, Launcher, Running
 
@@ -27,6 +29,15 @@ class Gate:
     async def start(self, launch: Launch) -> Running:
         self.check()
         return await self._launcher.start(launch)
+
+    async def find(self, key: str) -> Running | None:
+        return await self._launcher.find(key)
+
+    async def end_others(self, keep: Collection[str]) -> int:
+        return await self._launcher.end_others(keep)
+
+    async def close(self) -> None:
+        await self._launcher.close()
 
     async def stop_all(self, grace_sec: float) -> None:
         await self._launcher.stop_all(grace_sec)

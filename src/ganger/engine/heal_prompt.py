@@ -11,6 +11,7 @@ from pathlib import Path
 from ganger.contracts.parser import neutralise
 from ganger.contracts.strict_json import shorten
 from ganger.contracts.terminal import FULL
+from ganger.core.healing import clusters
 from ganger.core.names import verify_log, worker_log
 from ganger.core.patches import LARGEST_TEXT_BYTES, MOST_PATCHES, plain_path
 from ganger.core.records import HealRound, Limits, PatchRecord, RunState
@@ -131,15 +132,18 @@ class Bundle:
 
 def gather(state: RunState, number: int, failing: Sequence[str], folder: Path, overlay: Overlay, mark: str) -> Bundle:
     """Reads the evidence of heal round `number` over the tasks `failing` from the run's folder and the project."""
-    groups = _grouped(state, failing)
+    groups = clusters({name: state.tasks[name].last_failure_signature or "" for name in failing})
     each = max(1, _MOST_SHOWN // max(1, len(groups)))
     patches = tuple(state.patches.values())
-    clusters = tuple(
+    found = tuple(
         Cluster(
             signature,
             state.tasks[names[0]].last_failure_class or "",
-            tuple(names),
-            tuple(_evidence(state, name, folder, overlay, patches) for name in names[: each if place < 12 else 0]),
+            names,
+            tuple(
+                _evidence(state, name, folder, overlay, patches)
+                for name in names[: each if place < _MOST_CLUSTERS else 0]
+            ),
         )
         for place, (signature, names) in enumerate(groups)
     )
@@ -150,8 +154,8 @@ def gather(state: RunState, number: int, failing: Sequence[str], folder: Path, o
         schedule=state.policy.heal_schedule,
         limits=state.limits,
         scope=tuple(failing),
-        clusters=clusters,
-        contexts=tuple(_contexts(state, clusters, overlay, patches)),
+        clusters=found,
+        contexts=tuple(_contexts(state, found, overlay, patches)),
         earlier=tuple(_earlier(state, number, failing)),
         mark=mark,
         reminder=now.refusal if now is not None else "",
@@ -173,13 +177,6 @@ def render(bundle: Bundle) -> str:
 # --- gathering -------------------------------------------------------------------------------------------------------
 
 
-def _grouped(state: RunState, failing: Sequence[str]) -> list[tuple[str, list[str]]]:
-    groups: dict[str, list[str]] = {}
-    for name in failing:
-        groups.setdefault(state.tasks[name].last_failure_signature or "", []).append(name)
-    return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-
-
 def _evidence(state: RunState, name: str, folder: Path, overlay: Overlay, patches: tuple[PatchRecord, ...]) -> Evidence:
     task, spec = state.tasks[name], state.specs[name]
     worker = [item for item in task.history if item.phase is Phase.WORKER]
@@ -199,11 +196,11 @@ def _evidence(state: RunState, name: str, folder: Path, overlay: Overlay, patche
 
 
 def _contexts(
-    state: RunState, clusters: Iterable[Cluster], overlay: Overlay, patches: tuple[PatchRecord, ...]
+    state: RunState, found: Iterable[Cluster], overlay: Overlay, patches: tuple[PatchRecord, ...]
 ) -> Iterator[tuple[str, str]]:
     """Every context file of the scope, as the first task that names it reads it."""
     seen: set[str] = set()
-    for cluster in clusters:
+    for cluster in found:
         for name in cluster.tasks:
             for ref in state.specs[name].context_refs:
                 if plain_path(ref) not in seen:
@@ -241,12 +238,11 @@ def tail_of(path: Path, most_bytes: int) -> str:
         return ""
     finally:
         os.close(handle)
-    text = _washed(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
-    return _last(text, most_bytes)
+    return _last(_washed(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")), most_bytes)
 
 
 def _washed(data: bytes) -> str:
-    return FULL.apply(data).decode("utf-8", "replace").strip("\n")
+    return neutralise(FULL.apply(data).decode("utf-8", "replace")).strip("\n")
 
 
 # --- rendering -------------------------------------------------------------------------------------------------------
@@ -258,7 +254,7 @@ def _rights(bundle: Bundle) -> str:
     limits = bundle.limits
     return _RIGHTS.format(
         schedule=bundle.schedule.value,
-        count="1 task" if len(bundle.scope) == 1 else f"{len(bundle.scope)} tasks",
+        count=_count(bundle.scope),
         scope=_listed(bundle.scope),
         contexts=_listed([path for path, _ in bundle.contexts]) if bundle.contexts else "(there is none)",
         reach=reach,
@@ -273,8 +269,8 @@ def _rights(bundle: Bundle) -> str:
 def _cluster_parts(bundle: Bundle) -> Iterator[str]:
     """Headings and first examples of all clusters before the second example of any."""
     for place, cluster in enumerate(bundle.clusters[:_MOST_CLUSTERS], 1):
-        count = "1 task" if len(cluster.tasks) == 1 else f"{len(cluster.tasks)} tasks"
-        yield f"### Cluster {place}: {shorten(neutralise(cluster.signature), 160)}, {count}\n\n{_listed(cluster.tasks)}"
+        signature = shorten(neutralise(cluster.signature), 160)
+        yield f"### Cluster {place}: {signature}, {_count(cluster.tasks)}\n\n{_listed(cluster.tasks)}"
         yield from (_evidence_part(bundle, cluster, place, one) for one in cluster.shown[:1])
     if len(bundle.clusters) > _MOST_CLUSTERS:
         yield f"And {len(bundle.clusters) - _MOST_CLUSTERS} smaller clusters."
@@ -309,7 +305,7 @@ def _earlier_parts(bundle: Bundle) -> Iterator[str]:
         patches = [_described(patch) for patch in one.patches]
         yield "\n".join(
             [
-                f"Round {done.number} on {len(done.failed)} tasks, {said}",
+                f"Round {done.number} on {_count(done.failed)}, {said}",
                 f"Patches: {_listed(patches, quoted=False) if patches else 'none'}",
                 f"Failing still, {len(one.still)} of them: {_listed(one.still)}" if one.still else "None fails still.",
             ]
@@ -317,8 +313,9 @@ def _earlier_parts(bundle: Bundle) -> Iterator[str]:
 
 
 def _described(patch: PatchRecord) -> str:
-    where = patch.path or patch.task_id or f"{len(patch.tasks)} tasks"
-    return f"{patch.id} {patch.target} {patch.operation} {_name(where)}" + (" (undone)" if patch.undone else "")
+    named = patch.path or patch.task_id
+    where = _name(named) if named else _count(patch.tasks)
+    return f"{patch.id} {patch.target} {patch.operation} {where}" + (" (undone)" if patch.undone else "")
 
 
 def _section(title: str, parts: Iterable[str], room: int) -> list[str]:
@@ -356,6 +353,10 @@ def _listed(names: Sequence[str], *, quoted: bool = True) -> str:
         shown.append(word)
     more = f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
     return ", ".join(shown) + more
+
+
+def _count(tasks: Sequence[str]) -> str:
+    return "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
 
 
 def _name(text: str) -> str:

@@ -8,8 +8,13 @@ from datetime import UTC, datetime
 
 from ganger.core.events import Event
 from ganger.core.records import RunState
+from ganger.core.snapshot import decode_state, encode_state
 from ganger.core.transitions import apply
-from ganger.ports import Clock, Listener, Store
+from ganger.ports import Clock, Entry, Listener, Store
+
+# A snapshot costs time in proportion to the tasks, so it is made only after as many events as that is worth.
+_SNAPSHOT_EVERY_EVENTS = 5000
+_SNAPSHOT_EVENTS_PER_TASK = 2
 
 
 def stamp(seconds: float) -> str:
@@ -33,14 +38,21 @@ class Journal:
         self.store, self.state, self.clock = store, state, clock
         self.listeners: list[Listener] = []
         self.error: BaseException | None = None
-        self._queue: list[tuple[str, Event]] = []
+        self._queue: list[Entry] = []
+        self._snapshot_seq = 0
         self._tick: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
     def record(self, *events: Event) -> Awaitable[None]:
         """Queues events for this tick's commit. Await the answer before relying on them."""
+        return self.report("", "", *events)
+
+    def report(self, task: str, token: str, *events: Event) -> Awaitable[None]:
+        """Queues what an attempt has to say; what it says of its own task counts only while its token is current."""
         at = stamp(self.clock.now())
-        self._queue.extend((at, event) for event in events)
+        self._queue.extend(
+            Entry(at, event, token if token and getattr(event, "task", "") == task else "") for event in events
+        )
         if self._tick is None:
             self._tick = asyncio.get_running_loop().create_task(self._commit())
             self._tick.add_done_callback(self._committed)
@@ -80,9 +92,21 @@ class Journal:
             await _Commit(self._tick)
 
     def replay(self) -> int:
-        """Brings the state up to the store's end; the number of events read."""
+        """Brings the state up to the store's end, from the newest snapshot on; the number of events read."""
+        if self.state.last_seq == 0 and (kept := self.store.snapshot()) is not None:
+            known = decode_state(kept[1])
+            if known is not None and known.last_seq == kept[0]:
+                self.state, self._snapshot_seq = known, kept[0]
         count = 0
         for entry in self.store.read(self.state.last_seq):
             apply(self.state, entry)
             count += 1
         return count
+
+    def save_snapshot(self, *, ending: bool = False) -> None:
+        """Makes the next start cheap, when enough has happened since the last time."""
+        worth = max(_SNAPSHOT_EVERY_EVENTS, _SNAPSHOT_EVENTS_PER_TASK * len(self.state.tasks))
+        since = self.state.last_seq - self._snapshot_seq
+        if self.error is None and since >= (worth // 10 if ending else worth):
+            self.store.save_snapshot(self.state.last_seq, encode_state(self.state))
+            self._snapshot_seq = self.state.last_seq

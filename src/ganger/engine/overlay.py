@@ -95,17 +95,7 @@ class Overlay:
 
     def hint(self, record: PatchRecord) -> str:
         """Read again from the healer's log, since it has no file of its own; one whose log is gone is only advice."""
-        log, mark, place = record.file.rpartition("#")
-        if record.target != HINT or not mark or not place.isdecimal():
-            return ""
-        try:
-            answer = self._read_heal(self._folder / log)
-        except (OSError, GangerError):
-            return ""
-        if isinstance(answer, Refused) or int(place) >= len(answer.value.patches):
-            return ""
-        content = answer.value.patches[int(place)].content
-        return content if isinstance(content, str) and len(content) <= LARGEST_TEXT_BYTES else ""
+        return logged_hint(self._folder, record.file, self._read_heal) if record.target == HINT else ""
 
     def _fold(self, ref: str, task: str, patches: Sequence[PatchRecord]) -> tuple[str, str]:
         """What the task reads, and what the file on disk is or is about to become.
@@ -113,7 +103,7 @@ class Overlay:
         A patch written in place is folded only while the file is as it was before: afterwards the file has it, or a
         person has taken the file over.
         """
-        text = disk = self._base.read_text(ref)
+        text = disk = self._base.read_text(ref if ".." in ref else plain_path(ref))
         for stored in self._active(plain_path(ref), task, patches):
             if stored.before is None:
                 text = stored.on(text)
@@ -216,31 +206,51 @@ class Overlay:
     def in_place_write(self, record: PatchRecord) -> Write | None:
         """What brings an in-place patch into the user's file; None when there is nothing to write or the file has
         changed since. Harmless to ask again: until it has landed the patch is folded into the prompts."""
-        stored = self._in_place(record)
-        if stored is None or stored.before is None or record.undone:
-            return None
-        if self._base.read_text(record.path) != stored.before:
-            return None
-        return _replacement(record.path, stored.before, stored.on(stored.before))
+        before, after = self._sides(record)
+        return None if record.undone else self._replacement(record.path, before, after)
 
     def undo_write(self, record: PatchRecord) -> Write | None:
         """What takes an in-place patch out of the user's file again; None when the file is not as the patch left it."""
-        stored = self._in_place(record)
-        if stored is None or stored.before is None:
-            return None
-        after = stored.on(stored.before)
-        if self._base.read_text(record.path) != after:
-            return None
-        return _replacement(record.path, after, stored.before)
+        before, after = self._sides(record)
+        return self._replacement(record.path, after, before)
 
-    def _in_place(self, record: PatchRecord) -> _Stored | None:
-        return self._stored(record) if record.target in TEXT_TARGETS else None
+    def _sides(self, record: PatchRecord) -> tuple[str | None, str]:
+        """The user's file before and after the patch; None when it was never meant for the file."""
+        stored = self._stored(record) if record.target in TEXT_TARGETS else None
+        if stored is None or stored.before is None:
+            return None, ""
+        return stored.before, stored.on(stored.before)
+
+    def _replacement(self, path: str, old: str | None, new: str | None) -> Write | None:
+        """From one text to the other, and only if the file is the first of them now."""
+        try:
+            if old is None or new is None or self._base.read_text(path) != old:
+                return None
+        except InputError:
+            return None
+        digest = hashlib.sha256(old.encode()).hexdigest()
+        return Write(path=path, op="replace", encoding="utf8", content=new, sha256_before=digest)
 
 
 def record_of(event: PatchApplied) -> PatchRecord:
     return PatchRecord(
         event.patch, event.round, event.target, event.operation, event.tasks, event.path, event.task_id, event.file
     )
+
+
+def logged_hint(folder: Path, file: str, read_heal: ReadHeal = parse_heal) -> str:
+    """The hint at `LOG#PLACE`, or nothing."""
+    log, mark, place = file.rpartition("#")
+    if not mark or not place.isdecimal():
+        return ""
+    try:
+        answer = read_heal(folder / log)
+    except (OSError, GangerError):
+        return ""
+    if isinstance(answer, Refused) or int(place) >= len(answer.value.patches):
+        return ""
+    content = answer.value.patches[int(place)].content
+    return content if isinstance(content, str) and len(content) <= LARGEST_TEXT_BYTES else ""
 
 
 def unified(path: str, before: str, after: str) -> str:
@@ -257,8 +267,3 @@ def _check_change(path: str, before: str, after: str) -> None:
     if old > _SHRINKAGE_FROM_BYTES and new * 2 < old:
         message = f"{old} bytes would become {new}; append, or replace with the whole text"
         raise InputError(path, [Fault("", "SHRINKAGE", message)])
-
-
-def _replacement(path: str, before: str, after: str) -> Write:
-    digest = hashlib.sha256(before.encode()).hexdigest()
-    return Write(path=path, op="replace", encoding="utf8", content=after, sha256_before=digest)

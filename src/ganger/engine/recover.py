@@ -1,54 +1,46 @@
-"""Taking over a run: ends what a dead lead left behind, puts files back, and queues what may run again."""
+"""Taking over a run: ends what nobody needs, goes on with every attempt where it stands, and queues what may run again.
+
+The order is H10's: the store was read already; then what lives is looked at, adopted or ended; then the run goes on.
+The store is trusted over everything else.
+"""
 
 from __future__ import annotations
 
-from ganger.core import events as ev
-from ganger.core.names import verify_log
+from ganger.core.misfits import open_round
+from ganger.core.names import healer_log, worker_log
+from ganger.core.records import RunState
 from ganger.core.resume import taken_up
-from ganger.engine.attempt import changes_lost
 from ganger.engine.files import RunFolder, named_os_errors
 from ganger.engine.journal import Journal
-from ganger.engine.strays import end_group, end_strays
-from ganger.errors import RollbackFailed
-from ganger.ports import Workspace
+from ganger.ports import Launcher, Workspace
 
 
-async def recover(journal: Journal, folder: RunFolder, workspace: Workspace) -> None:
-    """Called once by each lead, before anything starts. Harmless to repeat at any point."""
+async def recover(journal: Journal, folder: RunFolder, workspace: Workspace, launcher: Launcher) -> list[str]:
+    """The attempts to re-enter, those that hold files half-way first. Harmless to repeat at any point."""
     state = journal.state
     if any(task.attempts for task in state.tasks.values()):
-        await end_strays(folder.path)
-    for name in sorted(state.running, key=state.rank.__getitem__):
-        await _end_attempt(journal, folder, workspace, name)
+        await launcher.end_others(_kept(state, folder))
     after = taken_up(state)
     if after:
         await journal.record(*after)
-    _drop_backups(folder, workspace)
+    _drop_backups(state, folder, workspace)
+    return sorted(state.running, key=lambda name: (not state.tasks[name].backup, state.rank[name]))
 
 
-async def _end_attempt(journal: Journal, folder: RunFolder, workspace: Workspace, name: str) -> None:
-    task = journal.state.tasks[name]
-    if task.launched is not None:
-        end_group(*task.launched)
-    after: list[ev.Event] = []
-    if task.backup:
-        try:
-            workspace.roll_back(folder.path / task.backup)
-        except RollbackFailed as problem:
-            if problem.code != "BACKUP_MISSING":
-                raise
-            await journal.record(*changes_lost(journal, name, problem.message))
-            return
-        log = verify_log(name, task.attempts)
-        after.append(ev.WritesRolledBack(name, task.attempts, "the lead died before the verdict", log))
-    await journal.record(
-        *after, ev.AttemptInterrupted(name, task.attempts, "the lead died; run again, no counter pays")
-    )
+def _kept(state: RunState, folder: RunFolder) -> set[str]:
+    """The keys of agents whose answer still counts. Verification is run again, so its processes are not among them."""
+    logs = {worker_log(name, state.tasks[name].attempts) for name in state.running}
+    round_ = open_round(state)
+    if round_ is not None:
+        logs.add(healer_log(round_.number, round_.tries))
+    return {str(folder.path / log) for log in logs}
 
 
-def _drop_backups(folder: RunFolder, workspace: Workspace) -> None:
-    """Every attempt has been ended by now, so no backup is needed any more."""
+def _drop_backups(state: RunState, folder: RunFolder, workspace: Workspace) -> None:
+    """A backup is needed only while its attempt has no verdict."""
+    needed = {folder.path / task.backup for task in (state.tasks[name] for name in state.running) if task.backup}
     with named_os_errors(folder.path / "backups"):
         left = sorted((folder.path / "backups").iterdir())
     for backup in left:
-        workspace.discard(backup)
+        if backup not in needed:
+            workspace.discard(backup)

@@ -5,20 +5,48 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Coroutine, Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
 
 from ganger.core import events as ev
+from ganger.core.budgets import reservation
+from ganger.core.control import act
+from ganger.core.misfits import open_round
 from ganger.core.names import worker_log
-from ganger.core.records import Policy, RunState, TaskSpec
+from ganger.core.quota import account_of
+from ganger.core.reconcile import Difference
+from ganger.core.records import Budget, Limits, Policy, RunState, TaskSpec
 from ganger.core.vocabulary import RunStatus, TaskStatus
-from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, decide
-from ganger.engine.attempt import Attempt, Tools, block_dependents
+from ganger.core.windows import (
+    CloseWindow,
+    Decision,
+    Finish,
+    OpenWindow,
+    Start,
+    Wait,
+    Wake,
+    closing_events,
+    decide,
+)
+from ganger.engine.attempt import Attempt, Tools
 from ganger.engine.gate import Gate
+from ganger.engine.heal import Healing, heal_started
 from ganger.engine.projector import Projector
 from ganger.engine.recover import recover
 from ganger.engine.report import write_report
-from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError
+from ganger.engine.rules import write_rules
+from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError, LeadLost
+
+LEASE_SEC = 15.0
+_RENEW_EVERY_SEC = 4.0
+# A wait longer than this is cut in pieces, so that a clock that was set is noticed.
+_LONGEST_WAIT_SEC = 30.0
+
+
+def lease_clock() -> float:
+    """Seconds since boot: they go on in suspend and are never set back."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,62 +61,142 @@ class Order:
     version: str = ""
     only: tuple[str, ...] | None = None
     max_tasks: int | None = None
+    contents: tuple[str, ...] = ()
+    fence: int = 0
+    budget: Budget = field(default_factory=Budget)
+    limits: Limits = field(default_factory=Limits)
+    healer: str = ""
+    accounts: dict[str, str] = field(default_factory=dict)
+    reconcile: Reconcile | None = None
+    seen: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconcile:
+    """A changed manifest to take over: the attempts that must end first, and what is recorded then."""
+
+    difference: Difference
+    events: Callable[[RunState], list[ev.Event]]
 
 
 class Lead:
     """Owns the event loop's tasks of one run. One lead per run at a time."""
 
-    def __init__(self, tools: Tools, order: Order, *, grace_sec: float = 5.0) -> None:
+    def __init__(
+        self,
+        tools: Tools,
+        order: Order,
+        *,
+        grace_sec: float = 5.0,
+        look_every_sec: float = 0.2,
+        boot_clock: Callable[[], float] = lease_clock,
+    ) -> None:
+        """`look_every_sec`: how often commands are looked for."""
         self.tools, self.order, self.grace_sec = tools, order, grace_sec
         self.journal = tools.journal
         self.state: RunState = tools.journal.state
         self.projector = Projector(tools.folder, self.state, tools.clock)
         self._gate = Gate(tools.launcher, self.state)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._duties: list[asyncio.Task[None]] = []
         self._problem: BaseException | None = None
-        self._fresh: asyncio.Task[None] | None = None
+        self._healing: asyncio.Task[None] | None = None
+        self._look_every_sec, self._boot_clock = look_every_sec, boot_clock
+        self._began_at = ""
         self._stop_why = ""
         self._begun = False
 
     async def run(self) -> int:
         """Leads the run to its end; the exit code tells how it stands."""
         self.journal.listeners.append(self.projector.on_event)
-        await self._begin()
-        self._fresh = self._spawn(self.projector.keep_fresh())
         try:
+            await self._begin()
+            self._duties = [self._spawn(duty) for duty in (self.projector.keep_fresh(), self._obey(), self._hold())]
             await self._loop()
-        except BaseException:
-            with contextlib.suppress(GangerError):
-                await self._end_all()
-                self.projector.write()
+        except BaseException as problem:
+            await self._leave(problem)
             raise
         await self._end_all()
         self.projector.write()
         write_report(self.tools.folder, self.state)
+        write_rules(self.tools.folder, self.state)
+        self.journal.save_snapshot(ending=True)
         return exit_code(self.state)
 
     async def _begin(self) -> None:
         order = self.order
         if self.state.last_seq == 0:
-            await self.journal.record(
-                ev.RunStarted(order.run_id, order.manifest_digest, order.policy, order.tasks, order.version)
+            begun = ev.RunStarted(
+                order.run_id, order.manifest_digest, order.policy, order.tasks, order.version, order.contents
             )
+            await self.journal.record(begun)
+        if order.reconcile is not None:
+            await self._reconcile(order.reconcile)
         require_same_tasks(self.state, order.tasks)
-        await self.journal.record(ev.LeadStarted(order.pid, order.policy, order.only, order.max_tasks))
+        if order.seen:
+            await self.journal.record(ev.ContentsSeen(order.seen))
+        await self.journal.record(
+            ev.LeadStarted(
+                order.pid,
+                order.policy,
+                order.only,
+                order.max_tasks,
+                order.fence,
+                order.budget,
+                order.healer,
+                order.limits,
+                order.accounts,
+            )
+        )
+        self._began_at = self.state.lead_since
         self._begun = True
         if self._stop_why:
             self._spawn(self._stop_all())
-        await recover(self.journal, self.tools.folder, self.tools.workspace)
+        for name in await recover(self.journal, self.tools.folder, self.tools.workspace, self.tools.launcher):
+            self._spawn(Attempt(self.tools, name, self._gate, again=True).run())
+
+    async def _reconcile(self, wanted: Reconcile) -> None:
+        """Attempts on what changed end without a trace, and so does a healer: its window is not what it was."""
+        kept = set(self.state.running) - set(wanted.difference.stop)
+        keys = {str(self.tools.folder.path / worker_log(name, self.state.tasks[name].attempts)) for name in kept}
+        await self.tools.launcher.end_others(keys)
+        for name in wanted.difference.stop:
+            await Attempt(self.tools, name, self._gate, again=True).abandon("the manifest changed")
+        round_ = open_round(self.state)
+        if round_ is not None:
+            why = "the manifest changed"
+            await self.journal.record(ev.HealFinished(round_.number, "NOT_FIXABLE", "", "", problem=why))
+        await self.journal.record(*wanted.events(self.state))
 
     async def _loop(self) -> None:
         while not self.state.finished:
-            decisions = decide(self.state)
-            if decisions:
+            self._heal_if_open()
+            decisions = decide(self.state, self.tools.clock.now())
+            wait = next((d for d in decisions if isinstance(d, Wait)), None)
+            if decisions and wait is None:
                 await self._carry_out(decisions)
             else:
-                await self.journal.changed()
+                await self._pause(wait)
             if self._problem is not None:
                 raise self._problem
+
+    async def _pause(self, wait: Wait | None) -> None:
+        """Until something is recorded, or until the moment for which there is nothing else to wait."""
+        if wait is None:
+            await self.journal.changed()
+            return
+        left = min(_LONGEST_WAIT_SEC, max(0.0, wait.until - self.tools.clock.now()))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.journal.changed(), left)
+
+    def _heal_if_open(self) -> None:
+        if open_round(self.state) is not None and self._healing is None and not self.state.stopping:
+            self._healing = self._spawn(Healing(self.tools, self._gate).run())
+            self._healing.add_done_callback(self._healed)
+
+    def _healed(self, _task: asyncio.Task[None]) -> None:
+        self._healing = None
+        self.journal.wake()
 
     def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """A background task whose failure ends the run instead of vanishing."""
@@ -103,47 +211,95 @@ class Lead:
             self._problem = self._problem or problem
             self.journal.wake()
 
+    # --- decisions ----------------------------------------------------------------------------------------------
+
     async def _carry_out(self, decisions: list[Decision]) -> None:
         starts = [d.task for d in decisions if isinstance(d, Start)]
         if starts:
             await self._start(starts)
         for decision in decisions:
-            if isinstance(decision, OpenWindow):
-                index = self.state.windows_opened + 1
-                await self.journal.record(ev.WindowOpened(index, decision.size, decision.tasks))
-            elif isinstance(decision, CloseWindow):
-                await self._close_window(decision)
-            elif isinstance(decision, Finish):
-                counts = {status.value: self.state.counts[status] for status in TaskStatus}
-                await self.journal.record(
-                    ev.RunFinished(decision.run_status, decision.abort_reason, counts, decision.why)
-                )
+            match decision:
+                case OpenWindow(size, tasks, retry_of):
+                    index = self.state.windows_opened + 1
+                    await self.journal.record(ev.WindowOpened(index, size, tasks, retry_of))
+                case CloseWindow():
+                    await self._close_window(decision)
+                case Wake(tasks):
+                    why = "its account's quota is back"
+                    await self.journal.record(*(ev.TaskRequeued(name, why) for name in tasks))
+                case Finish():
+                    await self._finish(decision)
+
+    async def _finish(self, finish: Finish) -> None:
+        events: list[ev.Event] = []
+        if finish.question and not any(q.kind == "budget" and q.answer is None for q in self.state.questions.values()):
+            text = f"{finish.question}; raise it and run again, or leave the rest undone"
+            events.append(ev.QuestionAsked(f"q-{len(self.state.questions) + 1}", "", "budget", text))
+        counts = {status.value: self.state.counts[status] for status in TaskStatus}
+        events.append(ev.RunFinished(finish.run_status, finish.abort_reason, counts, finish.why))
+        await self.journal.record(*events)
 
     async def _start(self, names: list[str]) -> None:
         """The claims of one tick share a commit; only then is anything launched."""
         claims = []
+        wanted = reservation(self.state)
         for name in names:
             task = self.state.tasks[name]
             number = task.attempts + 1
             agent = self.tools.agents[self.state.specs[name].role].name
             why = task.detail if task.attempts else "first attempt"
-            claims.append(ev.AttemptStarted(name, number, secrets.token_hex(8), agent, why, worker_log(name, number)))
+            claims.append(
+                ev.AttemptStarted(
+                    name,
+                    number,
+                    secrets.token_hex(8),
+                    agent,
+                    why,
+                    worker_log(name, number),
+                    account_of(self.state, name),
+                    wanted.usd,
+                    wanted.tokens,
+                )
+            )
         await self.journal.record(*claims)
         for claim in claims:
             if self.state.tasks[claim.task].token == claim.token:
                 self._spawn(Attempt(self.tools, claim.task, self._gate).run())
 
     async def _close_window(self, close: CloseWindow) -> None:
+        """The window's end and everything that follows from it are one commit; a healer starts only after it."""
         window = self.state.window
         assert window is not None
-        after: list[ev.Event] = [
-            ev.WindowClosed(window.index, close.done, close.failed, close.blocked, close.failure_rate, close.next_size)
-        ]
-        after += [ev.TaskRequeued(name, "retried after its window") for name in close.requeue]
-        for name in close.give_up:
-            after.append(ev.TaskSettled(name, TaskStatus.FAILED, self.state.tasks[name].detail))
-            after += block_dependents(self.journal, name)
+        after = closing_events(self.state, close)
+        if close.verdict.heal and not close.verdict.abandon:
+            heal = close.verdict.heal
+            after.append(heal_started(self.state, window, heal, isolate=close.verdict.isolate, tools=self.tools))
         await self.journal.record(*after)
+
+    # --- duties -------------------------------------------------------------------------------------------------
+
+    async def _obey(self) -> None:
+        """Takes commands that people left in the store, within a second."""
+        while True:
+            for command in self.tools.journal.store.commands(self.state.commands_taken):
+                if command.kind == "stop" and command.at < self._began_at:
+                    taken: list[ev.Event] = [ev.CommandTaken(command.number, "stop", "nobody led the run then")]
+                else:
+                    taken = act(self.state, command, self.tools.clock.now())
+                if taken:
+                    await self.journal.record(*taken)
+                if any(isinstance(event, ev.StopRequested) for event in taken):
+                    self.stop("ganger stop")
+            await asyncio.sleep(self._look_every_sec)
+
+    async def _hold(self) -> None:
+        """Keeps the lease, and a snapshot for the next start."""
+        while True:
+            await asyncio.sleep(_RENEW_EVERY_SEC)
+            self.tools.journal.store.renew(self._boot_clock(), LEASE_SEC)
+            self.journal.save_snapshot()
+
+    # --- ends ---------------------------------------------------------------------------------------------------
 
     def stop(self, why: str) -> None:
         """Starts nothing new and ends every tree; safe to call from a signal handler of the loop, at any time."""
@@ -153,17 +309,36 @@ class Lead:
                 self._spawn(self._stop_all())
 
     async def _stop_all(self) -> None:
-        await self.journal.record(ev.StopRequested(self._stop_why))
+        if not self.state.stopping:
+            await self.journal.record(ev.StopRequested(self._stop_why))
         await self.tools.launcher.stop_all(self.grace_sec)
 
-    async def _end_all(self) -> None:
-        """Nothing Ganger started outlives it, also when the loop ended by an error: first processes, then files."""
+    async def _leave(self, problem: BaseException) -> None:
+        """An error ends this lead, not the agents: whoever leads next goes on with them. Files stay as they are."""
         self._gate.shut()
-        await self.tools.launcher.stop_all(self.grace_sec)
-        if self._fresh is not None:
-            self._fresh.cancel()
+        await self._cancel(self._tasks)
+        await self.tools.launcher.close()
+        if not isinstance(problem, LeadLost):
+            with contextlib.suppress(GangerError):
+                self.projector.write()
+
+    async def _end_all(self) -> None:
+        """Nothing Ganger started outlives a run that was stopped or is over; a healer at work outlives a drain."""
+        self._gate.shut()
+        if self.state.draining and self._healing is not None:
+            await self._cancel({self._healing})
+        else:
+            await self.tools.launcher.stop_all(self.grace_sec)
+        await self._cancel(self._duties)
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.journal.settle()
+        await self.tools.launcher.close()
+
+    async def _cancel(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        doomed = list(tasks)
+        for task in doomed:
+            task.cancel()
+        await asyncio.gather(*doomed, return_exceptions=True)
 
 
 def require_same_tasks(state: RunState, tasks: tuple[TaskSpec, ...]) -> None:
@@ -182,12 +357,12 @@ def exit_code(state: RunState) -> int:
     """0 all that was asked for is DONE · 1 not all · 3 something is blocked · 4 a person must decide · 130 stopped ."""
     if state.status is RunStatus.COMPLETED:
         return EXIT_OK
-    if state.stopping:
+    if state.stopping or state.draining:
         return EXIT_INTERRUPTED
     left = {state.tasks[name].status for name in _asked_for(state)} - {TaskStatus.DONE}
     if not left:
         return EXIT_OK
-    if TaskStatus.ESCALATED in left:
+    if TaskStatus.ESCALATED in left or any(q.answer is None for q in state.questions.values()):
         return EXIT_ESCALATED
     return EXIT_BLOCKED if TaskStatus.BLOCKED in left else EXIT_ERROR
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from ganger.core.commands import CommandFault, CommandStep, parse_command
 from ganger.core.tiers import TieredStep
@@ -79,6 +79,16 @@ class _Bench:
     clock: Callable[[], float]
 
 
+def as_outcome(word: str) -> Outcome:
+    """An outcome as it was recorded."""
+    known = {outcome: outcome for outcome in get_args(Outcome)}
+    return cast("Outcome", known.get(word, "failed"))
+
+
+class VerificationLost(Exception):
+    """The keeper died under a verification command; nothing was learnt, it has to run again."""
+
+
 async def run_steps(
     steps: Sequence[TieredStep],
     *,
@@ -133,6 +143,8 @@ async def _outcome(step: TieredStep, bench: _Bench, *, key: str) -> tuple[Outcom
             return cwd.outcome, None, cwd.reason
         left = max(deadline - bench.clock(), _SHORTEST_TIMEOUT_SEC)
         ended = await _run_command(command, bench, cwd, key=f"{key}.{place}", timeout_sec=left)
+        if ended.lost:
+            raise VerificationLost
         if not ended.started:
             return "not_started", None, ended.error
         if ended.timed_out:

@@ -1,4 +1,4 @@
-"""Starting one program: its log, its input, its mark, a session of its own; and the sentence that says why it could not."""
+"""Starting one program: its log, its input, its mark, its own session; and the sentence that says why it could not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ganger.errors import DiskFullError
 from ganger.launchers.proc import ATTEMPT_MARK
 from ganger.ports import Launch
 
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+FREE_SOME_SPACE = "Free some space, then run again."
 
 
 def spawn(launch: Launch, log: int) -> subprocess.Popen[bytes]:
@@ -41,11 +41,15 @@ def open_log(launch: Launch) -> int:
     try:
         return _open_regular(launch.log_path, flags)
     except OSError as problem:
-        if problem.errno not in _DISK_FULL:
+        if not is_disk_full(problem):
             raise
         raise DiskFullError(
-            f"the log {launch.log_path} cannot be opened: the disk is full", hint="Free some space, then run again."
+            f"the log {launch.log_path} cannot be opened: the disk is full", hint=FREE_SOME_SPACE
         ) from problem
+
+
+def is_disk_full(problem: OSError) -> bool:
+    return problem.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _open_regular(path: Path, flags: int) -> int:

@@ -42,6 +42,8 @@ class MemoryStore:
         return self._fence
 
     def renew(self, now: float, lease_sec: float) -> None:
+        if not self.memory.lease.held:
+            raise lead_lost(self.memory.lease)
         self._require_lead()
         self.memory.lease = replace(self.memory.lease, expires_at=now + lease_sec)
 

@@ -35,7 +35,7 @@ _SELECT = "SELECT seq, at, type, data FROM events WHERE seq > ? ORDER BY seq"
 
 _INSERT = """INSERT INTO events (seq, at, type, data)
     SELECT ?1, ?2, ?3, ?4 WHERE (SELECT fence FROM lead) = ?5"""
-_INSERT_WITH_TOKEN = """INSERT INTO events (seq, at, type, data)
+_INSERT_CLAIMED = """INSERT INTO events (seq, at, type, data)
     SELECT ?1, ?2, ?3, ?4 WHERE (SELECT fence FROM lead) = ?5
         AND EXISTS (SELECT 1 FROM claims WHERE task = ?6 AND token = ?7 AND open)"""
 # Journals older than claims have none; a report without a token is taken only there.
@@ -53,11 +53,13 @@ _CLOSE = "UPDATE claims SET open = 0 WHERE task = ? AND open"
 _SELECT_CLAIM = "SELECT attempt, token, open FROM claims WHERE task = ?"
 # What was written before there were claims: a task's newest attempt, open unless something ended it since.
 _CLAIMS_OF_EVENTS = """INSERT OR REPLACE INTO claims (task, attempt, token, open)
-    SELECT data ->> 'task', data ->> 'attempt', data ->> 'token', NOT EXISTS (
-        SELECT 1 FROM events AS after WHERE after.seq > newest AND after.data ->> 'task' = started.data ->> 'task'
-            AND after.type IN ('task_settled', 'task_requeued', 'attempt_interrupted'))
-    FROM (SELECT max(seq) AS newest FROM events WHERE type = 'attempt_started' GROUP BY data ->> 'task')
-        JOIN events AS started ON started.seq = newest"""
+    SELECT data ->> 'task', data ->> 'attempt', data ->> 'token', coalesce(ended < begun, 1)
+    FROM (SELECT max(seq) FILTER (WHERE type = 'attempt_started') AS begun,
+                 max(seq) FILTER (WHERE type != 'attempt_started') AS ended
+          FROM events
+          WHERE type IN ('attempt_started', 'task_settled', 'task_requeued', 'attempt_interrupted')
+          GROUP BY data ->> 'task')
+        JOIN events ON seq = begun"""
 
 _SELECT_LEAD = "SELECT fence, pid, start_ticks, boot_id, host, expires_at, taken_at FROM lead"
 _TAKE_LEAD = """UPDATE lead SET fence = fence + 1, pid = ?, start_ticks = ?, boot_id = ?, host = ?, expires_at = ?,
@@ -149,7 +151,7 @@ class SqliteStore:
             if changes():
                 execute(_INSERT, row)
         elif entry.token:
-            execute(_INSERT_WITH_TOKEN, (*row, getattr(event, "task", ""), entry.token))
+            execute(_INSERT_CLAIMED, (*row, getattr(event, "task", ""), entry.token))
         else:
             execute(_INSERT, row)
         if not changes():

@@ -38,6 +38,7 @@ __all__ = [
     "apply_changes",
     "discard_backup",
     "is_applied",
+    "make_durable",
     "prepare_backup",
     "roll_back",
 ]
@@ -109,6 +110,16 @@ def is_applied(root: Path, folder: Path) -> Applied:
     if all(found == (entry.before.sha256 if entry.before else None) for found, entry in present):
         return Applied.NONE
     return Applied.PARTIAL
+
+
+def make_durable(root: Path, folder: Path) -> None:
+    """What a dead process had put in place survives a power cut from here on."""
+    backup = load_backup(folder)
+    assert backup is not None
+    with Tree(root) as tree:
+        for directory in _directories_of(path for one in backup.entries for path in (one.path, *one.new_dirs)):
+            with named_failures(directory or "."):
+                tree.sync([directory])
 
 
 def _hash_at(tree: Tree, path: str) -> str | None:

@@ -9,7 +9,15 @@ from pathlib import Path
 from ganger.contracts.task_result import Write
 from ganger.errors import Fault, GangerError, InputError, RollbackFailed, WriteRefused
 from ganger.ports import Changes
-from ganger.workspaces.apply import apply_changes, discard_backup, prepare_backup, roll_back
+from ganger.workspaces.apply import (
+    Applied,
+    apply_changes,
+    discard_backup,
+    is_applied,
+    make_durable,
+    prepare_backup,
+    roll_back,
+)
 from ganger.workspaces.backup import load_backup
 from ganger.workspaces.changes import ChangeSet, WriteRequest, WriteRules, plan_changes
 from ganger.workspaces.protect import Protection
@@ -62,6 +70,12 @@ class DirectWorkspace:
                     code="IO_ERROR",
                 ) from refused
             raise
+
+    def landed(self, folder: Path) -> bool | None:
+        found = is_applied(self.root, folder)
+        if found is Applied.ALL:
+            make_durable(self.root, folder)
+        return {Applied.ALL: True, Applied.NONE: False}.get(found)
 
     def roll_back(self, folder: Path) -> tuple[str, ...]:
         if load_backup(folder) is None:

@@ -1,0 +1,96 @@
+"""`python -m faults crash|powercut|errors|kills|planted`: exit 1 when anything is wrong, with words to repeat it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from faults import crash, errors, pool, powercut
+from faults.leads import Point
+
+SKIPPED = 77
+
+
+def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    _crash_words(kinds.add_parser("crash", help="kill the lead at a system call, then go on"))
+    _powercut_words(kinds.add_parser("powercut", help="cut the power at a system call, then go on (root)"))
+    _errors_words(kinds.add_parser("errors", help="let a system call fail, then go on"))
+    asked = parser.parse_args(words)
+    return int(asked.act(asked))
+
+
+def _crash_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--points", type=int, default=2000, help="how many single kills")
+    parser.add_argument("--double", type=int, default=0, help="how many kills of a recovery too")
+    parser.add_argument("--seeds", type=int, default=5, help="how many different runs")
+    parser.add_argument("--seed", type=int, default=0, help="with --point: which run")
+    parser.add_argument(
+        "--point", type=Point.read, action="append", help="one kill such as write:17; again: the next lead"
+    )
+    parser.add_argument("--bug", default="", help="plant this bug first")
+    parser.add_argument("--jobs", type=int, default=0, help="how many at once; the number of cores otherwise")
+    parser.set_defaults(act=_crash)
+
+
+def _crash(asked: argparse.Namespace) -> int:
+    if asked.point:
+        chosen = [crash.Blow(asked.seed, tuple(asked.point), asked.bug)]
+    else:
+        chosen = crash.blows(asked.points, asked.seeds, double=asked.double, bug=asked.bug)
+    return _code(pool.carry_out("crash", crash.jobs(chosen), at_once=asked.jobs))
+
+
+def _powercut_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--points", type=int, default=500)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--point", type=Point.read)
+    parser.add_argument("--at-end", action="store_true", help="cut after the lead has ended by itself")
+    parser.add_argument("--bug", default="")
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.set_defaults(act=_powercut)
+
+
+def _powercut(asked: argparse.Namespace) -> int:
+    problem = powercut.why_not()
+    if problem:
+        print(f"powercut: skipped, {problem}")
+        return SKIPPED
+    if asked.point or asked.at_end:
+        chosen = [powercut.Cut(asked.seed, asked.point, asked.bug)]
+    else:
+        chosen = powercut.cuts(asked.points, asked.seeds, bug=asked.bug)
+    return _code(pool.carry_out("powercut", powercut.jobs(chosen), at_once=asked.jobs))
+
+
+def _errors_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--points", type=int, default=1200)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--point", type=Point.read)
+    parser.add_argument("--errno", choices=errors.ERRNOS, help="only this one")
+    parser.add_argument("--limit", default="", help="fsize:KB or disk:KB instead of a point")
+    parser.add_argument("--bug", default="")
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.set_defaults(act=_errors)
+
+
+def _errors(asked: argparse.Namespace) -> int:
+    errnos = (asked.errno,) if asked.errno else errors.ERRNOS
+    if asked.point or asked.limit:
+        chosen = [errors.Fault(asked.seed, asked.point, errnos[0], asked.limit, asked.bug)]
+    else:
+        chosen = errors.faults(asked.points, asked.seeds, errnos=errnos, bug=asked.bug)
+        chosen += errors.limits(0, disks=not powercut.why_not())
+    return _code(pool.carry_out("errors", errors.jobs(chosen), at_once=asked.jobs))
+
+
+def _code(verdicts: Sequence[pool.Verdict]) -> int:
+    return 1 if any(verdict.wrong for verdict in verdicts) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,123 @@
+"""Lets system calls of a lead fail: never a false DONE, never a traceback, and the next lead completes the run."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from faults import leads, planted
+from faults.crash import points_of, usual_starts
+from faults.disks import small_disk
+from faults.judge import end_all, judge, judge_end, paid_twice, words
+from faults.leads import Ended, Point, Strike
+from faults.pool import Job, Verdict, scratch
+from faults.scenario import Place, crash_scenario
+from ganger.errors import EXIT_ESCALATED
+
+ERRNOS = ("EIO", "ENOSPC", "EINTR", "EMFILE", "EACCES", "ENOMEM")
+# Calls on files. What a failing clock or signal mask would do is the interpreter's matter.
+CALLS = """
+    openat open read pread64 write pwrite64 fsync fdatasync rename renameat renameat2 link linkat unlink unlinkat
+    mkdir mkdirat rmdir ftruncate fchmod fchown chmod utimensat getdents64 newfstatat stat lstat fstat flock
+"""
+_SYNCS = frozenset({"fsync", "fdatasync"})
+_WHOLE = (0, EXIT_ESCALATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One error at one point, or a limit on the whole lead (`fsize:KB` no file beyond it, `disk:KB` no more space)."""
+
+    seed: int
+    point: Point | None
+    errno: str = ""
+    limit: str = ""
+    bug: str = ""
+
+    def words(self) -> str:
+        what = f"--point {self.point} --errno {self.errno}" if self.point else f"--limit {self.limit}"
+        return f"errors --seed {self.seed} {what}" + (f" --bug {self.bug}" if self.bug else "")
+
+
+def faults(count: int, seeds: int, *, errnos: Sequence[str] = ERRNOS, bug: str = "") -> list[Fault]:
+    """`count` errors, each kind equally often, spread evenly over the file calls of all seeds' runs."""
+    chosen: list[Fault] = []
+    for seed in range(seeds):
+        points = [point for point in points_of(seed) if _on_a_file(point)]
+        share = max(1, (count + seeds - 1 - seed) // seeds)
+        for n in range(share):
+            place = round((n + 0.5) * len(points) / share) % len(points)
+            chosen.append(Fault(seed, points[place], errnos[n % len(errnos)], bug=bug))
+    return chosen
+
+
+def _on_a_file(point: Point) -> bool:
+    """The lead's own output belongs to whoever reads it."""
+    return point.call in CALLS.split() and not point.arguments.startswith(("1,", "2,"))
+
+
+def limits(seed: int, *, disks: bool) -> list[Fault]:
+    """Short writes, and disks that are full at different moments."""
+    sizes = [Fault(seed, None, limit=f"fsize:{kilobytes}") for kilobytes in (1, 4, 16, 40, 64, 100)]
+    full = [Fault(seed, None, limit=f"disk:{kilobytes}") for kilobytes in (80, 120, 160, 200, 260, 320)]
+    return sizes + (full if disks else [])
+
+
+def jobs(chosen: Sequence[Fault]) -> list[Job]:
+    return [partial(fail, fault) for fault in chosen]
+
+
+def fail(fault: Fault) -> Verdict:
+    leads.import_everything()
+    before = planted.planter(fault.bug)
+    kind, _, kilobytes = fault.limit.partition(":")
+    with scratch() as folder, contextlib.ExitStack() as stack:
+        place = Place(folder / "run", crash_scenario(fault.seed))
+        if kind == "disk":
+            place.make(at_root=lambda root: stack.enter_context(small_disk(root, int(kilobytes))))
+        else:
+            place.make()
+        try:
+            return _failed(place, fault, before)
+        finally:
+            end_all(place)
+
+
+def _failed(place: Place, fault: Fault, before: Callable[[], None] | None) -> Verdict:
+    kind, _, kilobytes = fault.limit.partition(":")
+    if fault.point is not None:
+        strike = Strike(fault.point, f"error={fault.errno}")
+        struck = leads.run(place, strike=strike, before=before)
+    elif kind == "fsize":
+        struck = leads.run(place, before=partial(_no_larger_than, int(kilobytes), before))
+    else:
+        struck = leads.run(place, before=before)
+    wrong = [f"after the fault: {problem}" for problem in _judge_struck(place, fault, struck)]
+    if kind == "disk":
+        return Verdict(fault.words(), tuple(wrong), f"ended {struck.code}")
+    ended = leads.run_on(place, before=before)
+    wrong += [f"at the end: {problem}" for problem in judge_end(place, ended, [*struck.shown, *ended.shown])]
+    wrong += paid_twice(place, usual_starts(fault.seed), keeper_died=True, errors=True)
+    return Verdict(fault.words(), tuple(wrong), "survived" if struck.code in _WHOLE else "stopped")
+
+
+def _no_larger_than(kilobytes: int, before: Callable[[], None] | None) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes << 10, kilobytes << 10))
+    if before is not None:
+        before()
+
+
+def _judge_struck(place: Place, fault: Fault, struck: Ended) -> list[str]:
+    wrong = judge(place, struck.shown, ended=struck if struck.code in _WHOLE else None)
+    if struck.code < 0:
+        wrong.append(f"outcome: the lead died of signal {-struck.code}")
+    if "Traceback" in struck.said or '"UNEXPECTED"' in struck.error:
+        wrong.append(f"outcome: an error nobody expected: {words(struck)}")
+    if struck.code not in _WHOLE and not struck.error.strip():
+        wrong.append(f"outcome: it ended with {struck.code} and did not say why: {words(struck)}")
+    if fault.point and fault.point.call in _SYNCS and fault.errno == "EIO" and struck.code in _WHOLE:
+        wrong.append("outcome: a failed fsync did not stop the run")
+    return wrong

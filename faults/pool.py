@@ -1,0 +1,65 @@
+"""Many disturbed runs side by side: as many as there are cores, progress on stderr, every bad one with its command."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+Job = Callable[[], "Verdict"]
+_EVERY_SEC = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of one disturbed run: the words that repeat it, what was wrong, and how far it got."""
+
+    repeat: str
+    wrong: tuple[str, ...]
+    note: str = ""
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A new folder in memory where there is one: these runs test order, not the disk."""
+    memory = Path("/dev/shm")  # noqa: S108
+    base = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="ganger-faults-", dir=base))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def carry_out(what: str, jobs: Sequence[Job], *, at_once: int = 0) -> list[Verdict]:
+    """Runs every job in a process of its own pool and returns what they found, bad ones printed as they come."""
+    verdicts: list[Verdict] = []
+    began = told = time.monotonic()
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(at_once or os.cpu_count() or 1, mp_context=spawn) as pool:
+        for future in as_completed([pool.submit(job) for job in jobs]):
+            verdict = future.result()
+            verdicts.append(verdict)
+            for problem in verdict.wrong:
+                print(f"BAD python -m faults {verdict.repeat}\n    {problem}", flush=True)
+            if time.monotonic() - told > _EVERY_SEC:
+                told = time.monotonic()
+                print(f"{what}: {_summary(verdicts, len(jobs), told - began)}", file=sys.stderr, flush=True)
+    print(f"{what}: {_summary(verdicts, len(jobs), time.monotonic() - began)}")
+    return verdicts
+
+
+def _summary(verdicts: Sequence[Verdict], total: int, seconds: float) -> str:
+    bad = sum(1 for verdict in verdicts if verdict.wrong)
+    notes = Counter(verdict.note for verdict in verdicts if verdict.note)
+    shown = ", ".join(f"{count} {note}" for note, count in sorted(notes.items()))
+    return f"{len(verdicts)} of {total} points, {bad} bad{f' ({shown})' if shown else ''}, {seconds:.0f} s"

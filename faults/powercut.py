@@ -1,0 +1,94 @@
+"""Cuts the power under a run: the lead dies at a system call, the disk forgets what was not synced, all else dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from faults import leads, planted
+from faults.crash import points_of, usual_starts
+from faults.disks import Disk, NoDisk, disk
+from faults.judge import end_all, judge, judge_end, paid_twice, processes
+from faults.leads import Point, Strike
+from faults.pool import Job, Verdict, scratch
+from faults.scenario import Place, crash_scenario
+from ganger.errors import EXIT_ESCALATED
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """When the power goes: at a point, or after the lead has ended by itself."""
+
+    seed: int
+    point: Point | None
+    bug: str = ""
+
+    def words(self) -> str:
+        when = f" --point {self.point}" if self.point else " --at-end"
+        return f"powercut --seed {self.seed}{when}" + (f" --bug {self.bug}" if self.bug else "")
+
+
+def cuts(count: int, seeds: int, *, bug: str = "") -> list[Cut]:
+    """Spread evenly over the runs of all seeds; the last of each is after the end."""
+    chosen: list[Cut] = []
+    for seed in range(seeds):
+        points = points_of(seed)
+        share = max(1, (count + seeds - 1 - seed) // seeds)
+        chosen += [
+            Cut(seed, points[round((n + 0.5) * len(points) / share) % len(points)], bug) for n in range(share - 1)
+        ]
+        chosen.append(Cut(seed, None, bug))
+    return chosen
+
+
+def jobs(chosen: list[Cut]) -> list[Job]:
+    return [partial(cut_power, cut) for cut in chosen]
+
+
+def why_not() -> str:
+    """Why this machine cannot do it; empty when it can."""
+    try:
+        with scratch() as folder:
+            (folder / "at").mkdir()
+            with disk(folder / "image", folder / "at") as made:
+                made.cut_power()
+    except (NoDisk, OSError) as problem:
+        return str(problem)
+    return ""
+
+
+def cut_power(cut: Cut) -> Verdict:
+    leads.import_everything()
+    before = planted.planter(cut.bug)
+    with scratch() as folder, contextlib.ExitStack() as stack:
+        mounted: list[Disk] = []
+        place = Place(folder / "run", crash_scenario(cut.seed))
+        place.make(at_root=lambda root: mounted.append(stack.enter_context(disk(folder / "image", root))))
+        os.sync()
+        try:
+            return _cut(place, mounted[0], cut, before)
+        finally:
+            end_all(place)
+
+
+def _cut(place: Place, at: Disk, cut: Cut, before: Callable[[], None] | None) -> Verdict:
+    strike = Strike(cut.point) if cut.point else None
+    struck = leads.run(place, strike=strike, before=before)
+    at.cut_power()
+    _everything_dies(place)
+    at.unmount()
+    at.mount()
+    whole = struck if struck.code in (0, EXIT_ESCALATED) else None
+    wrong = [f"after the power cut: {problem}" for problem in judge(place, struck.shown, ended=whole)]
+    ended = leads.run_on(place, before=before)
+    wrong += [f"at the end: {problem}" for problem in judge_end(place, ended, [*struck.shown, *ended.shown])]
+    wrong += paid_twice(place, usual_starts(cut.seed), keeper_died=True)
+    return Verdict(cut.words(), tuple(wrong), "after the end" if whole else "while running")
+
+
+def _everything_dies(place: Place) -> None:
+    while processes(place):
+        end_all(place)

@@ -1,0 +1,46 @@
+"""What the engine takes from the world beside its ports, made to follow the seed and to end with the lead."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+from ganger.engine import files, overlay, projector, report
+from sim.life import Life
+
+
+class Hands:
+    """Whose step it is; files written beside the ports are that life's effects."""
+
+    def __init__(self, seed: int) -> None:
+        self.life: Life | None = None
+        self._chance = random.Random(f"tokens {seed}")  # noqa: S311
+
+    def token(self, size: int = 16) -> str:
+        return f"{self._chance.getrandbits(8 * size):0{2 * size}x}"
+
+    def replace_file(self, path: Path, text: str) -> None:
+        """As the real one without the waiting for the disk, which no simulated death can show."""
+        if self.life is not None:
+            self.life.effect("file.before")
+        temporary = path.with_name(f".{path.name}.tmp")
+        with files.named_os_errors(path):
+            temporary.write_text(text, encoding="utf-8")
+            if self.life is not None:
+                self.life.effect("file.during")
+            temporary.rename(path)
+        if self.life is not None:
+            self.life.effect("file.after")
+
+
+@contextlib.contextmanager
+def borrowed(hands: Hands) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(patch.object(secrets, "token_hex", hands.token))
+        for module in (projector, report, overlay):
+            stack.enter_context(patch.object(module, "replace_file", hands.replace_file))
+        yield

@@ -1,0 +1,97 @@
+"""Puts one lead of a world together, as the program does with real parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ganger.contracts.verify_profile import Profile, Step
+from ganger.core.records import RunState
+from ganger.engine.attempt import Tools
+from ganger.engine.files import RunFolder
+from ganger.engine.journal import Journal
+from ganger.engine.overlay import Overlay
+from ganger.engine.run import LEASE_SEC, Lead, Order
+from ganger.engine.turns import Turns
+from ganger.ports import Owner
+from ganger.stores.memory import Memory, MemoryStore
+from sim.agents import SimAgent
+from sim.clock import SimClock
+from sim.keeper import Keeper, SimLauncher
+from sim.life import Life
+from sim.plan import Plan
+from sim.programs import CHECK, HEALER
+from sim.store import Disk, SimStore
+from sim.witness import Witness
+from sim.workspace import Project, SimWorkspace
+
+_CHECK_TIMEOUT_SEC = 900.0
+_HEAL_TIMEOUT_SEC = 5400.0
+_OUTPUT_LIMIT_BYTES = 200_000
+_LOOK_EVERY_SEC = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What outlives every lead of one world."""
+
+    plan: Plan
+    folder: RunFolder
+    project: Project
+    clock: SimClock
+    keeper: Keeper
+    memory: Memory
+    disk: Disk
+    witness: Witness
+
+    def lead(self, life: Life, dead: set[int]) -> Lead:
+        """A new process takes the lead; `dead` are the processes it can prove dead."""
+        store = SimStore(MemoryStore(self.memory), life, self.disk, self.witness.committed)
+        owner = Owner(life.pid, boot_id="boot", host="here")
+        fence = store.take_lead(
+            owner,
+            now=self.clock.elapsed,
+            lease_sec=LEASE_SEC,
+            holder_is_dead=lambda holder: holder.pid in dead,
+        )
+        self.witness.leader = life.pid
+        journal = Journal(store, RunState(), self.clock)
+        journal.replay()
+        tools = self._tools(journal, life)
+        boot = self.clock.monotonic
+        return Lead(tools, self._order(life, fence), look_every_sec=_LOOK_EVERY_SEC, boot_clock=boot)
+
+    def _tools(self, journal: Journal, life: Life) -> Tools:
+        workspace = SimWorkspace(self.project, life, watch_apply=self.witness.applies)
+        healer = SimAgent(HEALER)
+        step = Step(name="test", cmd=CHECK)
+        return Tools(
+            journal=journal,
+            folder=self.folder,
+            workspace=workspace,
+            launcher=SimLauncher(self.keeper, life),
+            clock=self.clock,
+            agents={"worker": SimAgent("worker"), HEALER: healer},
+            profiles={CHECK: Profile(steps=(step,))},
+            tiers={},
+            deny=(),
+            verify_env={},
+            verify_timeout_sec=_CHECK_TIMEOUT_SEC,
+            turns=Turns(),
+            overlay=Overlay(self.folder.path, workspace, healer.extract_heal),
+            output_limit_bytes=_OUTPUT_LIMIT_BYTES,
+            heal_timeout_sec=_HEAL_TIMEOUT_SEC,
+        )
+
+    def _order(self, life: Life, fence: int) -> Order:
+        plan = self.plan
+        return Order(
+            run_id=f"sim-{plan.seed}",
+            manifest_digest="digest",
+            tasks=plan.specs,
+            policy=plan.policy,
+            pid=life.pid,
+            fence=fence,
+            budget=plan.budget,
+            healer=HEALER,
+            accounts={"worker": "account", HEALER: "account"},
+        )

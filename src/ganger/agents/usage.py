@@ -1,0 +1,40 @@
+"""What an attempt cost, as any program may tell it: a line `GANGER_USAGE {"usd": 0.12, …}` on its output."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+
+from ganger.ports import Usage
+
+MARK = b"GANGER_USAGE "
+_TAIL_BYTES = 256 * 1024
+
+
+def read_usage(log: Path) -> Usage | None:
+    """The last such line of the log's end; None when there is none or it makes no sense."""
+    with open(log, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - _TAIL_BYTES))
+        lines = file.read(_TAIL_BYTES).splitlines()
+    found = next((line[len(MARK) :] for line in reversed(lines) if line.startswith(MARK)), None)
+    return _usage(found) if found is not None else None
+
+
+def _usage(text: bytes) -> Usage | None:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict):
+        return None
+    usd, given, made = (data.get(name, 0) for name in ("usd", "input_tokens", "output_tokens"))
+    if not _is_amount(usd) or not all(_is_amount(tokens) and tokens == int(tokens) for tokens in (given, made)):
+        return None
+    return Usage(float(usd), int(given), int(made))
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0

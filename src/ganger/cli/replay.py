@@ -1,0 +1,97 @@
+"""`ganger replay`: a recorded run held against today's core and parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ganger.cli.main import printable
+from ganger.cli.options import json_option, open_project, print_json, project_option
+
+if TYPE_CHECKING:
+    from ganger.contracts.parser import Parsed, Refused
+    from ganger.core.replay import Amend, Extract, Log
+    from ganger.engine.files import RunFolder
+    from ganger.ports import Agent
+
+
+@click.command("replay")
+@click.argument("run", metavar="[RUN]", required=False)
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Try another [policy] or [budget] setting.")
+@click.option("--logs", is_flag=True, help="Read every agent's answer again from its log, too.")
+@project_option
+@json_option
+def command(run: str | None, settings: tuple[str, ...], logs: bool, project: Path | None, as_json: bool) -> int:
+    """Feed a run's events to today's core and show where it would decide otherwise. No agent is called.
+
+    RUN is a run's id or its folder; without it, the newest run. Exit codes: 0 everything would be the same, 1 not.
+
+    \b
+    Examples:
+      ganger replay
+      ganger replay night-1 --logs
+      ganger replay .ganger/night-1 --set policy.max_worker_attempts_per_task=3
+    """
+    from ganger.core.replay import replay, reread
+    from ganger.runs import read_events
+    from ganger.views.replay import ReplayReport, replay_json, replay_lines
+
+    amend = _amendment(settings)
+    folder = _folder(run, project)
+    events = list(read_events(folder, 0))
+    read = reread(events, _extract(folder, project)) if logs else None
+    report = ReplayReport(replay(events, amend), read, settings)
+    if as_json:
+        print_json("replay", **replay_json(report))
+    else:
+        for line in replay_lines(report):
+            click.echo(printable(line))
+    return 0 if report.same else 1
+
+
+def _amendment(settings: tuple[str, ...]) -> Amend | None:
+    from ganger.core.control import Refusal
+    from ganger.core.replay import amendment
+    from ganger.errors import UsageError
+
+    pairs = [setting.partition("=") for setting in settings]
+    if any(not equals for _, equals, _ in pairs):
+        raise click.BadParameter("a setting is written KEY=VALUE", param_hint="--set")
+    try:
+        return amendment((key.strip(), text.strip()) for key, _, text in pairs) if pairs else None
+    except Refusal as problem:
+        raise UsageError(str(problem), hint="ganger config show lists every setting") from None
+
+
+def _folder(run: str | None, project: Path | None) -> RunFolder:
+    from ganger.engine.files import RunFolder
+    from ganger.runs import newest_run
+
+    if run is not None and (Path(run) / "ganger.db").is_file():
+        return RunFolder(Path(run))
+    return newest_run(open_project(project), run)
+
+
+def _extract(folder: RunFolder, project: Path | None) -> Extract:
+    """Each agent's own way to read its log; one that is no longer configured is read as a plain log."""
+    from ganger.app import make_agents
+    from ganger.contracts.parser import Refused, parse_heal, parse_result
+    from ganger.errors import GangerError
+
+    agents, root = make_agents(open_project(project)), folder.path.resolve()
+
+    def extract(log: Log) -> Parsed[Any] | Refused | None:
+        path = (root / log.path).resolve()
+        if not (path.is_file() and path.is_relative_to(root)):
+            return None
+        agent: Agent | None = agents.get(log.agent)
+        try:
+            if not log.task:
+                return parse_heal(path) if agent is None else agent.extract_heal(path)
+            return parse_result(path, task_id=log.task) if agent is None else agent.extract_result(path, log.task)
+        except (OSError, GangerError) as error:
+            return Refused("NO_SENTINEL", f"the log cannot be read: {error}")
+
+    return extract

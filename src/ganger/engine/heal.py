@@ -1,0 +1,249 @@
+"""One heal round, from bundle to patches: prompt → healer → log → parse → judge → patches → what runs again.
+
+`HealStarted` is recorded before the healer is launched; a new lead finds it by its key, adopts or harvests it. Patches
+are on disk before their events, and everything a round decides is recorded in one commit.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from ganger.contracts.heal_decision import HealDecision
+from ganger.contracts.parser import Parsed, Refused
+from ganger.core import events as ev
+from ganger.core.budgets import reservation
+from ganger.core.dependents import blocked_behind
+from ganger.core.healing import Cure, after_nothing, after_round, questions_for
+from ganger.core.names import healer_log, healer_prompt
+from ganger.core.patches import Ground, Judged, judge
+from ganger.core.records import HealRound, RunState, Window
+from ganger.core.vocabulary import TaskStatus
+from ganger.engine.attempt import Tools, one_line
+from ganger.engine.files import named_os_errors
+from ganger.engine.gate import Gate, Stopped
+from ganger.engine.heal_prompt import gather, render
+from ganger.engine.overlay import Kept
+from ganger.errors import GangerError, RollbackFailed, WriteRefused
+from ganger.ports import AttemptContext, Exit, Usage
+
+_HEALER = "healer"
+
+
+def heal_started(
+    state: RunState, window: Window, failed: tuple[str, ...], *, isolate: bool, tools: Tools
+) -> ev.HealStarted:
+    """The intent of a round for a window that is just being closed."""
+    return _intent(
+        state, len(state.heal_rounds) + 1, window.index, window.tasks, failed, window.lineage, isolate, tools
+    )
+
+
+def _intent(
+    state: RunState,
+    number: int,
+    window: int,
+    tasks: tuple[str, ...],
+    failed: tuple[str, ...],
+    lineage: int,
+    isolate: bool,
+    tools: Tools,
+) -> ev.HealStarted:
+    wanted = reservation(state)
+    return ev.HealStarted(
+        number,
+        window,
+        tasks,
+        failed,
+        tools.agents[_HEALER].name,
+        healer_log(number),
+        secrets.token_hex(8),
+        lineage=lineage,
+        isolate=isolate,
+        account=state.accounts.get(_HEALER, ""),
+        reserved_usd=wanted.usd,
+        reserved_tokens=wanted.tokens,
+    )
+
+
+class Healing:
+    """One call of the healer, and what follows from it."""
+
+    def __init__(self, tools: Tools, gate: Gate) -> None:
+        self.tools, self.gate = tools, gate
+        self.state = tools.journal.state
+        self.number = len(self.state.heal_rounds)
+
+    @property
+    def round(self) -> HealRound:
+        return self.state.heal_rounds[self.number - 1]
+
+    @property
+    def log(self) -> str:
+        return healer_log(self.number, self.round.tries)
+
+    @property
+    def log_path(self) -> Path:
+        return self.tools.folder.path / self.log
+
+    async def run(self) -> None:
+        """A stop leaves the round open: the next lead asks the healer again."""
+        try:
+            await self._run()
+        except Stopped:
+            await self.tools.journal.record(ev.HealRefused(self.number, "LOST", "the run was stopped"))
+
+    async def _run(self) -> None:
+        while True:
+            ended = await self._execute()
+            if ended.lost:
+                await self.tools.journal.record(ev.HealRefused(self.number, "LOST", "the keeper was lost"))
+                continue
+            self.gate.check()
+            answer = self._read(ended)
+            if isinstance(answer, Refused) and self.round.refusals < self.state.policy.format_retries:
+                message = one_line(answer.message)
+                await self.tools.journal.record(ev.HealRefused(self.number, answer.code, message))
+                continue
+            await self._conclude(answer, ended)
+            return
+
+    async def _execute(self) -> Exit:
+        agent = self.tools.agents[_HEALER]
+        running = await self.gate.find(str(self.log_path))
+        if running is None:
+            self.gate.check()
+            running = await agent.execute(agent.prepare(self._context(self._write_prompt())), self.gate)
+        return await running.wait()
+
+    def _write_prompt(self) -> Path:
+        bundle = gather(
+            self.state,
+            self.number,
+            self.round.failed,
+            self.tools.folder.path,
+            self.tools.overlay,
+            secrets.token_hex(6),
+        )
+        path = self.tools.folder.path / healer_prompt(self.number, self.round.tries)
+        with named_os_errors(path):
+            path.write_text(render(bundle), encoding="utf-8")
+        return path
+
+    def _context(self, prompt: Path) -> AttemptContext:
+        return AttemptContext(
+            run_id=self.state.run_id,
+            task_id=_HEALER,
+            attempt=self.number + sum(round_.tries for round_ in self.state.heal_rounds),
+            role=_HEALER,
+            workspace=self.tools.workspace.root,
+            prompt_file=prompt,
+            log_path=self.log_path,
+            timeout_sec=self.tools.heal_timeout_sec,
+        )
+
+    def _read(self, ended: Exit) -> Parsed[HealDecision] | Refused:
+        if not ended.started:
+            return Refused("NO_SENTINEL", f"the healer could not be started: {ended.error}")
+        try:
+            answer = self.tools.agents[_HEALER].extract_heal(self.log_path)
+        except (OSError, GangerError) as error:
+            return Refused("NO_SENTINEL", f"the healer's log cannot be read: {error}")
+        if isinstance(answer, Refused) and ended.timed_out:
+            return Refused(answer.code, f"the healer ran out of its {self.tools.heal_timeout_sec:g} s")
+        return answer
+
+    # --- what follows -------------------------------------------------------------------------------------------------
+
+    async def _conclude(self, answer: Parsed[HealDecision] | Refused, ended: Exit) -> None:
+        if isinstance(answer, Refused):
+            judged, kept = Judged(), Kept((), ())
+        else:
+            judged = judge(answer.value, self._ground())
+            kept = self.tools.overlay.keep(judged.planned, self.number, self.log, list(self.state.patches.values()))
+        refused = [
+            ev.PatchRefused(self.number, r.place, r.target, one_line(r.why)) for r in (*judged.refused, *kept.refused)
+        ]
+        cure = Cure(
+            judged.reset if kept.applied else (),
+            judged.escalate,
+            frozenset(name for applied in kept.applied for name in applied.tasks),
+            next_epoch=judged.retry_window == "next_epoch",
+        )
+        again: tuple[str, ...] = ()
+        if kept.applied or judged.escalate:
+            retry, after = after_round(self.state, self.round, cure)
+        else:
+            retry = ()
+            again, after = after_nothing(self.state, self.round)
+        after = self._completed(after)
+        finished = self._finished(answer, ended, retry)
+        last = self.round
+        opened = (
+            [
+                _intent(
+                    self.state, self.number + 1, last.window, last.tasks, again, last.lineage, last.isolate, self.tools
+                )
+            ]
+            if again
+            else []
+        )
+        await self.tools.journal.record(self._cost(ended), *kept.applied, *refused, finished, *after, *opened)
+        if self.tools.heal_in_place:
+            self._write_in_place(kept)
+
+    def _ground(self) -> Ground:
+        state = self.state
+        return Ground(
+            state.policy.heal_schedule, self.round.failed, state.specs, state.limits, in_place=self.tools.heal_in_place
+        )
+
+    def _completed(self, events: list[ev.Event]) -> list[ev.Event]:
+        """Questions for what is escalated, and the tasks that now wait in vain."""
+        ended = [e.task for e in events if isinstance(e, ev.TaskSettled) and e.status is not TaskStatus.DONE]
+        return [*events, *questions_for(self.state, events), *blocked_behind(self.state, ended)]
+
+    def _finished(self, answer: Parsed[HealDecision] | Refused, ended: Exit, retry: tuple[str, ...]) -> ev.HealFinished:
+        code, took = ended.code, round(ended.duration_sec, 3)
+        if isinstance(answer, Refused):
+            problem = one_line(f"the healer gave no usable answer ({answer.code}: {answer.message})")
+            return ev.HealFinished(self.number, "NOT_FIXABLE", "", "", code, took, problem=problem)
+        said = answer.value
+        return ev.HealFinished(
+            self.number,
+            said.decision,
+            one_line(said.failure_class),
+            one_line(said.root_cause),
+            code,
+            took,
+            said.scope,
+            one_line(said.learned_rule or "", 2000),
+            retry=retry,
+        )
+
+    def _cost(self, ended: Exit) -> ev.CostSettled:
+        usage: Usage | None = None
+        if ended.started:
+            try:
+                usage = self.tools.agents[_HEALER].usage(self.log_path)
+            except (OSError, GangerError):
+                usage = None
+        if usage is None:
+            held = self.round
+            return ev.CostSettled("", self.number, held.reserved_usd, held.reserved_tokens, known=False)
+        return ev.CostSettled("", self.number, usage.usd, usage.input_tokens, usage.output_tokens)
+
+    def _write_in_place(self, kept: Kept) -> None:
+        """Only where the operator asked for it; a file that changed meanwhile keeps the patch in the prompt alone."""
+        for applied in kept.applied:
+            write = self.tools.overlay.in_place_write(self.state.patches[applied.patch])
+            if write is None:
+                continue
+            folder = self.tools.folder.path / "backups" / applied.patch
+            try:
+                changes = self.tools.workspace.propose((write,), allow_shrinkage=False)
+                self.tools.workspace.back_up(changes, folder)
+                self.tools.workspace.apply(changes, folder)
+                self.tools.workspace.discard(folder)
+            except (WriteRefused, RollbackFailed):
+                continue

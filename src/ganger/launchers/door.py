@@ -1,0 +1,246 @@
+"""How a lead reaches the keeper of its run: finds the one that lives, or starts one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import ganger
+from ganger.errors import KeeperError
+from ganger.launchers.clients import peer_is_us
+from ganger.launchers.guard import BOOT, PYTHON_FLAGS
+from ganger.launchers.house import House
+from ganger.launchers.wire import PROTOCOL, Garbage, Lines, Message, line, number
+
+IDLE_SEC = 5.0
+_REACHED_WITHIN_SEC = 30.0
+_FIRST_PAUSE_SEC = 0.005
+_LONGEST_PAUSE_SEC = 0.1
+_ERRORS_SHOWN = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperOptions:
+    """How a keeper is run. `odd` names another place and module to run instead of Ganger's own."""
+
+    python: str = sys.executable
+    idle_sec: float = IDLE_SEC
+    cgroups: bool = True
+    odd: tuple[str, ...] = ()
+
+
+class LineLost(Exception):
+    """The keeper is gone, or has hung up; it may or may not have done what was asked."""
+
+
+class Line(asyncio.Protocol):
+    """The connection to a keeper. Answers go to whoever asked, all else to `hear`."""
+
+    def __init__(self, hear: Callable[[Message], None], lost: Callable[[Line], None]) -> None:
+        loop = asyncio.get_running_loop()
+        self.greeting: asyncio.Future[Message] = loop.create_future()
+        self.is_over: asyncio.Future[None] = loop.create_future()
+        self._hear = hear
+        self._tell_lost = lost
+        self._lines = Lines()
+        self._transport: asyncio.Transport | None = None
+        self._asked = 0
+        self._answers: dict[int, Callable[[Message | None], None]] = {}
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for message in self._lines.feed(data):
+                self._dispatch(message)
+        except Garbage:
+            self.hang_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_over.set_result(None)
+        if not self.greeting.done():
+            self.greeting.set_result({})
+        for answer in list(self._answers.values()):
+            answer(None)
+        self._answers.clear()
+        self._tell_lost(self)
+
+    def hang_up(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def say(self, message: Message) -> None:
+        assert self._transport is not None
+        self._transport.write(line(message))
+
+    async def ask(self, message: Message, read: Callable[[Message], object] = dict) -> object:
+        """What `read` makes of the answer, at the moment it comes and before anything later is heard."""
+        if self.is_over.done():
+            raise LineLost
+        answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+        def answer(found: Message | None) -> None:
+            if answered.cancelled():
+                return
+            if found is None:
+                answered.set_exception(LineLost())
+                return
+            answered.set_result(read(found))
+
+        self._asked += 1
+        self._answers[self._asked] = answer
+        self.say({**message, "n": self._asked})
+        return await answered
+
+    def _dispatch(self, message: Message) -> None:
+        if "n" in message:
+            answer = self._answers.pop(number(message, "n"), None)
+            if answer is not None:
+                answer(message)
+        elif not self.greeting.done():
+            self.greeting.set_result(message)
+        else:
+            self._hear(message)
+
+
+async def connect(house: House, hear: Callable[[Message], None], lost: Callable[[Line], None]) -> Line | None:
+    """The keeper that lives, or None."""
+    address = house.read(house.address)
+    if not address:
+        return None
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    try:
+        connection.connect(address)
+        if not peer_is_us(connection):
+            raise KeeperError(
+                f"the socket {address} belongs to another user",
+                hint=f"Remove {house.address} if you did not share this run.",
+            )
+    except (FileNotFoundError, ConnectionError, BlockingIOError):
+        connection.close()
+        return None
+    except BaseException:
+        connection.close()
+        raise
+    loop = asyncio.get_running_loop()
+    _, made = await loop.create_unix_connection(lambda: Line(hear, lost), sock=connection)
+    greeting = await made.greeting
+    if not greeting:
+        return None
+    if greeting.get("protocol") != PROTOCOL:
+        made.hang_up()
+        raise KeeperError(
+            f"the keeper of {house.folder} was started by another version of Ganger",
+            hint="Let its programs end, or stop them with the version that started them, then run again.",
+        )
+    return made
+
+
+async def reach(
+    house: House, options: KeeperOptions, hear: Callable[[Message], None], lost: Callable[[Line], None]
+) -> Line:
+    """Connects to the keeper, starting one where none lives. Raises KeeperError when that cannot be done."""
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + _REACHED_WITHIN_SEC
+    pause = _FIRST_PAUSE_SEC
+    while loop.time() < give_up_at:
+        found = await connect(house, hear, lost)
+        if found is not None:
+            return found
+        said = await _start(house, options, give_up_at - loop.time())
+        if not said:
+            raise KeeperError(
+                f"the process that keeps this run's programs could not be started{_last_words(house)}",
+                hint=f"Look into {house.errors}.",
+            )
+        # Busy: an earlier keeper is on its way out, or another lead is starting one.
+        if said != b"ready\n":
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE_SEC)
+    raise KeeperError(
+        f"the keeper of {house.folder} did not answer within {_REACHED_WITHIN_SEC:.0f} s",
+        hint=f"Look into {house.errors}; end a process that holds {house.lock} or {house.guard_lock}.",
+    )
+
+
+async def _start(house: House, options: KeeperOptions, within_sec: float) -> bytes:
+    """What the guard or the keeper said: ready, busy, or nothing."""
+    house.room.mkdir(mode=0o700, parents=True, exist_ok=True)
+    answer, ready = os.pipe()
+    root = str(Path(ganger.__file__).parent.parent)
+    rest = (str(house.folder), str(ready), str(options.idle_sec), "yes" if options.cgroups else "no", *options.odd)
+    argv = [options.python, *PYTHON_FLAGS, BOOT, root, "ganger.launchers.guard", *rest]
+    try:
+        with open(house.errors, "ab", opener=_private) as errors:
+            guard = subprocess.Popen(
+                argv,
+                cwd="/",
+                env={},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                pass_fds=(ready,),
+                start_new_session=True,
+            )
+    except OSError as problem:
+        os.close(answer)
+        raise KeeperError(
+            f"the process that keeps this run's programs could not be started: {problem}",
+            hint="Free some resources or correct the interpreter, then run again.",
+        ) from problem
+    finally:
+        os.close(ready)
+    try:
+        return await asyncio.wait_for(_read_all(answer), within_sec)
+    except TimeoutError:
+        return b""
+    finally:
+        os.close(answer)
+        # The guard proper is a child of this one, which has ended already.
+        guard.wait()
+
+
+async def _read_all(descriptor: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    said = b""
+    while not said.endswith(b"\n"):
+        readable: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(descriptor, readable.set_result, None)
+        try:
+            await readable
+        finally:
+            loop.remove_reader(descriptor)
+        more = os.read(descriptor, 100)
+        if not more:
+            break
+        said += more
+    return said
+
+
+def _last_words(house: House) -> str:
+    words = house.read(house.errors)[-_ERRORS_SHOWN:].strip().splitlines()
+    return f": {words[-1]}" if words else ""
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def tell_in_passing(house: House, message: Message) -> None:
+    """Says one thing to a keeper that lives and hears no answer; for a moment in which no loop may be relied on."""
+    address = house.read(house.address)
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(1.0)
+        connection.connect(address)
+        if peer_is_us(connection):
+            connection.sendall(line(message))

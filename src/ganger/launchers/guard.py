@@ -1,0 +1,66 @@
+"""The guard: the process above the keeper. When the keeper dies, all it had started falls to the guard, and ends.
+
+It is so small that little can fail in it: it waits, kills and leaves.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import time
+
+from ganger.launchers.adoption import adopt_orphans, adopted, kill_child
+from ganger.launchers.traces import clear_traces
+
+# Without site-packages nothing but the standard library and Ganger itself is there to be imported.
+PYTHON_FLAGS = ("-I", "-S", "-c")
+BOOT = "import sys; sys.path.append(sys.argv[1]); __import__(sys.argv[2], fromlist=['main']).main(sys.argv[3:])"
+KEEPER = "ganger.launchers.keeper"
+_SPINS = 200
+
+
+def main(arguments: list[str]) -> None:
+    """The run's folder, the descriptor that waits for an answer, the keeper's two options, and its module if odd."""
+    folder, ready, idle_sec, cgroups, *odd = arguments
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    room = f"{folder}/keeper"
+    lock = os.open(f"{room}/guard", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.write(int(ready), b"busy\n")
+        return
+    adopt_orphans()
+    # Its end is how the keeper learns that the guard is gone; nothing is ever written to it.
+    alive, _held = os.pipe()
+    keeper = _spawn(alive, int(ready), [*(odd or (sys.argv[1], KEEPER)), folder, ready, str(alive), idle_sec, cgroups])
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    while os.wait()[0] != keeper:
+        pass
+    clear_traces(room)
+    end_all()
+
+
+def end_all() -> None:
+    """Ends every child, and every child that comes up when its own parent ends, until there is none."""
+    spins = 0
+    while orphans := adopted(()):
+        for pid in orphans:
+            kill_child(pid)
+        spins += 1
+        if spins > _SPINS:
+            time.sleep(0.001)
+
+
+def _spawn(alive: int, ready: int, arguments: list[str]) -> int:
+    for descriptor in (alive, ready):
+        os.set_inheritable(descriptor, True)
+    keeper = os.posix_spawn(sys.executable, [sys.executable, *PYTHON_FLAGS, BOOT, *arguments], {})
+    os.close(alive)
+    os.close(ready)
+    return keeper

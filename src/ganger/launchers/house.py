@@ -1,0 +1,114 @@
+"""Where a keeper lives: its files in the run's folder, and the private folder of its socket."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganger.launchers.cgroups import PREFIX
+
+_LONGEST = 90
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The files of the keeper of one run."""
+
+    folder: Path
+
+    @property
+    def room(self) -> Path:
+        return self.folder / "keeper"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the keeper as long as it lives."""
+        return self.room / "lock"
+
+    @property
+    def guard_lock(self) -> Path:
+        """Held by the guard as long as it lives: as long as something of a dead keeper may still run."""
+        return self.room / "guard"
+
+    @property
+    def address(self) -> Path:
+        return self.room / "address"
+
+    @property
+    def ledger(self) -> Path:
+        return self.room / "ledger.jsonl"
+
+    @property
+    def errors(self) -> Path:
+        return self.room / "keeper.err"
+
+    @property
+    def cgroup(self) -> Path:
+        return self.room / "cgroup"
+
+    def owns(self, mark: str) -> bool:
+        """Whether a process with this mark was started for this run."""
+        return mark.startswith(f"{self.folder}/")
+
+    def read(self, file: Path) -> str:
+        try:
+            return file.read_text(encoding="utf-8", errors="surrogateescape")
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+
+    def write(self, file: Path, text: str) -> None:
+        """Whole or not at all; for the owner alone."""
+        fresh = file.with_name(f"{file.name}.new")
+        with open(fresh, "w", encoding="utf-8", errors="surrogateescape", opener=_private) as opened:
+            opened.write(text)
+        fresh.replace(file)
+
+
+def make_socket_folder() -> Path:
+    """A new folder only this user can enter, with a path short enough for a socket."""
+    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_folder()))
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a living process holds the lock."""
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def hold(lock: str | Path) -> int | None:
+    """Takes the lock for as long as this process lives; None when another has it."""
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _short_folder() -> str:
+    user = f"/run/user/{os.geteuid()}"
+    with contextlib.suppress(OSError):
+        found = os.stat(user)
+        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700 and os.access(user, os.W_OK):
+            return user
+    temp = tempfile.gettempdir()
+    return temp if len(os.fsencode(temp)) < _LONGEST - 20 else "/tmp"  # noqa: S108
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)

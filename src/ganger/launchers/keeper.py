@@ -1,0 +1,287 @@
+"""The keeper: a small process that starts a run's programs, holds them to their limits, and outlives the lead.
+
+One loop, one thread. What happened in one turn is recorded together and then told; what cannot be recorded is not told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from ganger.errors import DiskFullError
+from ganger.launchers.adoption import adopt_orphans
+from ganger.launchers.clients import Client, peer_is_us
+from ganger.launchers.house import House, hold, make_socket_folder
+from ganger.launchers.programs import Programs, Unrecorded
+from ganger.launchers.traces import remove_socket
+from ganger.launchers.trees import NEVER, Tree
+from ganger.launchers.wire import (
+    PROTOCOL,
+    Garbage,
+    Message,
+    exit_message,
+    launch_of,
+    number,
+    part,
+    seconds,
+    text,
+    texts,
+)
+
+_SWEEP_PAUSE_SEC = 0.005
+
+
+@dataclass(slots=True)
+class Wish:
+    """Somebody waits until these trees are gone, and with them, if `keep` is given, all strays that are not kept."""
+
+    client: Client
+    number: int
+    trees: set[Tree]
+    keep: frozenset[str] | None = None
+    ended: set[object] = field(default_factory=set)
+    look_at: float = 0.0
+
+
+class Keeper:
+    """The conversation of one run's programs with whoever leads the run."""
+
+    def __init__(self, house: House, programs: Programs, *, alive: int, idle_sec: float) -> None:
+        self._house = house
+        self._programs = programs
+        self._idle_sec = idle_sec
+        self._idle_since = time.monotonic()
+        self._leaving = False
+        self._clients: set[Client] = set()
+        self._wishes: list[Wish] = []
+        self._selector = selectors.DefaultSelector()
+        self._alive = alive
+        self._listen(alive, self._guard_is_gone)
+        self._signals = self._catch_signals()
+        self._listen(self._signals.fileno(), self._read_signals)
+        self._address = make_socket_folder() / "s"
+        self._door = self._open_door()
+        self._listen(self._door.fileno(), self._accept)
+
+    def run(self) -> None:
+        """Until nothing runs and nobody is there."""
+        try:
+            while not self._is_over(time.monotonic()):
+                self._turn()
+        except Unrecorded as problem:
+            self._programs.give_up()
+            self._tell_all(str(problem))
+            sys.exit(1)
+        finally:
+            self._leave()
+
+    def _catch_signals(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        # A handler, unlike SIG_IGN, is not inherited by the programs that are started.
+        for each in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, _note)
+        signal.set_wakeup_fd(theirs.detach(), warn_on_full_buffer=False)
+        return ours
+
+    def _open_door(self) -> socket.socket:
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        door.setblocking(False)
+        door.bind(str(self._address))
+        door.listen(64)
+        self._house.write(self._house.address, str(self._address))
+        return door
+
+    def _listen(self, descriptor: int, hear: Callable[[], None]) -> None:
+        self._selector.register(descriptor, selectors.EVENT_READ, hear)
+
+    def _is_over(self, now: float) -> bool:
+        if self._programs.running or self._wishes:
+            return False
+        return self._leaving or (not self._clients and now - self._idle_since >= self._idle_sec)
+
+    def _leave(self) -> None:
+        """Nobody may find the address once the door is shut."""
+        self._house.address.unlink(missing_ok=True)
+        self._door.close()
+        remove_socket(str(self._address))
+        self._programs.close()
+        for client in self._clients:
+            client.connection.close()
+
+    def _tell_all(self, reason: str) -> None:
+        for client in self._clients:
+            client.say({"fatal": reason})
+            client.connection.settimeout(1.0)
+            with contextlib.suppress(OSError):
+                client.flush()
+
+    def _turn(self) -> None:
+        for key, _ in self._selector.select(self._wait_sec(time.monotonic())):
+            key.data()
+        now = time.monotonic()
+        self._programs.enforce(now)
+        for tree, ended in self._programs.settle(now).items():
+            self._idle_since = now
+            for client in tree.waiting & self._clients:
+                client.say({"key": tree.key, "ended": exit_message(ended)})
+        for wish in list(self._wishes):
+            self._grant(wish, now)
+        for client in list(self._clients):
+            self._flush(client)
+
+    def _wait_sec(self, now: float) -> float | None:
+        due_at = min(self._programs.due_at, *(wish.look_at for wish in self._wishes if not wish.trees), NEVER)
+        if not self._programs.running and not self._clients:
+            due_at = min(due_at, self._idle_since + self._idle_sec)
+        return None if due_at == NEVER else max(0.0, due_at - now)
+
+    def _read_signals(self) -> None:
+        found = self._signals.recv(4096)
+        if signal.SIGTERM in found:
+            self._end_everything()
+        if signal.SIGCHLD in found:
+            self._programs.see_ends(time.monotonic())
+
+    def _guard_is_gone(self) -> None:
+        """Without it a keeper that dies would leave its programs to themselves."""
+        self._selector.unregister(self._alive)
+        self._end_everything()
+
+    def _end_everything(self) -> None:
+        """It is no fault of the programs, so they count as lost."""
+        self._leaving = True
+        for tree in self._programs.running.values():
+            tree.lost = tree.lost or not tree.has_ended
+        self._programs.terminate(time.monotonic())
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._door.accept()
+        except OSError:
+            return
+        if not peer_is_us(connection):
+            connection.close()
+            return
+        client = Client(connection)
+        self._clients.add(client)
+        self._listen(connection.fileno(), lambda: self._hear(client))
+        client.say({"keeper": os.getpid(), "protocol": PROTOCOL})
+
+    def _hear(self, client: Client) -> None:
+        if client not in self._clients:
+            return
+        try:
+            for message in client.read():
+                self._obey(client, message)
+        except (Garbage, ConnectionError):
+            self._drop(client)
+
+    def _flush(self, client: Client) -> None:
+        try:
+            client.flush()
+        except OSError:
+            self._drop(client)
+            return
+        if client.said_bye and not client.has_unsent:
+            self._drop(client)
+            self._idle_since = -NEVER
+            return
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.has_unsent else 0)
+        if client.events != events:
+            client.events = events
+            self._selector.modify(client.connection, events, lambda: self._hear(client))
+
+    def _drop(self, client: Client) -> None:
+        self._clients.discard(client)
+        self._selector.unregister(client.connection)
+        client.connection.close()
+        self._idle_since = time.monotonic()
+
+    def _obey(self, client: Client, message: Message) -> None:
+        match message.get("do"):
+            case "start":
+                self._start(client, message)
+            case "find":
+                self._answer(client, text(message, "key"), number(message, "n"))
+            case "stop":
+                wish = Wish(client, number(message, "n"), set(self._programs.running.values()))
+                self._programs.terminate(time.monotonic(), seconds(message, "grace"))
+                self._wishes.append(wish)
+            case "end_others":
+                n, keep = number(message, "n"), frozenset(texts(message, "keep"))
+                others = self._programs.kill(keep)
+                self._wishes.append(Wish(client, n, others, keep, {tree.pid for tree in others}))
+            case "kill":
+                self._programs.kill()
+            case "bye":
+                client.said_bye = True
+            case _:
+                raise Garbage("nothing a keeper does")
+
+    def _start(self, client: Client, message: Message) -> None:
+        launch, grace_sec, n = launch_of(part(message, "launch")), seconds(message, "grace"), number(message, "n")
+        if self._programs.find(launch.key) is None:
+            if self._leaving:
+                # Whoever asks hears no answer from this keeper and asks the next one.
+                return
+            try:
+                self._programs.begin(launch, grace_sec)
+            except DiskFullError as problem:
+                client.say({"n": n, "full": problem.message})
+                return
+        self._answer(client, launch.key, n)
+
+    def _answer(self, client: Client, key: str, n: int) -> None:
+        found = self._programs.find(key)
+        if found is None:
+            client.say({"n": n})
+        elif isinstance(found, Tree):
+            found.waiting.add(client)
+            client.say({"n": n, "pid": found.pid, "ticks": found.start_ticks})
+        else:
+            client.say({"n": n, "ended": exit_message(found)})
+
+    def _grant(self, wish: Wish, now: float) -> None:
+        wish.trees.intersection_update(self._programs.running.values())
+        if wish.trees or now < wish.look_at:
+            return
+        if wish.keep is not None and (found := self._programs.kill_strays(wish.keep)):
+            wish.ended |= found
+            wish.look_at = now + _SWEEP_PAUSE_SEC
+            return
+        self._wishes.remove(wish)
+        wish.client.say({"n": wish.number, "count": len(wish.ended)})
+
+
+def _note(number_: int, frame: FrameType | None) -> None:
+    """The number has been written to the loop's descriptor already."""
+
+
+def main(arguments: list[str]) -> None:
+    serve(arguments)
+
+
+def serve(arguments: list[str], make_programs: type[Programs] = Programs) -> None:
+    """The run's folder, the descriptor that waits for an answer, the guard's, seconds of idleness, yes to cgroups."""
+    folder, ready, alive, idle_sec, cgroups = arguments
+    house = House(Path(folder))
+    lock = hold(house.lock)
+    if lock is None:
+        os.write(int(ready), b"busy\n")
+        return
+    adopt_orphans()
+    programs = make_programs(house, with_cgroups=cgroups == "yes")
+    keeper = Keeper(house, programs, alive=int(alive), idle_sec=float(idle_sec))
+    os.write(int(ready), b"ready\n")
+    os.close(int(ready))
+    keeper.run()

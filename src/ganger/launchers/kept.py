@@ -1,0 +1,189 @@
+"""The launcher of a run: its programs are started and held by a keeper, and go on when this process dies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from ganger.errors import DiskFullError, KeeperError
+from ganger.launchers.door import KeeperOptions, Line, LineLost, connect, reach, tell_in_passing
+from ganger.launchers.house import House, is_held
+from ganger.launchers.ledger import LOST
+from ganger.launchers.proc import kill_marked, start_ticks
+from ganger.launchers.spawn import FREE_SOME_SPACE
+from ganger.launchers.wire import Message, exit_of, launch_message, number, part, text
+from ganger.ports import Exit, Launch
+
+_TRIES = 5
+_BYE_WITHIN_SEC = 2.0
+_SWEEP_PAUSE_SEC = 0.01
+
+_End = asyncio.Future["Exit | KeeperError"]
+_T = TypeVar("_T")
+
+
+class KeptRunning:
+    """A program in the keeper's hands, or one that has ended."""
+
+    def __init__(self, end: _End, pid: int | None, start_time: int | None) -> None:
+        self.pid = pid
+        self.start_time = start_time
+        self._end = end
+
+    async def wait(self) -> Exit:
+        """How it ended, recorded, and its tree gone. Cancelling this leaves the program running."""
+        end = await asyncio.shield(self._end)
+        if isinstance(end, KeeperError):
+            raise end
+        return end
+
+
+class KeptLauncher:
+    """The programs of the run in `folder`; their keys begin with that folder. Everything happens in one event loop."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        grace_sec: float,
+        python: str = sys.executable,
+        options: KeeperOptions | None = None,
+    ) -> None:
+        self._house = House(folder.absolute())
+        self._grace_sec = grace_sec
+        self._options = options or KeeperOptions(python=python)
+        self._line: Line | None = None
+        self._reaching = asyncio.Lock()
+        self._running: dict[str, KeptRunning] = {}
+        self._ends: dict[str, _End] = {}
+        self._asking_again: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def start(self, launch: Launch) -> KeptRunning:
+        """Asking twice is harmless, so a request whose answer was lost is simply made again."""
+        message = {"do": "start", "launch": launch_message(launch), "grace": self._grace_sec}
+        found = await self._ask(message, lambda answer: self._found(launch.key, answer))
+        if isinstance(found, DiskFullError):
+            raise found
+        if found is None:
+            raise KeeperError(f"the keeper has neither started nor refused {launch.key}", hint="Run again.")
+        return found
+
+    async def find(self, key: str) -> KeptRunning | None:
+        if self._line is None and not self._house.ledger.exists():
+            return None
+        found = await self._ask({"do": "find", "key": key}, lambda answer: self._found(key, answer))
+        return found if isinstance(found, KeptRunning) else None
+
+    async def end_others(self, keep: Collection[str]) -> int:
+        if self._line is None and not self._house.ledger.exists():
+            return await self._end_unkept(frozenset(keep))
+        return await self._ask({"do": "end_others", "keep": list(keep)}, lambda answer: number(answer, "count"))
+
+    async def stop_all(self, grace_sec: float) -> None:
+        """SIGTERM, `grace_sec`, SIGKILL; returns once every tree is gone."""
+        if self._line is not None or is_held(self._house.lock):
+            await self._ask({"do": "stop", "grace": grace_sec}, bool)
+
+    def kill_all(self) -> None:
+        """What this process knows is killed by itself, the rest by the keeper."""
+        for running in self._running.values():
+            if running.pid is not None and start_ticks(running.pid) == running.start_time:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(running.pid, signal.SIGKILL)
+        tell_in_passing(self._house, {"do": "kill"})
+
+    async def close(self) -> None:
+        """A keeper with nothing to do leaves at once; one with programs stays with them."""
+        self._closed = True
+        if self._asking_again is not None:
+            self._asking_again.cancel()
+        if self._line is not None:
+            line = self._line
+            line.say({"do": "bye"})
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(line.is_over), _BYE_WITHIN_SEC)
+            line.hang_up()
+
+    async def _ask(self, message: Message, read: Callable[[Message], _T]) -> _T:
+        for _ in range(_TRIES):
+            line = await self._reach()
+            try:
+                return await line.ask(message, read)
+            except LineLost:
+                continue
+        raise KeeperError(
+            f"{_TRIES} keepers of {self._house.folder} died one after the other",
+            hint=f"Look into {self._house.errors}.",
+        )
+
+    async def _reach(self) -> Line:
+        async with self._reaching:
+            if self._line is None:
+                self._line = await reach(self._house, self._options, self._hear, self._lose)
+            return self._line
+
+    def _found(self, key: str, answer: Message) -> KeptRunning | DiskFullError | None:
+        """Called before anything later is heard, so no end can be missed."""
+        if "full" in answer:
+            return DiskFullError(text(answer, "full"), hint=FREE_SOME_SPACE)
+        if "ended" in answer:
+            self._settle(key, exit_of(part(answer, "ended")))
+            end: _End = asyncio.get_running_loop().create_future()
+            end.set_result(exit_of(part(answer, "ended")))
+            return KeptRunning(end, None, None)
+        if "pid" not in answer:
+            return None
+        if key not in self._running:
+            self._ends[key] = asyncio.get_running_loop().create_future()
+            ticks = number(answer, "ticks") if answer.get("ticks") is not None else None
+            self._running[key] = KeptRunning(self._ends[key], number(answer, "pid"), ticks)
+        return self._running[key]
+
+    def _hear(self, message: Message) -> None:
+        if "fatal" in message:
+            problem = KeeperError(text(message, "fatal"), hint=FREE_SOME_SPACE)
+            for key in list(self._ends):
+                self._settle(key, problem)
+        elif "key" in message:
+            self._settle(text(message, "key"), exit_of(part(message, "ended")))
+
+    def _settle(self, key: str, end: Exit | KeeperError) -> None:
+        self._running.pop(key, None)
+        found = self._ends.pop(key, None)
+        if found is not None and not found.done():
+            found.set_result(end)
+
+    def _lose(self, line: Line) -> None:
+        if self._line is line:
+            self._line = None
+        if self._ends and not self._closed and self._asking_again is None:
+            self._asking_again = asyncio.get_running_loop().create_task(self._ask_again())
+
+    async def _ask_again(self) -> None:
+        """The next keeper knows what became of the programs of the last: it has ended those that still ran."""
+        try:
+            for key in list(self._ends):
+                found = await self._ask({"do": "find", "key": key}, lambda answer, key=key: self._found(key, answer))
+                if found is None:
+                    self._settle(key, LOST)
+        except KeeperError as problem:
+            for key in list(self._ends):
+                self._settle(key, problem)
+        finally:
+            self._asking_again = None
+
+    async def _end_unkept(self, keep: frozenset[str]) -> int:
+        """Where no keeper ever was, only the mark can tell."""
+        ended: set[int] = set()
+        while found := kill_marked(lambda mark: self._house.owns(mark) and mark not in keep):
+            ended |= found
+            await asyncio.sleep(_SWEEP_PAUSE_SEC)
+        return len(ended)

@@ -1,0 +1,226 @@
+"""The programs of one run as the keeper holds them: those that run, those that ended, and the ledger of both."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection
+
+from ganger.errors import DiskFullError
+from ganger.launchers.adoption import adopted, kill_child
+from ganger.launchers.cgroups import Cgroups
+from ganger.launchers.house import House
+from ganger.launchers.ledger import LOST, Ended, Ledger, read_ledger, refusal
+from ganger.launchers.proc import boot_id, kill_marked, mark_of, read, stat_fields
+from ganger.launchers.spawn import FREE_SOME_SPACE, is_disk_full, open_log, spawn, start_error
+from ganger.launchers.traces import clear_traces
+from ganger.launchers.trees import NEVER, Tree
+from ganger.ports import Exit, Launch
+
+_WATCH_SEC = 0.25
+_SWEEP_PAUSE_SEC = 0.005
+_GONE_WITHIN_SEC = 10.0
+
+
+class Unrecorded(Exception):
+    """The ledger cannot be written, so nothing that happens can be relied on any more."""
+
+
+class Programs:
+    """Made once by the holder of the keeper's lock: whatever an earlier keeper left running is ended, and recorded as
+    lost, before anything is started."""
+
+    def __init__(self, house: House, *, with_cgroups: bool) -> None:
+        self.running: dict[str, Tree] = {}
+        self._ended: dict[str, Ended] = {}
+        self._house = house
+        self._boot_id = boot_id()
+        self._launches = 0
+        self._watch_at = NEVER
+        self._ledger = self._take_over()
+        self._cgroups = Cgroups.make(str(os.getpid())) if with_cgroups else None
+        if self._cgroups is not None:
+            house.write(house.cgroup, self._cgroups.folder)
+
+    def _take_over(self) -> Ledger:
+        clear_traces(str(self._house.room))
+        account = read_ledger(self._house.ledger)
+        ledger = Ledger(self._house.ledger)
+        self._ended.update(account.ended)
+        if account.open:
+            give_up_at = time.monotonic() + _GONE_WITHIN_SEC
+            while kill_marked(self._house.owns) and time.monotonic() < give_up_at:
+                time.sleep(_SWEEP_PAUSE_SEC)
+            for key, log in account.open.items():
+                self._ended[key] = Ended(LOST, log)
+                ledger.ended(key, self._ended[key])
+            ledger.sync()
+        return ledger
+
+    @property
+    def due_at(self) -> float:
+        """When something has to be done, if nothing happens before."""
+        return min(self._watch_at, *(tree.due_at for tree in self.running.values()), NEVER)
+
+    def find(self, key: str) -> Tree | Exit | None:
+        if key in self.running:
+            return self.running[key]
+        return self._ended[key].now() if key in self._ended else None
+
+    def begin(self, launch: Launch, grace_sec: float) -> None:
+        """Intent, effect, outcome. A keeper killed in between leaves a launch that may have run, so it counts as lost.
+
+        Raises DiskFullError when nothing was started for want of room, Unrecorded when nothing can be relied on.
+        """
+        try:
+            log = open_log(launch)
+        except (OSError, ValueError) as problem:
+            self._refuse(launch, problem)
+            return
+        tree = None
+        try:
+            self._intend(launch)
+            tree = self._spawned(launch, log, grace_sec)
+        except (OSError, ValueError) as problem:
+            self._refuse(launch, problem)
+        finally:
+            if tree is None:
+                os.close(log)
+        if tree is not None:
+            self.running[launch.key] = tree
+            self._confirm(tree)
+            if tree.is_limited:
+                self._watch_at = min(self._watch_at, time.monotonic() + _WATCH_SEC)
+
+    def see_ends(self, now: float) -> None:
+        for tree in self.running.values():
+            tree.see_end(now)
+        adopted({tree.pid for tree in self.running.values()})
+
+    def enforce(self, now: float) -> None:
+        """Limits of time, and of output at a modest pace."""
+        for tree in self.running.values():
+            tree.enforce(now, self._cgroups)
+        if now >= self._watch_at:
+            for tree in self.running.values():
+                tree.watch_output(self._cgroups)
+            self._watch_at = now + _WATCH_SEC if any(tree.is_limited for tree in self.running.values()) else NEVER
+
+    def terminate(self, now: float, grace_sec: float | None = None) -> None:
+        for tree in self.running.values():
+            tree.terminate(now, grace_sec)
+
+    def kill(self, keep: Collection[str] = ()) -> set[Tree]:
+        """SIGKILL to every tree that is not kept."""
+        others = {tree for tree in self.running.values() if tree.key not in keep}
+        for tree in others:
+            tree.kill(self._cgroups)
+        return others
+
+    def kill_strays(self, keep: Collection[str]) -> set[int]:
+        """SIGKILL to every process that carries this run's mark and no kept key; those found alive."""
+        return kill_marked(lambda mark: self._house.owns(mark) and mark not in keep)
+
+    def settle(self, now: float) -> dict[Tree, Exit]:
+        """The trees of which nothing is left, with how they ended, on disk. All of one turn share one flush."""
+        over = {tree: tree.close() for tree in self._cleared(now)}
+        if over:
+            self._record(over)
+            for tree, ended in over.items():
+                del self.running[tree.key]
+                self._ended[tree.key] = ended
+        return {tree: ended.exit for tree, ended in over.items()}
+
+    def give_up(self) -> None:
+        """Ends everything and records nothing."""
+        give_up_at = time.monotonic() + _GONE_WITHIN_SEC
+        self.kill()
+        while self.running and (now := time.monotonic()) < give_up_at:
+            self.see_ends(now)
+            for tree in self._cleared(now):
+                del self.running[tree.key]
+            time.sleep(_SWEEP_PAUSE_SEC)
+
+    def close(self) -> None:
+        if self._cgroups is not None:
+            self._cgroups.close()
+            self._house.cgroup.unlink(missing_ok=True)
+
+    def _intend(self, launch: Launch) -> None:
+        try:
+            self._ledger.starting(launch.key, launch.log_path, time.time())
+        except OSError as problem:
+            if is_disk_full(problem):
+                raise DiskFullError(f"{self._house.ledger}: the disk is full", hint=FREE_SOME_SPACE) from problem
+            raise self._unrecorded(problem) from problem
+
+    def _spawned(self, launch: Launch, log: int, grace_sec: float) -> Tree:
+        if self._cgroups is None:
+            return Tree(launch, spawn(launch, log), log, grace_sec=grace_sec, now=time.monotonic())
+        self._launches += 1
+        group = str(self._launches)
+        self._cgroups.enter(group)
+        try:
+            process = spawn(launch, log)
+        except (OSError, ValueError):
+            self._cgroups.leave()
+            self._cgroups.remove(group)
+            raise
+        self._cgroups.leave()
+        return Tree(launch, process, log, grace_sec=grace_sec, now=time.monotonic(), cgroup=group)
+
+    def _confirm(self, tree: Tree) -> None:
+        try:
+            self._ledger.started(tree.key, tree.pid, tree.start_ticks, self._boot_id)
+        except OSError as problem:
+            raise self._unrecorded(problem) from problem
+
+    def _refuse(self, launch: Launch, problem: OSError | ValueError) -> None:
+        error = start_error(launch, problem)
+        try:
+            self._ledger.refused(launch.key, launch.log_path, error)
+        except OSError as unwritten:
+            raise self._unrecorded(unwritten) from unwritten
+        self._ended[launch.key] = Ended(refusal(error), launch.log_path)
+
+    def _record(self, over: dict[Tree, Ended]) -> None:
+        try:
+            for tree, ended in over.items():
+                self._ledger.ended(tree.key, ended)
+            self._ledger.sync()
+        except OSError as problem:
+            raise self._unrecorded(problem) from problem
+
+    def _unrecorded(self, problem: OSError) -> Unrecorded:
+        return Unrecorded(f"the ledger {self._house.ledger} cannot be written ({problem.strerror})")
+
+    def _cleared(self, now: float) -> list[Tree]:
+        """The trees of which nothing is left. What the orphans among them leave is seen after they are reaped."""
+        looked_at = [tree for tree in self.running.values() if tree.has_ended and tree.look_at <= now]
+        cleared = [tree for tree in looked_at if tree.clear(now, self._cgroups)]
+        if not cleared:
+            return []
+        strays = {pid: self._owner(pid) for pid in adopted({tree.pid for tree in self.running.values()})}
+        return [tree for tree in cleared if not _end_strays(tree, strays) or tree.wait_longer(now)]
+
+    def _owner(self, pid: int) -> Tree | None:
+        """The tree an orphan belongs to; None where nothing tells."""
+        trees = self.running.values()
+        if self._cgroups is not None:
+            path = read(f"/proc/{pid}/cgroup").rpartition(b"0::")[2].strip()
+            group = os.path.basename(os.fsdecode(path))
+            if found := next((tree for tree in trees if tree.cgroup == group), None):
+                return found
+        mark = mark_of(pid)
+        if mark in self.running:
+            return self.running[mark]
+        group_and_session = stat_fields(pid)[2:4]
+        return next((tree for tree in trees if b"%d" % tree.pid in group_and_session), None)
+
+
+def _end_strays(tree: Tree, strays: dict[int, Tree | None]) -> bool:
+    """An orphan nobody can account for may be this tree's, so it goes too."""
+    found = [pid for pid, owner in strays.items() if owner is tree or owner is None]
+    for pid in found:
+        kill_child(pid)
+    return bool(found)

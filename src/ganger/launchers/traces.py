@@ -1,0 +1,33 @@
+"""What a keeper that was killed leaves behind: programs in its control groups, its socket, its address."""
+
+# ruff: noqa: PTH
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+
+from ganger.launchers.cgroups import PREFIX, clear
+
+
+def clear_traces(room: str) -> None:
+    """Ends and removes them; only for whoever knows the keeper gone. One that left by itself left nothing."""
+    _clear(f"{room}/cgroup", clear)
+    _clear(f"{room}/address", remove_socket)
+
+
+def remove_socket(address: str) -> None:
+    """The socket and its folder, if that was made for a keeper."""
+    folder = os.path.dirname(address)
+    if os.path.basename(folder).startswith(PREFIX):
+        with contextlib.suppress(OSError):
+            os.unlink(address)
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+def _clear(path: str, remove: Callable[[str], object]) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            remove(file.read())
+        os.unlink(path)

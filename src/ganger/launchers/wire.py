@@ -1,0 +1,142 @@
+"""What the lead and the keeper say to each other, and what the ledger holds: one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+
+from ganger.ports import Exit, Launch
+
+PROTOCOL = 1
+LONGEST_LINE = 64 * 1024 * 1024
+
+Message = Mapping[str, object]
+
+
+class Garbage(ValueError):
+    """Bytes that are no message."""
+
+
+def line(message: Message) -> bytes:
+    # Half a surrogate, as in a file name of odd bytes, survives as an escape.
+    return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def message(line: bytes) -> Message:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        raise Garbage("no JSON") from problem
+    if not isinstance(found, dict):
+        raise Garbage("no object")
+    return found
+
+
+class Lines:
+    """Bytes as they come, messages as they are whole."""
+
+    def __init__(self, longest: int = LONGEST_LINE) -> None:
+        self._rest = bytearray()
+        self._longest = longest
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        self._rest += data
+        if b"\n" not in data:
+            if len(self._rest) > self._longest:
+                raise Garbage("a line without an end")
+            return
+        whole, _, rest = bytes(self._rest).rpartition(b"\n")
+        self._rest = bytearray(rest)
+        for each in whole.split(b"\n"):
+            yield message(each)
+
+
+def text(message: Message, name: str) -> str:
+    found = message.get(name)
+    if not isinstance(found, str):
+        raise Garbage(f"{name} is no text")
+    return found
+
+
+def number(message: Message, name: str) -> int:
+    found = message.get(name)
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise Garbage(f"{name} is no whole number")
+    return found
+
+
+def seconds(message: Message, name: str) -> float:
+    found = message.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise Garbage(f"{name} is no number")
+    return float(found)
+
+
+def texts(message: Message, name: str) -> tuple[str, ...]:
+    found = message.get(name)
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise Garbage(f"{name} is no list of texts")
+    return tuple(found)
+
+
+def part(message: Message, name: str) -> Message:
+    found = message.get(name)
+    if not isinstance(found, dict):
+        raise Garbage(f"{name} is no object")
+    return found
+
+
+def launch_message(launch: Launch) -> Message:
+    """Paths are made whole: the keeper works in another folder."""
+    return {
+        "key": launch.key,
+        "argv": launch.argv,
+        "cwd": os.path.abspath(launch.cwd),
+        "env": dict(launch.env),
+        "stdin": os.path.abspath(launch.stdin_path) if launch.stdin_path is not None else None,
+        "log": os.path.abspath(launch.log_path),
+        "timeout": launch.timeout_sec,
+        "append": launch.append,
+        "limit": launch.output_limit_bytes,
+    }
+
+
+def launch_of(message: Message) -> Launch:
+    env = part(message, "env")
+    if not all(isinstance(value, str) for value in env.values()):
+        raise Garbage("a variable is no text")
+    return Launch(
+        key=text(message, "key"),
+        argv=texts(message, "argv"),
+        cwd=Path(text(message, "cwd")),
+        env={name: str(value) for name, value in env.items()},
+        stdin_path=Path(text(message, "stdin")) if message.get("stdin") is not None else None,
+        log_path=Path(text(message, "log")),
+        timeout_sec=seconds(message, "timeout") if message.get("timeout") is not None else None,
+        append=bool(message.get("append")),
+        output_limit_bytes=number(message, "limit") if message.get("limit") is not None else None,
+    )
+
+
+def exit_message(ended: Exit) -> Message:
+    return {field.name: getattr(ended, field.name) for field in fields(ended)}
+
+
+def exit_of(message: Message) -> Exit:
+    def whole(name: str) -> int | None:
+        return number(message, name) if message.get(name) is not None else None
+
+    return Exit(
+        code=whole("code"),
+        signal=whole("signal"),
+        timed_out=bool(message.get("timed_out")),
+        duration_sec=seconds(message, "duration_sec"),
+        started=bool(message.get("started")),
+        error=text(message, "error"),
+        over_output=bool(message.get("over_output")),
+        lost=bool(message.get("lost")),
+        log_bytes=whole("log_bytes"),
+    )

@@ -1,0 +1,291 @@
+"""Live control from the command line: what is left for the lead, what it answers, and that a real run obeys."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_project import Answer, ganger, make_project, task
+
+from ganger.config import load_project
+from ganger.control import current_lead, still_working, tell
+from ganger.core import events as ev
+from ganger.core.control import act
+from ganger.core.records import Policy, RunState, TaskSpec
+from ganger.core.transitions import apply
+from ganger.core.vocabulary import TaskStatus
+from ganger.engine.files import RunFolder, leading
+from ganger.ports import Entry
+from ganger.runs import newest_run, read_state
+from ganger.stores.sqlite import SqliteStore
+
+AT = "2026-01-01T00:00:00.000000Z"
+BEGUN: tuple[ev.Event, ...] = (
+    ev.RunStarted("r1", "digest", Policy(), (TaskSpec("a"), TaskSpec("b", ("a",)))),
+    ev.LeadStarted(1, Policy()),
+    ev.AttemptStarted("a", 1, "token", "worker", "", "logs/a.worker.1.log"),
+    ev.AttemptLaunched("a", 1, 1, 1),
+)
+SETTLED = ev.TaskSettled("a", TaskStatus.ESCALATED, "unclear")
+ASKED = ev.QuestionAsked("q-1", "a", "escalated", "Which port?")
+
+
+def until(holds: Callable[[], object], within_sec: float = 30.0) -> None:
+    deadline = time.monotonic() + within_sec
+    while not holds():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.05)
+
+
+class ToyLead:
+    """Leads a run as far as commands go: takes them from the store and records what `act` says."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        folder.make()
+        self.folder, self.store, self.state = folder, SqliteStore(folder.database), RunState()
+
+    def record(self, *events: ev.Event, token: str = "") -> None:
+        for recorded in self.store.append([Entry(AT, event, token) for event in events]):
+            apply(self.state, recorded)
+
+    def take_commands(self) -> None:
+        for command in self.store.commands(self.state.commands_taken):
+            self.record(*act(self.state, command, time.time()))
+
+    def kept(self) -> list[tuple[str, dict[str, Any]]]:
+        return [(command.kind, dict(command.data)) for command in self.store.commands(0)]
+
+
+@pytest.fixture
+def lead(tmp_path: Path) -> Iterator[ToyLead]:
+    """A run with an open question that nobody leads at the moment."""
+    make_project(tmp_path, task("a"), task("b", depends_on=["a"]))
+    lead = ToyLead(RunFolder.of(tmp_path / ".ganger", "r1"))
+    with leading(lead.folder, lead.store):
+        lead.record(*BEGUN[:3])
+        lead.record(BEGUN[3], SETTLED, token="token")
+        lead.record(ASKED)
+    yield lead
+    lead.store.close()
+
+
+@contextmanager
+def working(lead: ToyLead) -> Iterator[None]:
+    """The lead takes commands until the block ends; its store is used by that one thread alone."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.02):
+            lead.take_commands()
+
+    with leading(lead.folder, lead.store):
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+def test_the_inbox_says_what_is_open_and_what_to_type(lead: ToyLead, tmp_path: Path) -> None:
+    """Z06: for people and programs."""
+    said = ganger("inbox", cwd=tmp_path).out
+    assert "r1: 1 open question\n" in said and "? q-1  a (escalated)  since 2026-01-01T00:00:00Z" in said
+    assert "    Which port?" in said and "> ganger answer q-1 TEXT --run r1" in said
+    answer = ganger("inbox", "--json", cwd=tmp_path).json
+    assert (answer["schema"], answer["open"], answer["questions"][0]["id"]) == ("ganger.inbox/1", 1, "q-1")
+    with leading(lead.folder, lead.store):
+        lead.record(ev.QuestionAnswered("q-1", "8080"))
+    assert ganger("inbox", "--json", cwd=tmp_path).json["questions"] == []
+    assert "✓ q-1" in (said := ganger("inbox", "--all", cwd=tmp_path).out) and "answer: 8080" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "data"),
+    [
+        (("answer", "a", "use 8080"), "answer", {"question": "q-1", "text": "use 8080"}),
+        (("retry", "a", "--hint", "look"), "retry", {"task": "a", "hint": "look", "force": False}),
+        (("skip", "b"), "skip", {"task": "b"}),
+        (("set", "concurrency=8"), "set", {"key": "policy.concurrency", "value": 8}),
+        (("set", "budget.usd=none"), "set", {"key": "budget.usd", "value": None}),
+        (("pause",), "pause", {}),
+    ],
+)
+def test_a_command_is_kept_for_the_next_lead(
+    lead: ToyLead, tmp_path: Path, words: tuple[str, ...], kind: str, data: dict[str, object]
+) -> None:
+    """G12: durable, and honest about who acts on it."""
+    answer = ganger(*words, cwd=tmp_path)
+    assert (answer.code, answer.out) == (0, "no one leads this run now; it acts at the next ganger run\n")
+    assert lead.kept() == [(kind, data)]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("retry", "c"), "run r1 has no task 'c'"),
+        (("skip", "c"), "run r1 has no task 'c'"),
+        (("answer", "q-7", "x"), "there is no open question q-7"),
+        (("set", "concurrency=0"), "policy.concurrency must be at least 1"),
+        (("set", "heal_schedule=off"), "the schedule cannot change"),
+        (("pause", "--run", "r2"), "no run 'r2'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(
+    lead: ToyLead, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    """G12: nothing is kept."""
+    answer = ganger(*words, cwd=tmp_path)
+    assert answer.code == 1 and said in answer.err and lead.kept() == []
+
+
+def test_without_a_lead_there_is_nothing_to_stop(lead: ToyLead, tmp_path: Path) -> None:
+    """T23: a stop is not left for a lead it was not meant for."""
+    answer = ganger("stop", cwd=tmp_path)
+    assert (answer.code, answer.out) == (0, "nothing to stop: no one leads run r1 now\n")
+    assert lead.kept() == []
+
+
+def test_the_lead_answers(lead: ToyLead, tmp_path: Path) -> None:
+    """G12 Z06: its sentence is printed; a refusal is exit 1; programs get one document."""
+    with working(lead):
+        answered = ganger("answer", "q-1", "use 8080", "--json", cwd=tmp_path)
+        refused = ganger("retry", "b", cwd=tmp_path)
+        stopped = ganger("stop", "--drain", cwd=tmp_path)
+    assert (answered.code, answered.json["ok"], answered.json["taken"], answered.json["led"]) == (0, True, True, True)
+    assert answered.json["outcome"] == "q-1 is answered; a runs again with your answer"
+    assert (refused.code, refused.err) == (
+        1,
+        "refused: b is PENDING and runs by itself; ganger why b says what it waits for\n",
+    )
+    assert stopped.out == "draining: nothing new starts and the run ends\n" and lead.state.draining
+
+
+def test_a_lead_that_is_busy_is_not_waited_for(lead: ToyLead) -> None:
+    """G12: the command is left with it, and the answer says so."""
+    with leading(lead.folder, lead.store):
+        told = tell(lead.folder, lead.state, "pause", {}, wait_sec=0.1)
+        assert told.led and not told.refused and "which is busy" in told.sentence
+        lead.take_commands()
+    assert lead.state.paused
+
+
+def test_a_stop_names_the_lead_it_is_meant_for() -> None:
+    """T23: while the next lead is still starting, its number is one more."""
+    assert (current_lead(RunState(leads=2)), current_lead(RunState(leads=2, finished=True))) == (2, 3)
+
+
+def test_agents_that_outlived_their_lead_are_seen(tmp_path: Path) -> None:
+    """T23 G01: by process and start time; another process of that number is not one."""
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    state = RunState()
+    for seq, event in enumerate((*BEGUN[:3], ev.AttemptLaunched("a", 1, pid_of_self(), ticks)), 1):
+        apply(state, ev.Recorded(seq, AT, event))
+    assert still_working(state) == ["a"]
+    apply(state, ev.Recorded(5, AT, ev.AttemptLaunched("a", 1, pid_of_self(), ticks + 1)))
+    assert still_working(state) == []
+
+
+def pid_of_self() -> int:
+    return int(Path("/proc/self").readlink().name)
+
+
+# --- a real run --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def run_of(root: Path) -> Iterator[Path]:
+    """A detached run that is stopped in the end."""
+    assert ganger("run", "--detach", cwd=root).code == 0
+    try:
+        yield root
+    finally:
+        ganger("stop", cwd=root)
+        until(lambda: not ganger("status", "--json", cwd=root).json["led"])
+
+
+def state_of(root: Path) -> RunState:
+    return read_state(newest_run(load_project(root), "r1"))
+
+
+def is_status(root: Path, name: str, status: TaskStatus) -> bool:
+    return state_of(root).tasks[name].status is status
+
+
+def did(answer: Answer) -> str:
+    assert answer.code == 0, answer.err
+    return answer.out
+
+
+HANG = [{"hang": True}]
+
+
+def test_a_paused_run_starts_nothing_and_goes_on_when_resumed(tmp_path: Path) -> None:
+    """G12: the running attempt ends, the next waits for resume; set gives it a place beside the first."""
+    script = {"a": HANG, "b": HANG, "c": HANG}
+    with run_of(make_project(tmp_path, task("a"), task("b"), task("c"), script=script)) as root:
+        assert did(ganger("pause", cwd=root)).startswith("paused: nothing new starts; 1 running attempt goes on")
+        assert did(ganger("set", "concurrency=2", cwd=root)) == "policy.concurrency is 2 now (was 1)\n"
+        assert state_of(root).running == {"a"}
+        assert did(ganger("resume", cwd=root)) == "resumed: the run goes on\n"
+        until(lambda: state_of(root).running == {"a", "b"})
+
+
+def test_a_hint_reaches_the_next_attempt_and_what_was_blocked_follows(tmp_path: Path) -> None:
+    """G12 Z06: retried while another task keeps the run busy."""
+    script = {"a": [{"result": "FAILED"}, {"echo_prompt": True, "result": "DONE"}], "busy": HANG}
+    tasks = (task("a", retry_policy={"max_attempts": 1}), task("b", depends_on=["a"]), task("busy"))
+    with run_of(make_project(tmp_path, *tasks, script=script)) as root:
+        until(lambda: is_status(root, "b", TaskStatus.BLOCKED))
+        did(ganger("set", "concurrency=2", cwd=root))
+        assert "1 task blocked behind it" in did(ganger("retry", "a", "--hint", "the port is 8080", cwd=root))
+        until(lambda: is_status(root, "b", TaskStatus.DONE))
+        assert "the port is 8080" in did(ganger("logs", "a", cwd=root))
+
+
+def test_a_task_that_crashed_twice_asks_and_its_answer_runs_it_again(tmp_path: Path) -> None:
+    """H04 Z06: paused with a question; exit 4; the answer waits for the next lead and is in its prompt."""
+    crashes = {"a": [{"crash": True}, {"crash": True}, {"echo_prompt": True, "result": "DONE"}]}
+    root = make_project(tmp_path, task("a"), script=crashes)
+    assert ganger("run", cwd=root).code == 4
+    question = ganger("inbox", "--json", cwd=root).json["questions"][0]
+    did(ganger("answer", question["id"], "the library is installed now", cwd=root))
+    assert ganger("run", cwd=root).code == 0
+    assert "the library is installed now" in did(ganger("logs", "a", cwd=root))
+    assert ganger("inbox", "--json", cwd=root).json["open"] == 0
+
+
+def test_a_skipped_task_stays_out_over_leads(tmp_path: Path) -> None:
+    """G12: left for the next lead; what needs it is blocked, the rest is done; retry takes it in again."""
+    root = make_project(tmp_path, task("one"), task("a"), task("b", depends_on=["a"]), task("c"))
+    assert ganger("run", "--only", "one", cwd=root).code == 0
+    did(ganger("skip", "a", cwd=root))
+    assert [ganger("run", cwd=root).code for _ in range(2)] == [3, 3]
+    assert [is_status(root, name, TaskStatus.BLOCKED) for name in "abc"] == [True, True, False]
+    did(ganger("retry", "a", cwd=root))
+    assert ganger("run", cwd=root).code == 0
+
+
+def test_drain_lets_the_running_attempt_finish(tmp_path: Path) -> None:
+    """T23: nothing new starts, nothing is interrupted, the run can be continued."""
+    root = make_project(tmp_path, task("a"), task("b"), script={"a": [{"delay": 2, "result": "DONE"}]})
+    with run_of(root):
+        assert did(ganger("stop", "--drain", cwd=root)).startswith("draining: nothing new starts")
+        until(lambda: state_of(root).finished)
+    assert is_status(root, "a", TaskStatus.DONE) and is_status(root, "b", TaskStatus.PENDING)
+    assert ganger("run", cwd=root).code == 0
+
+
+def test_stop_ends_the_agent_and_leaves_a_run_to_continue(tmp_path: Path) -> None:
+    """T23: as Ctrl-C does."""
+    with run_of(make_project(tmp_path, task("a"), script={"a": [{"hang": True}]})) as root:
+        until(lambda: state_of(root).running)
+        assert did(ganger("stop", cwd=root)).startswith("stopping: 1 running attempt will be ended")
+        until(lambda: state_of(root).finished)
+    assert is_status(root, "a", TaskStatus.PENDING) and not state_of(root).running
