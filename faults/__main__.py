@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from faults import crash, errors, pool, powercut
+from faults import crash, errors, kills, pool, powercut
 from faults.leads import Point
 
 SKIPPED = 77
@@ -18,6 +18,7 @@ def main(words: Sequence[str]) -> int:
     _crash_words(kinds.add_parser("crash", help="kill the lead at a system call, then go on"))
     _powercut_words(kinds.add_parser("powercut", help="cut the power at a system call, then go on (root)"))
     _errors_words(kinds.add_parser("errors", help="let a system call fail, then go on"))
+    _kills_words(kinds.add_parser("kills", help="kill lead, keeper or both at random moments"))
     asked = parser.parse_args(words)
     return int(asked.act(asked))
 
@@ -86,6 +87,29 @@ def _errors(asked: argparse.Namespace) -> int:
         chosen = errors.faults(asked.points, asked.seeds, errnos=errnos, bug=asked.bug)
         chosen += errors.limits(0, disks=not powercut.why_not())
     return _code(pool.carry_out("errors", errors.jobs(chosen), at_once=asked.jobs))
+
+
+def _kills_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--total", type=int, default=300, help="how many kills of each kind")
+    parser.add_argument("--whom", choices=kills.WHOM, action="append", help="who is killed; all three without it")
+    parser.add_argument("--seed", type=int, help="only the fleet of this seed")
+    parser.add_argument("--kills", type=int, default=10, help="of one seed")
+    parser.add_argument("--tasks", type=int, default=40)
+    parser.add_argument("--concurrency", type=int, default=4)
+    parser.add_argument("--agent-sec", type=float, default=0.2)
+    parser.add_argument("--bug", default="")
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.set_defaults(act=_kills)
+
+
+def _kills(asked: argparse.Namespace) -> int:
+    chosen = []
+    for whom in asked.whom or kills.WHOM:
+        seeds = [asked.seed] if asked.seed is not None else range(-(-asked.total // asked.kills))
+        for seed in seeds:
+            size = (asked.kills, asked.tasks, asked.concurrency, asked.agent_sec)
+            chosen.append(kills.Spree(seed, whom, *size, bug=asked.bug))
+    return _code(pool.carry_out("kills", kills.jobs(chosen), at_once=asked.jobs))
 
 
 def _code(verdicts: Sequence[pool.Verdict]) -> int:

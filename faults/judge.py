@@ -54,6 +54,11 @@ def processes(place: Place) -> list[Process]:
     return found
 
 
+def keepers(place: Place) -> list[int]:
+    """The processes that keep this place's agents."""
+    return [process.pid for process in processes(place) if b"ganger.launchers.keeper" in process.command]
+
+
 def end_all(place: Place) -> None:
     """Leaves nothing of a place alive, so that one bad point does not disturb the next."""
     for process in processes(place):

@@ -148,6 +148,8 @@ class Game:
             life = Life(self.leads, deaths.pop(0) if deaths else None, self.clock.monotonic)
             self._one_lead(life)
             self._pass_time()
+        if self._frozen is not None:
+            self._frozen.bury()
         if not self.ended:
             self.witness.say(f"no end after {self.leads} leads")
         return self._outcome()

@@ -10,10 +10,10 @@ import pytest
 
 from ganger.core import events as ev
 from ganger.core.control import KINDS, SETTINGS, act, is_skipped, was_refused
+from ganger.core.dependents import behind_failed
 from ganger.core.records import Budget, Policy, RunState, TaskSpec
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
-from ganger.core.windows import behind_failed
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 B, F, E = TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.ESCALATED

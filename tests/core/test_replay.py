@@ -16,6 +16,7 @@ from ganger.contracts.parser import Refused, parse_heal, parse_result
 from ganger.core import events as ev
 from ganger.core import replay as replay_module
 from ganger.core.control import Refusal
+from ganger.core.dependents import behind_failed
 from ganger.core.failures import failure
 from ganger.core.healing import healing_on
 from ganger.core.records import Policy, RunState, TaskSpec
@@ -23,7 +24,7 @@ from ganger.core.replay import Log, amendment, replay, reread
 from ganger.core.retries import Then, after_failure
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, RunStatus, TaskStatus
-from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, Wait, behind_failed, decide
+from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, Wait, decide
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 D, F, B = TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED

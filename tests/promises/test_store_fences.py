@@ -164,7 +164,11 @@ def test_a_task_is_claimed_once_until_it_is_settled_or_queued_again(handles: Han
 
 @pytest.mark.parametrize(
     "closing",
-    [requeued(), Entry(AT, ev.TaskSettled("a", TaskStatus.DONE, "")), Entry(AT, ev.AttemptInterrupted("a", 1, ""), "t1")],
+    [
+        requeued(),
+        Entry(AT, ev.TaskSettled("a", TaskStatus.DONE, "")),
+        Entry(AT, ev.AttemptInterrupted("a", 1, ""), "t1"),
+    ],
     ids=["requeued", "settled", "interrupted"],
 )
 def test_a_report_after_the_end_of_its_attempt_is_refused(handles: Handles, closing: Entry) -> None:
@@ -281,7 +285,9 @@ def broken_interleavings(
         take(one) if first is appends else None
         seen, both = [0], [0]
 
-        def trace(*_: Any, seen: list[int] = seen, both: list[int] = both, other: Store = other, at: int = place) -> bool:
+        def trace(
+            *_: Any, seen: list[int] = seen, both: list[int] = both, other: Store = other, at: int = place
+        ) -> bool:
             seen[0] += 1
             if seen[0] == at:
                 with contextlib.suppress(GangerError):

@@ -77,6 +77,10 @@ class PatchRecord:
     path: str = ""
     task_id: str = ""
     file: str = ""
+    timeout_sec: float | None = None
+    concurrency: int | None = None
+    current_batch_size: int | None = None
+    before: tuple[int, int] = (0, 0)
     undone: bool = False
 
 

@@ -309,7 +309,18 @@ def _heal_abandoned(state: RunState, event: ev.HealAbandoned, _at: str) -> None:
 
 def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
     state.patches[event.patch] = PatchRecord(
-        event.patch, event.round, event.target, event.operation, event.tasks, event.path, event.task_id, event.file
+        event.patch,
+        event.round,
+        event.target,
+        event.operation,
+        event.tasks,
+        event.path,
+        event.task_id,
+        event.file,
+        event.timeout_sec,
+        event.concurrency,
+        event.current_batch_size,
+        before=(state.policy.concurrency, state.current_batch_size),
     )
     _round_change(state, event.round, patches=(*state.heal_rounds[event.round - 1].patches, event.patch))
     for name in event.tasks:
@@ -330,11 +341,22 @@ def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
 
 
 def _patch_undone(state: RunState, event: ev.PatchUndone, _at: str) -> None:
-    state.patches[event.patch] = replace(state.patches[event.patch], undone=True)
-    for name in state.patches[event.patch].tasks:
+    """A setting goes back to what it was, unless somebody has changed it since."""
+    patch = state.patches[event.patch]
+    state.patches[event.patch] = replace(patch, undone=True)
+    concurrency, batch_size = patch.before
+    if patch.concurrency is not None and state.policy.concurrency == patch.concurrency:
+        state.policy = replace(state.policy, concurrency=concurrency)
+    if patch.current_batch_size is not None and state.current_batch_size == patch.current_batch_size:
+        state.current_batch_size = batch_size
+    for name in patch.tasks:
         task = state.tasks.get(name)
-        if task is not None and task.status is not D:
-            state.tasks[name] = replace(task, patches=tuple(p for p in task.patches if p != event.patch))
+        if task is None or task.status is D:
+            continue
+        left = tuple(p for p in task.patches if p != event.patch)
+        limits = [state.patches[p].timeout_sec for p in left if state.patches[p].timeout_sec is not None]
+        timeout = task.timeout_sec if patch.timeout_sec is None else limits[-1] if limits else None
+        state.tasks[name] = replace(task, patches=left, timeout_sec=timeout)
 
 
 def _cost_of_healer(state: RunState, event: ev.CostSettled, _at: str) -> None:

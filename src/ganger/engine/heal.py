@@ -6,11 +6,14 @@ are on disk before their events, and everything a round decides is recorded in o
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused
+from ganger.contracts.task_result import Write
 from ganger.core import events as ev
 from ganger.core.budgets import reservation
 from ganger.core.dependents import blocked_behind
@@ -190,7 +193,7 @@ class Healing:
         )
         await self.tools.journal.record(self._cost(ended), *kept.applied, *refused, finished, *after, *opened)
         if self.tools.heal_in_place:
-            self._write_in_place(kept)
+            write_in_place(self.tools, [applied.patch for applied in kept.applied])
 
     def _ground(self) -> Ground:
         state = self.state
@@ -233,17 +236,23 @@ class Healing:
             return ev.CostSettled("", self.number, held.reserved_usd, held.reserved_tokens, known=False)
         return ev.CostSettled("", self.number, usage.usd, usage.input_tokens, usage.output_tokens)
 
-    def _write_in_place(self, kept: Kept) -> None:
-        """Only where the operator asked for it; a file that changed meanwhile keeps the patch in the prompt alone."""
-        for applied in kept.applied:
-            write = self.tools.overlay.in_place_write(self.state.patches[applied.patch])
-            if write is None:
-                continue
-            folder = self.tools.folder.path / "backups" / applied.patch
-            try:
-                changes = self.tools.workspace.propose((write,), allow_shrinkage=False)
-                self.tools.workspace.back_up(changes, folder)
-                self.tools.workspace.apply(changes, folder)
-                self.tools.workspace.discard(folder)
-            except (WriteRefused, RollbackFailed):
-                continue
+
+def write_in_place(tools: Tools, names: Iterable[str]) -> None:
+    """Only where the operator asked for it; a file that changed meanwhile keeps the patch in the prompt alone.
+
+    Harmless to repeat, so a lead that died before it is made up for by the next one.
+    """
+    for name in names:
+        record = tools.journal.state.patches[name]
+        _land(tools, name, tools.overlay.undo_write(record) if record.undone else tools.overlay.in_place_write(record))
+
+
+def _land(tools: Tools, name: str, write: Write | None) -> None:
+    if write is None:
+        return
+    folder = tools.folder.path / "backups" / name
+    with contextlib.suppress(WriteRefused, RollbackFailed):
+        changes = tools.workspace.propose((write,), allow_shrinkage=True)
+        tools.workspace.back_up(changes, folder)
+        tools.workspace.apply(changes, folder)
+        tools.workspace.discard(folder)

@@ -31,7 +31,7 @@ from ganger.core.windows import (
 )
 from ganger.engine.attempt import Attempt, Tools
 from ganger.engine.gate import Gate
-from ganger.engine.heal import Healing, heal_started
+from ganger.engine.heal import Healing, heal_started, write_in_place
 from ganger.engine.projector import Projector
 from ganger.engine.recover import recover
 from ganger.engine.report import write_report
@@ -152,6 +152,8 @@ class Lead:
         self._begun = True
         if self._stop_why:
             self._spawn(self._stop_all())
+        if self.tools.heal_in_place:
+            write_in_place(self.tools, self.state.patches)
         for name in await recover(self.journal, self.tools.folder, self.tools.workspace, self.tools.launcher):
             self._spawn(Attempt(self.tools, name, self._gate, again=True).run())
 
@@ -288,9 +290,16 @@ class Lead:
                     taken = act(self.state, command, self.tools.clock.now())
                 if taken:
                     await self.journal.record(*taken)
-                if any(isinstance(event, ev.StopRequested) for event in taken):
-                    self.stop("ganger stop")
+                self._heed(taken)
             await asyncio.sleep(self._look_every_sec)
+
+    def _heed(self, taken: list[ev.Event]) -> None:
+        """What a command asks for beyond its events."""
+        for event in taken:
+            if isinstance(event, ev.StopRequested):
+                self.stop("ganger stop")
+            elif isinstance(event, ev.PatchUndone) and self.tools.heal_in_place:
+                write_in_place(self.tools, [event.patch])
 
     async def _hold(self) -> None:
         """Keeps the lease, and a snapshot for the next start."""
