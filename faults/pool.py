@@ -47,7 +47,11 @@ def carry_out(what: str, jobs: Sequence[Job], *, at_once: int = 0) -> list[Verdi
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(at_once or os.cpu_count() or 1, mp_context=spawn) as pool:
         for future in as_completed([pool.submit(job) for job in jobs]):
-            verdict = future.result()
+            try:
+                verdict = future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
             verdicts.append(verdict)
             for problem in verdict.wrong:
                 print(f"BAD python -m faults {verdict.repeat}\n    {problem}", flush=True)

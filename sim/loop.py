@@ -32,6 +32,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._numbers = count()
         self._closed = False
+        self._main: asyncio.Future[Any] | None = None
         self._steps_at_once = 0
 
     # --- what asyncio asks of a loop ------------------------------------------------------------------------------
@@ -114,9 +115,8 @@ class SimLoop(asyncio.AbstractEventLoop):
     # --- running --------------------------------------------------------------------------------------------------
 
     def run_until_complete(self, future: Any) -> Any:
-        task = asyncio.ensure_future(future, loop=self)
-        while not task.done():
-            self.run_on(task)
+        self._main = task = asyncio.ensure_future(future, loop=self)
+        self.run_on(task)
         return task.result()
 
     def run_on(self, task: asyncio.Future[Any]) -> None:
@@ -147,14 +147,14 @@ class SimLoop(asyncio.AbstractEventLoop):
     def _step(self) -> None:
         if not self._ready:
             self._wait()
-        handle = self._ready.popleft()
-        if handle.cancelled():
+        if self._ready[0].cancelled():
+            self._ready.popleft()
             return
         self._steps_at_once += 1
         if self._steps_at_once > _MOST_STEPS_AT_ONCE:
             raise Stuck(f"{_MOST_STEPS_AT_ONCE} steps at {self.time():.1f} s and time does not move")
         self.life.point("step")
-        handle._run()
+        self._ready.popleft()._run()
 
     def _wait(self) -> None:
         """Moves time to the next timer or happening; both may make callbacks ready."""

@@ -89,6 +89,7 @@ class Game:
         self._lead: Lead | None = None
         self._loop: SimLoop | None = None
         self._frozen: SimLoop | None = None
+        self._last_error = ""
         self._dead: set[int] = set()
         self._plan_happenings()
 
@@ -151,7 +152,7 @@ class Game:
         if self._frozen is not None:
             self._frozen.bury()
         if not self.ended:
-            self.witness.say(f"no end after {self.leads} leads")
+            self.witness.say(f"no end after {self.leads} leads; the last one: {self._last_error or 'no error'}")
         return self._outcome()
 
     def _one_lead(self, life: Life) -> None:
@@ -165,7 +166,8 @@ class Game:
             self._freeze(loop)
         except Killed:
             self._dead.add(life.pid)
-        except GangerError:
+        except GangerError as problem:
+            self._last_error = f"{problem.code}: {problem.message}"
             self.witness.lead_failed = True
             self._dead.add(life.pid)
         except Exception as problem:  # noqa: BLE001

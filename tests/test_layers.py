@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "ganger"
 
 INNER = frozenset({"ports", "core", "contracts", "errors"})
 ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "forges"})
-APPLICATION = frozenset({"app", "check", "runs", "start", "doctor"})
+APPLICATION = frozenset({"app", "check", "contents", "control", "runs", "start", "doctor"})
 SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -27,12 +27,14 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "engine": INNER,
     "views": INNER | {"config"},
     "check": INNER | {"config"},
-    "app": INNER | ADAPTERS | {"engine", "views", "config", "check"},
+    "contents": INNER | {"engine.files", "workspaces"},
+    "control": INNER | {"engine.files", "stores"},
+    "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents"},
     "runs": INNER | {"config", "engine.files", "stores"},
     "start": INNER | {"config", "engine.files"},
     "doctor": INNER | {"app", "runs", "config", "engine.files", "stores"},
     **dict.fromkeys(
-        SCREENS, INNER | SCREENS | {"app", "views", "config", "check", "runs", "start", "doctor", "engine"}
+        SCREENS, INNER | SCREENS | {"app", "views", "config", "check", "runs", "start", "doctor", "engine", "control"}
     ),
     "__init__": INNER | {"app", "views", "config"},
 }
@@ -50,7 +52,7 @@ THIRD_PARTY: Mapping[str, frozenset[str]] = {
 PURE_MODULES = """
     __future__ abc bisect collections copy dataclasses datetime decimal difflib enum fractions functools graphlib
     hashlib heapq itertools json math operator pathlib posixpath re shlex statistics string textwrap types typing
-    unicodedata
+    unicodedata zlib
 """
 IMPURE_BUILTINS = frozenset({"open", "print", "input"})
 IMPURE_METHODS = """

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_project import Answer, ganger, make_project, task
 
+from ganger.cli.main import run_command
 from ganger.config import load_project
 from ganger.control import current_lead, still_working, tell
 from ganger.core import events as ev
@@ -19,7 +23,7 @@ from ganger.core.control import act
 from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.files import RunFolder, leading
+from ganger.engine.files import RunFolder, is_led, leading
 from ganger.ports import Entry
 from ganger.runs import newest_run, read_state
 from ganger.stores.sqlite import SqliteStore
@@ -33,6 +37,21 @@ BEGUN: tuple[ev.Event, ...] = (
 )
 SETTLED = ev.TaskSettled("a", TaskStatus.ESCALATED, "unclear")
 ASKED = ev.QuestionAsked("q-1", "a", "escalated", "Which port?")
+
+
+def here(capsys: pytest.CaptureFixture[str], root: Path, *words: str) -> Answer:
+    """The command line within this process: quick, for what starts no other."""
+    code = run_command([*words, "--project", str(root)])
+    said = capsys.readouterr()
+    return Answer(code, said.out, said.err)
+
+
+Here = Callable[..., Answer]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Here:
+    return partial(here, capsys, tmp_path)
 
 
 def until(holds: Callable[[], object], within_sec: float = 30.0) -> None:
@@ -93,17 +112,17 @@ def working(lead: ToyLead) -> Iterator[None]:
             thread.join()
 
 
-def test_the_inbox_says_what_is_open_and_what_to_type(lead: ToyLead, tmp_path: Path) -> None:
+def test_the_inbox_says_what_is_open_and_what_to_type(lead: ToyLead, call: Here) -> None:
     """Z06: for people and programs."""
-    said = ganger("inbox", cwd=tmp_path).out
+    said = call("inbox").out
     assert "r1: 1 open question\n" in said and "? q-1  a (escalated)  since 2026-01-01T00:00:00Z" in said
     assert "    Which port?" in said and "> ganger answer q-1 TEXT --run r1" in said
-    answer = ganger("inbox", "--json", cwd=tmp_path).json
+    answer = call("inbox", "--json").json
     assert (answer["schema"], answer["open"], answer["questions"][0]["id"]) == ("ganger.inbox/1", 1, "q-1")
     with leading(lead.folder, lead.store):
         lead.record(ev.QuestionAnswered("q-1", "8080"))
-    assert ganger("inbox", "--json", cwd=tmp_path).json["questions"] == []
-    assert "✓ q-1" in (said := ganger("inbox", "--all", cwd=tmp_path).out) and "answer: 8080" in said
+    assert call("inbox", "--json").json["questions"] == []
+    assert "✓ q-1" in (said := call("inbox", "--all").out) and "answer: 8080" in said
 
 
 @pytest.mark.parametrize(
@@ -118,10 +137,10 @@ def test_the_inbox_says_what_is_open_and_what_to_type(lead: ToyLead, tmp_path: P
     ],
 )
 def test_a_command_is_kept_for_the_next_lead(
-    lead: ToyLead, tmp_path: Path, words: tuple[str, ...], kind: str, data: dict[str, object]
+    lead: ToyLead, call: Here, words: tuple[str, ...], kind: str, data: dict[str, object]
 ) -> None:
     """G12: durable, and honest about who acts on it."""
-    answer = ganger(*words, cwd=tmp_path)
+    answer = call(*words)
     assert (answer.code, answer.out) == (0, "no one leads this run now; it acts at the next ganger run\n")
     assert lead.kept() == [(kind, data)]
 
@@ -137,27 +156,25 @@ def test_a_command_is_kept_for_the_next_lead(
         (("pause", "--run", "r2"), "no run 'r2'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_at_once(
-    lead: ToyLead, tmp_path: Path, words: tuple[str, ...], said: str
-) -> None:
+def test_what_makes_no_sense_is_refused_at_once(lead: ToyLead, call: Here, words: tuple[str, ...], said: str) -> None:
     """G12: nothing is kept."""
-    answer = ganger(*words, cwd=tmp_path)
+    answer = call(*words)
     assert answer.code == 1 and said in answer.err and lead.kept() == []
 
 
-def test_without_a_lead_there_is_nothing_to_stop(lead: ToyLead, tmp_path: Path) -> None:
+def test_without_a_lead_there_is_nothing_to_stop(lead: ToyLead, call: Here) -> None:
     """T23: a stop is not left for a lead it was not meant for."""
-    answer = ganger("stop", cwd=tmp_path)
+    answer = call("stop")
     assert (answer.code, answer.out) == (0, "nothing to stop: no one leads run r1 now\n")
     assert lead.kept() == []
 
 
-def test_the_lead_answers(lead: ToyLead, tmp_path: Path) -> None:
+def test_the_lead_answers(lead: ToyLead, call: Here) -> None:
     """G12 Z06: its sentence is printed; a refusal is exit 1; programs get one document."""
     with working(lead):
-        answered = ganger("answer", "q-1", "use 8080", "--json", cwd=tmp_path)
-        refused = ganger("retry", "b", cwd=tmp_path)
-        stopped = ganger("stop", "--drain", cwd=tmp_path)
+        answered = call("answer", "q-1", "use 8080", "--json")
+        refused = call("retry", "b")
+        stopped = call("stop", "--drain")
     assert (answered.code, answered.json["ok"], answered.json["taken"], answered.json["led"]) == (0, True, True, True)
     assert answered.json["outcome"] == "q-1 is answered; a runs again with your answer"
     assert (refused.code, refused.err) == (
@@ -207,7 +224,7 @@ def run_of(root: Path) -> Iterator[Path]:
         yield root
     finally:
         ganger("stop", cwd=root)
-        until(lambda: not ganger("status", "--json", cwd=root).json["led"])
+        until(lambda: not is_led(RunFolder.of(root / ".ganger", "r1")))
 
 
 def state_of(root: Path) -> RunState:
@@ -226,66 +243,82 @@ def did(answer: Answer) -> str:
 HANG = [{"hang": True}]
 
 
-def test_a_paused_run_starts_nothing_and_goes_on_when_resumed(tmp_path: Path) -> None:
+def test_a_paused_run_starts_nothing_and_goes_on_when_resumed(tmp_path: Path, call: Here) -> None:
     """G12: the running attempt ends, the next waits for resume; set gives it a place beside the first."""
     script = {"a": HANG, "b": HANG, "c": HANG}
     with run_of(make_project(tmp_path, task("a"), task("b"), task("c"), script=script)) as root:
-        assert did(ganger("pause", cwd=root)).startswith("paused: nothing new starts; 1 running attempt goes on")
-        assert did(ganger("set", "concurrency=2", cwd=root)) == "policy.concurrency is 2 now (was 1)\n"
+        until(lambda: state_of(root).running)
+        assert did(call("pause")).startswith("paused: nothing new starts; 1 running attempt goes on")
+        assert did(call("set", "concurrency=2")) == "policy.concurrency is 2 now (was 1)\n"
         assert state_of(root).running == {"a"}
-        assert did(ganger("resume", cwd=root)) == "resumed: the run goes on\n"
+        assert did(call("resume")) == "resumed: the run goes on\n"
         until(lambda: state_of(root).running == {"a", "b"})
 
 
-def test_a_hint_reaches_the_next_attempt_and_what_was_blocked_follows(tmp_path: Path) -> None:
+def test_a_hint_reaches_the_next_attempt_and_what_was_blocked_follows(tmp_path: Path, call: Here) -> None:
     """G12 Z06: retried while another task keeps the run busy."""
     script = {"a": [{"result": "FAILED"}, {"echo_prompt": True, "result": "DONE"}], "busy": HANG}
     tasks = (task("a", retry_policy={"max_attempts": 1}), task("b", depends_on=["a"]), task("busy"))
     with run_of(make_project(tmp_path, *tasks, script=script)) as root:
         until(lambda: is_status(root, "b", TaskStatus.BLOCKED))
-        did(ganger("set", "concurrency=2", cwd=root))
-        assert "1 task blocked behind it" in did(ganger("retry", "a", "--hint", "the port is 8080", cwd=root))
+        did(call("set", "concurrency=2"))
+        assert "1 task blocked behind it" in did(call("retry", "a", "--hint", "the port is 8080"))
         until(lambda: is_status(root, "b", TaskStatus.DONE))
-        assert "the port is 8080" in did(ganger("logs", "a", cwd=root))
+        assert "the port is 8080" in did(call("logs", "a"))
 
 
-def test_a_task_that_crashed_twice_asks_and_its_answer_runs_it_again(tmp_path: Path) -> None:
+def test_a_task_that_crashed_twice_asks_and_its_answer_runs_it_again(tmp_path: Path, call: Here) -> None:
     """H04 Z06: paused with a question; exit 4; the answer waits for the next lead and is in its prompt."""
     crashes = {"a": [{"crash": True}, {"crash": True}, {"echo_prompt": True, "result": "DONE"}]}
     root = make_project(tmp_path, task("a"), script=crashes)
     assert ganger("run", cwd=root).code == 4
-    question = ganger("inbox", "--json", cwd=root).json["questions"][0]
-    did(ganger("answer", question["id"], "the library is installed now", cwd=root))
+    question = call("inbox", "--json").json["questions"][0]
+    did(call("answer", question["id"], "the library is installed now"))
     assert ganger("run", cwd=root).code == 0
-    assert "the library is installed now" in did(ganger("logs", "a", cwd=root))
-    assert ganger("inbox", "--json", cwd=root).json["open"] == 0
+    assert "the library is installed now" in did(call("logs", "a"))
+    assert call("inbox", "--json").json["open"] == 0
 
 
-def test_a_skipped_task_stays_out_over_leads(tmp_path: Path) -> None:
+def test_a_skipped_task_stays_out_over_leads(tmp_path: Path, call: Here) -> None:
     """G12: left for the next lead; what needs it is blocked, the rest is done; retry takes it in again."""
     root = make_project(tmp_path, task("one"), task("a"), task("b", depends_on=["a"]), task("c"))
     assert ganger("run", "--only", "one", cwd=root).code == 0
-    did(ganger("skip", "a", cwd=root))
+    did(call("skip", "a"))
     assert [ganger("run", cwd=root).code for _ in range(2)] == [3, 3]
     assert [is_status(root, name, TaskStatus.BLOCKED) for name in "abc"] == [True, True, False]
-    did(ganger("retry", "a", cwd=root))
+    did(call("retry", "a"))
     assert ganger("run", cwd=root).code == 0
 
 
-def test_drain_lets_the_running_attempt_finish(tmp_path: Path) -> None:
+def test_drain_lets_the_running_attempt_finish(tmp_path: Path, call: Here) -> None:
     """T23: nothing new starts, nothing is interrupted, the run can be continued."""
-    root = make_project(tmp_path, task("a"), task("b"), script={"a": [{"delay": 2, "result": "DONE"}]})
+    root = make_project(tmp_path, task("a"), task("b"), script={"a": [{"delay": 4, "result": "DONE"}]})
     with run_of(root):
-        assert did(ganger("stop", "--drain", cwd=root)).startswith("draining: nothing new starts")
+        until(lambda: state_of(root).running)
+        assert did(call("stop", "--drain")).startswith("draining: nothing new starts")
         until(lambda: state_of(root).finished)
     assert is_status(root, "a", TaskStatus.DONE) and is_status(root, "b", TaskStatus.PENDING)
     assert ganger("run", cwd=root).code == 0
 
 
-def test_stop_ends_the_agent_and_leaves_a_run_to_continue(tmp_path: Path) -> None:
+def test_stop_ends_the_agent_and_leaves_a_run_to_continue(tmp_path: Path, call: Here) -> None:
     """T23: as Ctrl-C does."""
     with run_of(make_project(tmp_path, task("a"), script={"a": [{"hang": True}]})) as root:
         until(lambda: state_of(root).running)
-        assert did(ganger("stop", cwd=root)).startswith("stopping: 1 running attempt will be ended")
+        assert did(call("stop")).startswith("stopping: 1 running attempt will be ended")
         until(lambda: state_of(root).finished)
     assert is_status(root, "a", TaskStatus.PENDING) and not state_of(root).running
+
+
+def test_a_stop_ends_the_agents_of_a_dead_lead_once_they_are_adopted(tmp_path: Path, call: Here) -> None:
+    """T23 G01: it is kept although nobody leads, because somebody still works."""
+    root = make_project(tmp_path, task("a"), script={"a": HANG})
+    lead = ganger("run", "--detach", "--json", cwd=root).json["pid"]
+    until(lambda: still_working(state_of(root)))
+    os.kill(lead, signal.SIGKILL)
+    until(lambda: not is_led(RunFolder.of(root / ".ganger", "r1")))
+    answer = call("stop")
+    assert (answer.code, answer.out) == (0, "no one leads this run now; it acts at the next ganger run\n")
+    assert "1 agent of it still works; ganger run adopts" in answer.err
+    assert ganger("run", cwd=root).code == 130 and not still_working(state_of(root))
+    assert state_of(root).tasks["a"].attempts == 1

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.reconcile import FIELDS, ContentDigest, Weight, compare, reconcile, reconciled_misfit
+from ganger.core.misfits import run_misfit
+from ganger.core.reconcile import FIELDS, ContentDigest, Weight, compare, reconcile
 from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
@@ -198,10 +199,10 @@ def test_running_attempts_of_changed_and_removed_tasks_must_end_first() -> None:
     now = (replace(specs[0], prompt_ref="new.md"), specs[1])
     found = compare(run.state, "new", now, {})
     taken = next(e for e in reconcile(run.state, found, now, {}) if isinstance(e, ev.Reconciled))
-    assert found.stop == ("a", "c") and reconciled_misfit(run.state, taken) == "a is still RUNNING"
+    assert found.stop == ("a", "c") and run_misfit(run.state, taken) == "a is still RUNNING"
     for name in found.stop:
         run.record(ev.AttemptInterrupted(name, 1, "its task changed"))
-    assert reconciled_misfit(run.state, taken) == ""
+    assert run_misfit(run.state, taken) == ""
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_running_attempts_of_changed_and_removed_tasks_must_end_first() -> None:
 )
 def test_a_change_that_makes_no_sense_does_not_fit(event: ev.Reconciled, problem: str) -> None:
     """T20: whoever wrote it."""
-    assert problem in reconciled_misfit(Run(*CHAIN).state, event)
+    assert problem in run_misfit(Run(*CHAIN).state, event)
 
 
 def test_questions_about_a_changed_task_are_settled_with_it() -> None:

@@ -16,18 +16,18 @@ from ganger.contracts.parser import Refused, parse_heal, parse_result
 from ganger.core import events as ev
 from ganger.core import replay as replay_module
 from ganger.core.control import Refusal
-from ganger.core.dependents import behind_failed
+from ganger.core.dependents import blocked_behind
 from ganger.core.failures import failure
 from ganger.core.healing import healing_on
 from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.core.replay import Log, amendment, replay, reread
 from ganger.core.retries import Then, after_failure
 from ganger.core.transitions import apply
-from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, RunStatus, TaskStatus
-from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, Wait, decide
+from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
+from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, Wait, closing_events, decide
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
-D, F, B = TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED
+D = TaskStatus.DONE
 CLASSES = (FailureClass.TEST_ERROR, FailureClass.CONTRACT_ERROR, FailureClass.CRASH, FailureClass.REAL_BUG)
 SPECS = tuple(TaskSpec(f"t{n}", tuple(f"t{m}" for m in range(n) if (n * m) % 5 == 3)) for n in range(14))
 
@@ -76,18 +76,8 @@ class Play:
     def close(self, close: CloseWindow) -> None:
         window, verdict = self.state.window, close.verdict
         assert window is not None
-        closed = ev.WindowClosed(
-            window.index, close.done, close.failed, close.blocked, close.failure_rate, close.next_size
-        )
-        after: list[ev.Event] = [ev.TaskRequeued(name, "window") for name in (*verdict.requeue, *verdict.release)]
-        for name in verdict.give_up:
-            after += [ev.TaskSettled(name, F, "given up"), *self.behind(name)]
-        for name, why in verdict.escalate:
-            after += [ev.TaskSettled(name, TaskStatus.ESCALATED, why), *self.behind(name)]
-        if verdict.abandon:
-            after.append(ev.HealAbandoned(verdict.abandon))
-        self.commit(closed, *after)
-        if verdict.heal:
+        self.commit(*closing_events(self.state, close))
+        if verdict.heal and not verdict.abandon:
             self.heal(window.index, window.tasks, verdict.heal, window.lineage)
 
     def heal(self, window: int, tasks: tuple[str, ...], failed: tuple[str, ...], lineage: int) -> None:
@@ -110,12 +100,9 @@ class Play:
         final = chosen.then is Then.SETTLE
         settled = ev.TaskSettled(task, chosen.status, "", chosen.block_reason, final=final)
         if final:
-            return [mark, settled, *self.behind(task)]
+            return [mark, settled, *blocked_behind(self.state, [task])]
         off = policy.heal_schedule is HealSchedule.OFF
         return [mark, settled, ev.TaskRequeued(task, "again")] if off else [mark, settled]
-
-    def behind(self, task: str) -> list[ev.TaskSettled]:
-        return [ev.TaskSettled(n, B, "", BlockReason.DEPENDENCY_FAILED) for n in behind_failed(self.state, task)]
 
 
 def golden(name: str) -> list[ev.Recorded]:
@@ -150,7 +137,7 @@ def test_journals_of_the_past_replay_without_difference(path: Path) -> None:
 
 PLANTED: dict[str, tuple[str, Callable[..., Any]]] = {
     "another order": ("decide", lambda state, now: decide(state, now)[::-1]),
-    "one too many": ("decide", lambda state, now: [*decide(state, now), Start("t9")]),
+    "one too few": ("decide", lambda state, now: decide(state, now)[:-1]),
     "never ends": ("decide", lambda state, now: [d for d in decide(state, now) if not isinstance(d, Finish)]),
     "no format retry": (
         "after_failure",
@@ -170,9 +157,9 @@ PLANTED: dict[str, tuple[str, Callable[..., Any]]] = {
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_core_with_a_planted_bug_is_found_out(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """G07: each of them, on an ordinary run."""
-    rows = Play(3, Policy(heal_schedule=HealSchedule.OFF, concurrency=3)).run()
+    runs = [Play(seed, Policy(heal_schedule=HealSchedule.OFF, concurrency=3)).run() for seed in range(12)]
     monkeypatch.setattr(replay_module, *PLANTED[bug])
-    assert differences(rows) != []
+    assert any(differences(rows) for rows in runs)
 
 
 def test_a_window_that_grows_otherwise_is_found_out() -> None:

@@ -139,8 +139,13 @@ def test_who_never_took_the_lead_writes_only_where_nobody_ever_led(handles: Hand
 def test_a_holder_is_asked_for_also_when_its_time_is_over(handles: Handles) -> None:
     """W03: whoever takes over must know whom to end."""
     asked: list[Owner] = []
+
+    def holder_is_dead(owner: Owner) -> bool:
+        asked.append(owner)
+        return False
+
     take(handles())
-    handles().take_lead(YOU, now=99, lease_sec=1, holder_is_dead=lambda owner: bool(asked.append(owner)))
+    handles().take_lead(YOU, now=99, lease_sec=1, holder_is_dead=holder_is_dead)
     assert asked == [ME]
 
 
@@ -183,6 +188,18 @@ def test_a_report_after_the_end_of_its_attempt_is_refused(handles: Handles, clos
         with pytest.raises(StaleToken, match="current one is attempt 2"):
             store.append([late])
     store.append([applied(2, "t2"), requeued(token="t2")])
+
+
+def test_the_last_words_of_an_attempt_are_one_batch_in_any_order(handles: Handles) -> None:
+    """T19 W03: it settles its task and asks a person; then it is over, and the next attempt may begin in that batch."""
+    store = handles()
+    settled = Entry(AT, ev.TaskSettled("a", TaskStatus.FAILED, "", final=False), "t1")
+    asked = Entry(AT, ev.QuestionAsked("q", "a", "kind", "text"), "t1")
+    store.append([start(), settled, asked, requeued(token="t1"), start(2, "t2"), applied(2, "t2")])
+    with pytest.raises(StaleToken):
+        store.append([asked])
+    with pytest.raises(StaleToken):
+        store.append([requeued(token="t2"), start(3, "t3"), applied(2, "t2")])
 
 
 def test_a_batch_with_one_stale_report_leaves_nothing_behind(handles: Handles) -> None:

@@ -55,8 +55,9 @@ def _play(root: Path, *, kept: bool) -> int:
 
 def _report(root: Path, state: object, *, kept: bool) -> int:
     from ganger.core.records import RunState
+    from ganger.core.transitions import seconds_between
     from ganger.demo.project import EXPECTED, changed_files
-    from ganger.views.board import GLYPHS, counts_line, seconds_between, shown_duration
+    from ganger.views.board import GLYPHS, counts_line, shown_duration
 
     assert isinstance(state, RunState)
     wrong = [

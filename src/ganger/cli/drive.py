@@ -55,7 +55,9 @@ def drive(
 
 
 def _already_complete(lead: Lead) -> bool:
-    return lead.state.finished and lead.state.status is RunStatus.COMPLETED
+    state = lead.state
+    asked = lead.journal.store.commands(state.commands_taken)
+    return state.finished and state.status is RunStatus.COMPLETED and not asked
 
 
 def warnings(project: Project, checked: Checked) -> list[str]:

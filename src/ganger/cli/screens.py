@@ -11,9 +11,10 @@ from ganger.cli.main import printable
 from ganger.cli.options import counted
 from ganger.core import events as ev
 from ganger.core.records import RunState
+from ganger.core.transitions import seconds_between
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.run import Lead
-from ganger.views.board import GLYPHS, counts_line, seconds_between, sentence, shown_duration
+from ganger.views.board import GLYPHS, counts_line, sentence, shown_duration
 from ganger.views.stream import event_line
 
 _SHOWN = (
@@ -26,6 +27,21 @@ _SHOWN = (
     ev.AttemptInterrupted,
     ev.TaskSettled,
     ev.TaskRequeued,
+    ev.TaskHeld,
+    ev.Reconciled,
+    ev.HealStarted,
+    ev.HealRefused,
+    ev.PatchApplied,
+    ev.PatchRefused,
+    ev.PatchUndone,
+    ev.HealFinished,
+    ev.HealAbandoned,
+    ev.QuestionAsked,
+    ev.QuestionAnswered,
+    ev.AccountPaused,
+    ev.AccountLimited,
+    ev.CommandTaken,
+    ev.DrainRequested,
     ev.StopRequested,
 )
 
@@ -110,6 +126,7 @@ def opening(lead: Lead) -> list[str]:
         f"  folder  {lead.tools.folder.path}",
         f"  watch   ganger status --run {run}   ganger events --run {run} --follow",
         "  resume  run the same command again, at any time, after anything",
+        *(["  paused  nothing starts until: ganger resume"] if lead.state.paused else []),
     ]
 
 
@@ -123,6 +140,8 @@ def closing(lead: Lead) -> list[str]:
         lines += [f"  {GLYPHS[status]} {name}: {_short(state, name)}" for name in names[:10]]
         if len(names) > 10:
             lines.append(f"  … and {len(names) - 10} more {status.value}")
+    if state.abort_reason and (state.heal_abandoned or not lines[2:]):
+        lines.append(f"  why     {printable(state.abort_reason)[:400]}")
     lines.append(f"  report  {lead.tools.folder.report}")
     lines.append(f"  next    {_next(state)}")
     return lines
@@ -137,8 +156,10 @@ def _short(state: RunState, name: str) -> str:
 def _next(state: RunState) -> str:
     if state.status is RunStatus.COMPLETED:
         return "everything is DONE and verified"
-    if state.stopping:
+    if state.stopping or state.draining:
         return "run the same command again to continue"
+    if any(question.answer is None for question in state.questions.values()):
+        return "ganger inbox shows what only you can decide"
     if state.scope.limited:
         return "ganger run without the limit goes on with the rest"
     bad = next((n for n in state.by_rank if state.tasks[n].status in (TaskStatus.FAILED, TaskStatus.ESCALATED)), None)

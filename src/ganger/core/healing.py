@@ -138,6 +138,10 @@ def after_window(state: RunState, window: Window) -> Verdict:
     failed = [t for t in window.tasks if state.tasks[t].status is TaskStatus.FAILED and not state.tasks[t].final]
     release, promote, behind = _held_behind(state, window)
     if not healing_on(state):
+        # Nobody will heal a canary any more, so what is held behind it stands on its own.
+        failed += [
+            each for t in window.tasks if state.tasks[t].status is not TaskStatus.DONE for each in state.held.get(t, ())
+        ]
         again = tuple(t for t in failed if may_run_again(state, t))
         return Verdict(requeue=again, give_up=_without(failed, again), release=release)
     sick = [t for t in failed if may_be_healed(state, t)]
@@ -185,12 +189,12 @@ def _all(state: RunState, names: Iterable[str]) -> list[str]:
 
 def _hopeless(state: RunState, window: Window, sick: list[str], stubborn: list[str]) -> str:
     """Why going on would only repeat the same failures; empty while healing may still help."""
-    for name in stubborn:
-        together = 1 + len(state.held.get(name, ()))
+    for signature, names in clusters({name: _signature(state, name) for name in stubborn}):
+        together = len(_all(state, names))
         if together > 1:
             rounds = rounds_of(state, window.lineage)
             return (
-                f"healing does not converge: {together} tasks fail with {_signature(state, name)!r}, "
+                f"healing does not converge: {together} tasks fail with {signature!r}, "
                 f"unchanged after {rounds} heal rounds"
             )
     beaten = _defeated(state)
@@ -349,20 +353,13 @@ def _requeue(name: str, cure: Cure, why: str) -> ev.TaskRequeued:
     return ev.TaskRequeued(name, why, granted=1 if name in cure.touched else 0)
 
 
-def questions_for(state: RunState, events: Sequence[ev.Event]) -> list[ev.Event]:
-    """A question for every task these events hand to a person; ids follow those there are."""
-    asked: list[ev.Event] = []
-    number = len(state.questions)
-    for event in events:
-        if isinstance(event, ev.QuestionAsked):
-            number += 1
-        if not isinstance(event, ev.TaskSettled):
-            continue
-        kind = _question_kind(event)
-        if kind:
-            number += 1
-            asked.append(ev.QuestionAsked(f"q-{number}", event.task, kind, event.detail))
-    return asked
+def questions_for(events: Iterable[ev.Event]) -> list[ev.Event]:
+    """A question for every task these events hand to a person; the journal gives it its name."""
+    return [
+        ev.QuestionAsked("", event.task, kind, event.detail)
+        for event in events
+        if isinstance(event, ev.TaskSettled) and (kind := _question_kind(event))
+    ]
 
 
 def _question_kind(event: ev.TaskSettled) -> str:

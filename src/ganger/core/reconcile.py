@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from ganger.core import events as ev
 from ganger.core.healing import may_run_again
-from ganger.core.plan import make_plan, plan_if_sound
+from ganger.core.plan import make_plan
 from ganger.core.records import RunState, TaskSpec, TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
@@ -230,15 +230,3 @@ def _without_canary(state: RunState, name: str) -> ev.TaskRequeued | ev.TaskSett
     if may_run_again(state, name):
         return ev.TaskRequeued(name, "its canary left the manifest")
     return ev.TaskSettled(name, TaskStatus.FAILED, state.tasks[name].detail)
-
-
-def reconciled_misfit(state: RunState, event: ev.Reconciled) -> str:
-    """Why the event cannot be applied; empty when it can."""
-    running = state.running.intersection((*event.removed, *event.changed))
-    if running:
-        return f"{min(running)} is still RUNNING"
-    if state.heal_rounds and not state.heal_rounds[-1].decision:
-        return "a healer is at work"
-    if not state.specs.keys() >= {*event.changed, *event.removed}:
-        return "a task of it does not exist"
-    return "" if plan_if_sound(event.tasks) is not None else "its tasks can have no order"

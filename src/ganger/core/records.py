@@ -294,6 +294,7 @@ class RunState:
     last_at: str = ""
     patches: dict[str, PatchRecord] = field(default_factory=dict)
     questions: dict[str, Question] = field(default_factory=dict)
+    asked: int = 0
     accounts_paused: dict[str, float] = field(default_factory=dict)
     accounts_limited: dict[str, int] = field(default_factory=dict)
     commands_taken: int = 0

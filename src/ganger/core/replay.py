@@ -15,15 +15,15 @@ from typing import Any
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused
 from ganger.core import events as ev
-from ganger.core.control import Refusal, read_setting
+from ganger.core.control import SETTINGS, Refusal, read_setting
 from ganger.core.failures import Failure, known_class
-from ganger.core.healing import Verdict, healing_on
+from ganger.core.healing import healing_on
 from ganger.core.names import healer_log
 from ganger.core.records import Budget, Policy, RunState
 from ganger.core.retries import Then, after_failure
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule, TaskStatus
-from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, Wait, Wake, decide
+from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, Wait, Wake, closing_events, decide
 
 Amend = Callable[[Policy, Budget], tuple[Policy, Budget]]
 
@@ -69,6 +69,8 @@ def amendment(settings: Iterable[tuple[str, str]]) -> Amend:
         if key in ("heal_schedule", "policy.heal_schedule"):
             policy["heal_schedule"] = _schedule(text)
             continue
+        if (key if "." in key else f"policy.{key}") not in SETTINGS:
+            raise Refusal(f"{key} decides nothing a replay could show; these do: {', '.join(SETTINGS)}")
         full, value = read_setting(key, text)
         section, _, name = full.partition(".")
         (policy if section == "policy" else budget)[name] = value
@@ -227,13 +229,15 @@ class _Replay:
             self._compare(row, "the next step", made, today)
         self.possible, self.changed, self.healing = [], True, None
         if isinstance(row.event, ev.WindowClosed) and now and isinstance(now[0], CloseWindow):
-            self._expect(now[0].verdict)
+            self._expect(now[0])
 
-    def _expect(self, verdict: Verdict) -> None:
+    def _expect(self, close: CloseWindow) -> None:
+        verdict = close.verdict
         self.healing = _Move("abandon") if verdict.abandon else _Move("heal", verdict.heal)
-        self.expected |= dict.fromkeys((*verdict.requeue, *verdict.release), _QUEUE)
-        self.expected |= dict.fromkeys(verdict.give_up, _settled(TaskStatus.FAILED))
-        self.expected |= {name: _settled(TaskStatus.ESCALATED) for name, _ in verdict.escalate}
+        self.expected = {}
+        for event in closing_events(self.state, close):
+            if isinstance(event, ev.TaskRequeued | ev.TaskSettled):
+                self.expected[event.task] = _ending(event)
 
     def _consequence(self, row: ev.Recorded) -> None:
         match row.event:
@@ -245,10 +249,8 @@ class _Replay:
                 self._healing(row, _Move("abandon"))
             case ev.AttemptFailed() as failed:
                 self._failure(row, failed)
-            case ev.TaskRequeued(task=task, by_person=by_person):
-                self._outcome(row, task, self.expected.get(task, _QUEUE) if by_person else _QUEUE)
-            case ev.TaskSettled(task=task, status=status, block_reason=reason, final=final):
-                self._outcome(row, task, _settled(status, reason, final=final))
+            case ev.TaskRequeued() | ev.TaskSettled() as event:
+                self._outcome(row, event.task, _ending(event))
 
     def _healing(self, row: ev.Recorded, made: _Move) -> None:
         """Only the first step after a window is the policy's; what follows a round depends on the healer's answer."""
@@ -286,6 +288,12 @@ class _Replay:
         self.decisions += 1
         if made != today:
             self.divergences.append(Divergence(row.seq, row.at, about, made.words, today.words))
+
+
+def _ending(event: ev.TaskRequeued | ev.TaskSettled) -> _Move:
+    if isinstance(event, ev.TaskRequeued):
+        return _QUEUE
+    return _settled(event.status, event.block_reason, final=event.final)
 
 
 def _settled(status: TaskStatus, reason: object = None, *, final: bool = True) -> _Move:

@@ -120,9 +120,12 @@ def _records(kind: Any) -> _Column:
     def unpack(packed: Any) -> list[Any]:
         """Fills the slots of all records field by field; their constructor would take most of the time."""
         count, columns = packed
+        if not count:
+            return []
         records = [*map(kind.__new__, repeat(kind, count))]
         for name, default, _, column in fields:
-            entries = column.unpack(columns[name]) if name in columns else [default] * count
+            usual = default is not dataclasses.MISSING and name not in columns
+            entries = [default] * count if usual else column.unpack(columns[name])
             if len(entries) != count:
                 raise ValueError(f"{name}: {len(entries)} values for {count} records")
             deque(map(getattr(kind, name).__set__, records, entries), maxlen=0)

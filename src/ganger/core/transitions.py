@@ -381,6 +381,7 @@ def _settle_cost(spent: Spending, event: ev.CostSettled, usd: float, tokens: int
 
 def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
     state.questions[event.question] = Question(event.question, event.task, event.kind, event.text, at)
+    state.asked += 1
 
 
 def _question_answered(state: RunState, event: ev.QuestionAnswered, _at: str) -> None:

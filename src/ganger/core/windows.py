@@ -285,7 +285,7 @@ def closing_events(state: RunState, close: CloseWindow) -> list[ev.Event]:
         events += [ev.TaskHeld(name, first) for name in rest]
     settled = [ev.TaskSettled(name, TaskStatus.FAILED, state.tasks[name].detail) for name in verdict.give_up]
     settled += [ev.TaskSettled(name, TaskStatus.ESCALATED, why) for name, why in verdict.escalate]
-    events += [*settled, *questions_for(state, settled), *blocked_behind(state, [event.task for event in settled])]
+    events += [*settled, *questions_for(settled), *blocked_behind(state, [event.task for event in settled])]
     return [*events, ev.HealAbandoned(verdict.abandon)] if verdict.abandon else events
 
 

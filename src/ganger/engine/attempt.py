@@ -481,9 +481,8 @@ class Attempt:
             return self._wait_for_quota(detail)
         settled: list[ev.Event] = [ev.TaskSettled(self.task, chosen.status, detail, chosen.block_reason)]
         if problem.question:
-            number = f"q-{len(self.state.questions) + 1}"
-            settled.append(ev.QuestionAsked(number, self.task, problem.question, detail))
-        settled += questions_for(self.state, settled)
+            settled.append(ev.QuestionAsked("", self.task, problem.question, detail))
+        settled += questions_for(settled)
         return [*settled, *blocked_behind(self.state, [self.task])]
 
     def _wait_for_quota(self, detail: str) -> list[ev.Event]:

@@ -107,7 +107,7 @@ def this_process() -> Owner:
 
 def _boot_id() -> str:
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
         return ""
 
@@ -148,8 +148,10 @@ def _write_holder(fd: int, holder: _Holder) -> None:
 def _read_holder(fd: int) -> _Holder | None:
     try:
         said = json.loads(os.pread(fd, 256, 0))
-        # Ganger 0.1 wrote its number alone.
-        pid, start_ticks, boot_id, host, fence = [said, 0, "", "", 0] if isinstance(said, int) else said
+        if isinstance(said, int):
+            # Ganger 0.1 wrote its number alone.
+            return _Holder(Owner(said))
+        pid, start_ticks, boot_id, host, fence = said
         return _Holder(Owner(int(pid), int(start_ticks), str(boot_id), str(host)), int(fence))
     except (OSError, TypeError, ValueError):
         return None

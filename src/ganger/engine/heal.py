@@ -204,7 +204,7 @@ class Healing:
     def _completed(self, events: list[ev.Event]) -> list[ev.Event]:
         """Questions for what is escalated, and the tasks that now wait in vain."""
         ended = [e.task for e in events if isinstance(e, ev.TaskSettled) and e.status is not TaskStatus.DONE]
-        return [*events, *questions_for(self.state, events), *blocked_behind(self.state, ended)]
+        return [*events, *questions_for(events), *blocked_behind(self.state, ended)]
 
     def _finished(self, answer: Parsed[HealDecision] | Refused, ended: Exit, retry: tuple[str, ...]) -> ev.HealFinished:
         code, took = ended.code, round(ended.duration_sec, 3)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Generator
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from ganger.core.events import Event
+from ganger.core.events import Event, QuestionAsked
 from ganger.core.records import RunState
 from ganger.core.snapshot import decode_state, encode_state
 from ganger.core.transitions import apply
@@ -40,6 +41,7 @@ class Journal:
         self.error: BaseException | None = None
         self._queue: list[Entry] = []
         self._snapshot_seq = 0
+        self._questions = 0
         self._tick: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
@@ -50,13 +52,21 @@ class Journal:
     def report(self, task: str, token: str, *events: Event) -> Awaitable[None]:
         """Queues what an attempt has to say; what it says of its own task counts only while its token is current."""
         at = stamp(self.clock.now())
-        self._queue.extend(
-            Entry(at, event, token if token and getattr(event, "task", "") == task else "") for event in events
-        )
+        for event in events:
+            if isinstance(event, QuestionAsked):
+                self._queue.append(Entry(at, replace(event, question=self._next_question())))
+            else:
+                own = token if token and getattr(event, "task", "") == task else ""
+                self._queue.append(Entry(at, event, own))
         if self._tick is None:
             self._tick = asyncio.get_running_loop().create_task(self._commit())
             self._tick.add_done_callback(self._committed)
         return _Commit(self._tick)
+
+    def _next_question(self) -> str:
+        """Named here, because several attempts may ask in the same tick."""
+        self._questions = max(self._questions, self.state.asked) + 1
+        return f"q-{self._questions}"
 
     async def _commit(self) -> None:
         queue, self._queue, self._tick = self._queue, [], None
@@ -90,6 +100,11 @@ class Journal:
         """Waits for what was recorded without being awaited."""
         if self._tick is not None:
             await _Commit(self._tick)
+
+    async def idle(self) -> None:
+        """Returns when everything recorded is applied: only then may somebody decide on the state."""
+        while self._tick is not None:
+            await self.settle()
 
     def replay(self) -> int:
         """Brings the state up to the store's end, from the newest snapshot on; the number of events read."""

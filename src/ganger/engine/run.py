@@ -102,7 +102,6 @@ class Lead:
         self._problem: BaseException | None = None
         self._healing: asyncio.Task[None] | None = None
         self._look_every_sec, self._boot_clock = look_every_sec, boot_clock
-        self._began_at = ""
         self._stop_why = ""
         self._begun = False
 
@@ -112,6 +111,7 @@ class Lead:
         try:
             await self._begin()
             self._duties = [self._spawn(duty) for duty in (self.projector.keep_fresh(), self._obey(), self._hold())]
+            await self._take_commands()
             await self._loop()
         except BaseException as problem:
             await self._leave(problem)
@@ -148,7 +148,6 @@ class Lead:
                 order.accounts,
             )
         )
-        self._began_at = self.state.lead_since
         self._begun = True
         if self._stop_why:
             self._spawn(self._stop_all())
@@ -173,6 +172,7 @@ class Lead:
     async def _loop(self) -> None:
         while not self.state.finished:
             self._heal_if_open()
+            await self.journal.idle()
             decisions = decide(self.state, self.tools.clock.now())
             wait = next((d for d in decisions if isinstance(d, Wait)), None)
             if decisions and wait is None:
@@ -233,10 +233,12 @@ class Lead:
                     await self._finish(decision)
 
     async def _finish(self, finish: Finish) -> None:
+        if await self._take_commands():
+            return
         events: list[ev.Event] = []
         if finish.question and not any(q.kind == "budget" and q.answer is None for q in self.state.questions.values()):
             text = f"{finish.question}; raise it and run again, or leave the rest undone"
-            events.append(ev.QuestionAsked(f"q-{len(self.state.questions) + 1}", "", "budget", text))
+            events.append(ev.QuestionAsked("", "", "budget", text))
         counts = {status.value: self.state.counts[status] for status in TaskStatus}
         events.append(ev.RunFinished(finish.run_status, finish.abort_reason, counts, finish.why))
         await self.journal.record(*events)
@@ -283,15 +285,20 @@ class Lead:
     async def _obey(self) -> None:
         """Takes commands that people left in the store, within a second."""
         while True:
-            for command in self.tools.journal.store.commands(self.state.commands_taken):
-                if command.kind == "stop" and command.at < self._began_at:
-                    taken: list[ev.Event] = [ev.CommandTaken(command.number, "stop", "nobody led the run then")]
-                else:
-                    taken = act(self.state, command, self.tools.clock.now())
-                if taken:
-                    await self.journal.record(*taken)
-                self._heed(taken)
+            await self._take_commands()
             await asyncio.sleep(self._look_every_sec)
+
+    async def _take_commands(self) -> bool:
+        """Whether there was one."""
+        any_taken = False
+        for command in self.tools.journal.store.commands(self.state.commands_taken):
+            await self.journal.idle()
+            taken = act(self.state, command, self.tools.clock.now())
+            if taken:
+                any_taken = True
+                await self.journal.record(*taken)
+            self._heed(taken)
+        return any_taken
 
     def _heed(self, taken: list[ev.Event]) -> None:
         """What a command asks for beyond its events."""

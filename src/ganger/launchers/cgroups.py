@@ -1,7 +1,8 @@
-"""Control groups, where this process may make some: each launch lives in one of its own, which no descendant can leave
-by forking, and which is ended as a whole."""
+"""A control group for the keeper and all it starts, where this process may make one: ended as a whole, at once."""
 
-# ruff: noqa: PTH
+# ruff: noqa: PTH102, PTH106, PTH110, PTH112, PTH119, PTH120
+# Importing pathlib would take longer than everything else the guard needs.
+
 from __future__ import annotations
 
 import contextlib
@@ -11,63 +12,34 @@ import time
 from ganger.launchers.proc import read
 
 PREFIX = "ganger-"
-_SLOW_SEC = 0.003
 _CLEAR_WITHIN_SEC = 10.0
 
 
-class Cgroups:
-    """One folder of control groups below the process's own."""
-
-    def __init__(self, home: str, name: str) -> None:
-        self._home = home
-        self.folder = f"{home}/{PREFIX}{name}"
-
-    @staticmethod
-    def make(name: str) -> Cgroups | None:
-        """None where control groups cannot be had, or where moving between them costs more than it is worth."""
-        home = own_cgroup()
-        if home is None:
-            return None
-        groups = Cgroups(home, name)
-        try:
-            os.mkdir(groups.folder)
-        except OSError:
-            return None
-        if groups._usable():
-            return groups
-        clear(groups.folder)
+def make(name: str) -> str | None:
+    """A new group below this process's own, for this process and all it will start; None where that cannot be had."""
+    home = own_cgroup()
+    if home is None:
         return None
+    folder = f"{home}/{PREFIX}{name}"
+    try:
+        os.mkdir(folder)
+    except OSError:
+        return None
+    try:
+        if os.path.exists(f"{folder}/cgroup.kill"):
+            _write(f"{folder}/cgroup.procs", "0")
+            return folder
+    except OSError:
+        pass
+    _remove(folder)
+    return None
 
-    def enter(self, name: str) -> None:
-        """What this process starts from now on is born in the group; no window is left in which it is not."""
-        os.mkdir(f"{self.folder}/{name}")
-        _write(f"{self.folder}/{name}/cgroup.procs", "0")
 
-    def leave(self) -> None:
-        _write(f"{self._home}/cgroup.procs", "0")
-
-    def kill(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            _write(f"{self.folder}/{name}/cgroup.kill", "1")
-
-    def remove(self, name: str) -> bool:
-        """Removes the group if nothing lives in it, which proves that nothing does."""
-        return _remove(f"{self.folder}/{name}")
-
-    def close(self) -> None:
-        clear(self.folder)
-
-    def _usable(self) -> bool:
-        if not os.path.exists(f"{self.folder}/cgroup.kill"):
-            return False
-        try:
-            began = time.monotonic()
-            for trial in ("a", "b"):
-                self.enter(trial)
-                self.leave()
-            return (time.monotonic() - began) / 4 < _SLOW_SEC
-        except OSError:
-            return False
+def leave(folder: str) -> None:
+    """Back to the group above; an empty group is removed."""
+    with contextlib.suppress(OSError):
+        _write(f"{os.path.dirname(folder)}/cgroup.procs", "0")
+    _remove(folder)
 
 
 def own_cgroup() -> str | None:
@@ -108,7 +80,7 @@ def _remove(path: str) -> bool:
         # A program that may make groups itself can have left some in its own.
         with contextlib.suppress(OSError):
             inner = [entry.path for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)]
-            if inner and all([_remove(each) for each in inner]):
+            if inner and False not in [_remove(each) for each in inner]:
                 os.rmdir(path)
                 return True
         return False

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import ganger
 from ganger.errors import KeeperError
@@ -25,6 +26,8 @@ _FIRST_PAUSE_SEC = 0.005
 _LONGEST_PAUSE_SEC = 0.1
 _ERRORS_SHOWN = 2000
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True, slots=True)
 class KeeperOptions:
@@ -32,7 +35,7 @@ class KeeperOptions:
 
     python: str = sys.executable
     idle_sec: float = IDLE_SEC
-    cgroups: bool = True
+    cgroup: bool = True
     odd: tuple[str, ...] = ()
 
 
@@ -82,11 +85,11 @@ class Line(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(line(message))
 
-    async def ask(self, message: Message, read: Callable[[Message], object] = dict) -> object:
+    async def ask(self, message: Message, read: Callable[[Message], _T]) -> _T:
         """What `read` makes of the answer, at the moment it comes and before anything later is heard."""
         if self.is_over.done():
             raise LineLost
-        answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
 
         def answer(found: Message | None) -> None:
             if answered.cancelled():
@@ -178,7 +181,7 @@ async def _start(house: House, options: KeeperOptions, within_sec: float) -> byt
     house.room.mkdir(mode=0o700, parents=True, exist_ok=True)
     answer, ready = os.pipe()
     root = str(Path(ganger.__file__).parent.parent)
-    rest = (str(house.folder), str(ready), str(options.idle_sec), "yes" if options.cgroups else "no", *options.odd)
+    rest = (str(house.folder), str(ready), str(options.idle_sec), "yes" if options.cgroup else "no", *options.odd)
     argv = [options.python, *PYTHON_FLAGS, BOOT, root, "ganger.launchers.guard", *rest]
     try:
         with open(house.errors, "ab", opener=_private) as errors:

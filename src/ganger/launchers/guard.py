@@ -23,7 +23,7 @@ _SPINS = 200
 
 def main(arguments: list[str]) -> None:
     """The run's folder, the descriptor that waits for an answer, the keeper's two options, and its module if odd."""
-    folder, ready, idle_sec, cgroups, *odd = arguments
+    folder, ready, idle_sec, cgroup, *odd = arguments
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> None:
     adopt_orphans()
     # Its end is how the keeper learns that the guard is gone; nothing is ever written to it.
     alive, _held = os.pipe()
-    keeper = _spawn(alive, int(ready), [*(odd or (sys.argv[1], KEEPER)), folder, ready, str(alive), idle_sec, cgroups])
+    keeper = _spawn(alive, int(ready), [*(odd or (sys.argv[1], KEEPER)), folder, ready, str(alive), idle_sec, cgroup])
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     while os.wait()[0] != keeper:

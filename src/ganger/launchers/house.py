@@ -103,7 +103,7 @@ def hold(lock: str | Path) -> int | None:
 def _short_folder() -> str:
     user = f"/run/user/{os.geteuid()}"
     with contextlib.suppress(OSError):
-        found = os.stat(user)
+        found = Path(user).stat()
         if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700 and os.access(user, os.W_OK):
             return user
     temp = tempfile.gettempdir()

@@ -193,13 +193,19 @@ class Keeper:
             self._drop(client)
             return
         if client.said_bye and not client.has_unsent:
-            self._drop(client)
-            self._idle_since = -NEVER
+            self._part_from(client)
             return
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.has_unsent else 0)
         if client.events != events:
             client.events = events
             self._selector.modify(client.connection, events, lambda: self._hear(client))
+
+    def _part_from(self, client: Client) -> None:
+        """The last to go sees the keeper leave: it is hung up on when all is cleared away."""
+        if self._clients == {client} and not self._programs.running and not self._wishes:
+            self._leaving = True
+        else:
+            self._drop(client)
 
     def _drop(self, client: Client) -> None:
         self._clients.discard(client)
@@ -245,11 +251,13 @@ class Keeper:
         found = self._programs.find(key)
         if found is None:
             client.say({"n": n})
-        elif isinstance(found, Tree):
+            return
+        answer: dict[str, object] = {"n": n, "pid": found.pid, "ticks": found.start_ticks}
+        if isinstance(found, Tree):
             found.waiting.add(client)
-            client.say({"n": n, "pid": found.pid, "ticks": found.start_ticks})
         else:
-            client.say({"n": n, "ended": exit_message(found)})
+            answer["ended"] = exit_message(found.now())
+        client.say(answer)
 
     def _grant(self, wish: Wish, now: float) -> None:
         wish.trees.intersection_update(self._programs.running.values())
@@ -272,15 +280,15 @@ def main(arguments: list[str]) -> None:
 
 
 def serve(arguments: list[str], make_programs: type[Programs] = Programs) -> None:
-    """The run's folder, the descriptor that waits for an answer, the guard's, seconds of idleness, yes to cgroups."""
-    folder, ready, alive, idle_sec, cgroups = arguments
+    """The run's folder, the descriptor that waits for an answer, the guard's, seconds of idleness, yes to a cgroup."""
+    folder, ready, alive, idle_sec, cgroup = arguments
     house = House(Path(folder))
     lock = hold(house.lock)
     if lock is None:
         os.write(int(ready), b"busy\n")
         return
     adopt_orphans()
-    programs = make_programs(house, with_cgroups=cgroups == "yes")
+    programs = make_programs(house, with_cgroup=cgroup == "yes")
     keeper = Keeper(house, programs, alive=int(alive), idle_sec=float(idle_sec))
     os.write(int(ready), b"ready\n")
     os.close(int(ready))

@@ -8,17 +8,17 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from ganger.errors import DiskFullError, KeeperError
-from ganger.launchers.door import KeeperOptions, Line, LineLost, connect, reach, tell_in_passing
+from ganger.launchers.door import KeeperOptions, Line, LineLost, reach, tell_in_passing
 from ganger.launchers.house import House, is_held
 from ganger.launchers.ledger import LOST
-from ganger.launchers.proc import kill_marked, start_ticks
+from ganger.launchers.proc import kill_where, mark_of, start_ticks
 from ganger.launchers.spawn import FREE_SOME_SPACE
-from ganger.launchers.wire import Message, exit_of, launch_message, number, part, text
+from ganger.launchers.wire import Message, exit_of, launch_message, maybe, number, part, text
 from ganger.ports import Exit, Launch
 
 _TRIES = 5
@@ -134,18 +134,15 @@ class KeptLauncher:
         """Called before anything later is heard, so no end can be missed."""
         if "full" in answer:
             return DiskFullError(text(answer, "full"), hint=FREE_SOME_SPACE)
-        if "ended" in answer:
-            self._settle(key, exit_of(part(answer, "ended")))
-            end: _End = asyncio.get_running_loop().create_future()
-            end.set_result(exit_of(part(answer, "ended")))
-            return KeptRunning(end, None, None)
         if "pid" not in answer:
             return None
         if key not in self._running:
             self._ends[key] = asyncio.get_running_loop().create_future()
-            ticks = number(answer, "ticks") if answer.get("ticks") is not None else None
-            self._running[key] = KeptRunning(self._ends[key], number(answer, "pid"), ticks)
-        return self._running[key]
+            self._running[key] = KeptRunning(self._ends[key], maybe(answer, "pid"), maybe(answer, "ticks"))
+        running = self._running[key]
+        if "ended" in answer:
+            self._settle(key, exit_of(part(answer, "ended")))
+        return running
 
     def _hear(self, message: Message) -> None:
         if "fatal" in message:
@@ -171,7 +168,7 @@ class KeptLauncher:
         """The next keeper knows what became of the programs of the last: it has ended those that still ran."""
         try:
             for key in list(self._ends):
-                found = await self._ask({"do": "find", "key": key}, lambda answer, key=key: self._found(key, answer))
+                found = await self._ask({"do": "find", "key": key}, partial(self._found, key))
                 if found is None:
                     self._settle(key, LOST)
         except KeeperError as problem:
@@ -183,7 +180,10 @@ class KeptLauncher:
     async def _end_unkept(self, keep: frozenset[str]) -> int:
         """Where no keeper ever was, only the mark can tell."""
         ended: set[int] = set()
-        while found := kill_marked(lambda mark: self._house.owns(mark) and mark not in keep):
+        while found := kill_where(lambda pid: self._is_unkept(mark_of(pid), keep)):
             ended |= found
             await asyncio.sleep(_SWEEP_PAUSE_SEC)
         return len(ended)
+
+    def _is_unkept(self, mark: str | None, keep: frozenset[str]) -> bool:
+        return mark is not None and mark not in keep and self._house.owns(mark)

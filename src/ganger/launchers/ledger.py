@@ -2,11 +2,10 @@
 
 starting   before the program is started: from here on it may have run
 started    its number and start time
-refused    it could not be started, and why
-ended      how it ended; on disk before anybody is told
+ended      how it ended, or why it could not be started; on disk before anybody is told
 
-A program with a `starting` line and neither `refused` nor `ended` has been lost: whoever reads that must know its tree
-gone. It may never have run at all, which nobody can tell any more; so nobody may count on it.
+A launch that is starting and never ended is lost: whoever finds that must see to it that its tree is gone. It may never
+have run at all, which nobody can tell any more; so it counts as one that did.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.launchers.wire import Garbage, Message, exit_message, exit_of, line, message, text
+from ganger.launchers.wire import Garbage, Message, exit_message, exit_of, line, message, number, part, text
 from ganger.ports import Exit
 
 LOST = Exit(None, None, timed_out=False, duration_sec=0.0, started=True, error="", lost=True)
@@ -28,13 +27,15 @@ def refusal(error: str) -> Exit:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a launch ended, and where its output is."""
+    """How a launch ended, where its output is, and which process it was."""
 
     exit: Exit
     log_path: Path
+    pid: int | None = None
+    start_ticks: int | None = None
 
     def now(self) -> Exit:
-        """A log shorter than it was at the end has lost its tail to a power cut: then the end itself is worth nothing."""
+        """A log shorter than it was at the end lost its tail to a power cut: then the end is worth nothing."""
         if self.exit.log_bytes is None or self.exit.lost:
             return self.exit
         try:
@@ -45,16 +46,24 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A launch that may have run and has not ended."""
+
+    log_path: Path
+    tag: int
+    pid: int | None = None
+    start_ticks: int | None = None
+
+    def ended(self, exit_: Exit) -> Ended:
+        return Ended(exit_, self.log_path, self.pid, self.start_ticks)
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
-    """What a ledger says: the launches that ended, and the logs of those that never did."""
+    """What a ledger says: the launches that ended, and those that never did."""
 
     ended: dict[str, Ended]
-    open: dict[str, Path]
-
-    def find(self, key: str) -> Exit | None:
-        if key in self.open:
-            return LOST
-        return self.ended[key].now() if key in self.ended else None
+    open: dict[str, Begun]
 
 
 class Ledger:
@@ -67,17 +76,14 @@ class Ledger:
         # After a crash or a full disk the last line may have no end.
         self._torn = os.fstat(self._file).st_size > 0
 
-    def starting(self, key: str, log: Path, at: float) -> None:
-        self._append({"do": "starting", "key": key, "log": str(log), "at": at})
+    def starting(self, key: str, log: Path, tag: int, at: float) -> None:
+        self._append({"do": "starting", "key": key, "log": str(log), "tag": tag, "at": at})
 
-    def started(self, key: str, pid: int, ticks: int | None, boot_id: str) -> None:
+    def started(self, key: str, pid: int, ticks: int, boot_id: str) -> None:
         self._append({"do": "started", "key": key, "pid": pid, "ticks": ticks, "boot": boot_id})
 
-    def refused(self, key: str, log: Path, error: str) -> None:
-        self._append({"do": "refused", "key": key, "log": str(log), "error": error})
-
-    def ended(self, key: str, ended: Ended) -> None:
-        self._append({"do": "ended", "key": key, "log": str(ended.log_path), "exit": exit_message(ended.exit)})
+    def ended(self, key: str, exit_: Exit) -> None:
+        self._append({"do": "ended", "key": key, "exit": exit_message(exit_)})
 
     def sync(self) -> None:
         os.fsync(self._file)
@@ -112,15 +118,13 @@ def _enter(account: Account, fact: Message) -> None:
     key = text(fact, "key")
     match fact.get("do"):
         case "starting":
-            account.open[key] = Path(text(fact, "log"))
-        case "refused":
-            account.open.pop(key, None)
-            account.ended[key] = Ended(refusal(text(fact, "error")), Path(text(fact, "log")))
-        case "ended":
-            found = fact.get("exit")
-            ended = exit_of(found if isinstance(found, dict) else {})
-            account.open.pop(key, None)
-            account.ended[key] = Ended(ended, Path(text(fact, "log")))
+            account.open[key] = Begun(Path(text(fact, "log")), number(fact, "tag"))
+        case "started" if key in account.open:
+            ticks = number(fact, "ticks")
+            account.open[key] = replace(account.open[key], pid=number(fact, "pid"), start_ticks=ticks)
+        case "ended" if key in account.open:
+            account.ended[key] = account.open[key].ended(exit_of(part(fact, "exit")))
+            del account.open[key]
 
 
 def _sync_folder(path: Path) -> None:

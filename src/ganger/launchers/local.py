@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 
 from ganger.launchers.adoption import adopt_orphans, adopted, reap
-from ganger.launchers.proc import ATTEMPT_MARK, children, group_lives, has_ended, kill_marked, start_ticks
+from ganger.launchers.proc import ATTEMPT_MARK, children, group_lives, has_ended, kill_where, mark_of, start_ticks
 from ganger.launchers.spawn import open_log, spawn, start_error
 from ganger.ports import Exit, Launch
 
@@ -240,7 +240,7 @@ async def end_marked(key: str) -> int:
     """
     ended: set[int] = set()
     for _ in range(_SWEEPS):
-        found = kill_marked(key.__eq__)
+        found = kill_where(lambda pid: mark_of(pid) == key)
         if not found:
             break
         ended |= found

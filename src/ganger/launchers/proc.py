@@ -1,4 +1,4 @@
-"""What /proc tells about processes: who lives, when it started, whose mark it carries, whom it bore."""
+"""What /proc tells about processes: who lives, when it started, whose mark and tag it carries, whom it bore."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 ATTEMPT_MARK = "GANGER_ATTEMPT_MARK"
 _MARK = os.fsencode(f"\0{ATTEMPT_MARK}=")
+_TAG = b"\nMax realtime timeout "
 _ENDED = (b"Z", b"X")
 
 
@@ -58,22 +59,27 @@ def mark_of(pid: int) -> str | None:
     return os.fsdecode(rest.partition(b"\0")[0]) if found else None
 
 
-def kill_marked(belongs: Callable[[str], bool]) -> set[int]:
-    """SIGKILL to every process whose mark belongs; those that were found alive. Nothing found: all are gone."""
-    return {pid for pid in pids() if pid != os.getpid() and _kill_if(pid, belongs)}
+def tag_of(pid: int) -> int | None:
+    """The number its limit of real time is set to. A limit nobody else uses is inherited by everything a program starts
+    and survives what a mark does not: an emptied environment, and one written over by a process that renames itself."""
+    _, found, rest = read(f"/proc/{pid}/limits").partition(_TAG)
+    value = rest.split(None, 1)[0] if found else b""
+    return int(value) if value.isdigit() else None
 
 
-def _kill_if(pid: int, belongs: Callable[[str], bool]) -> bool:
-    """The descriptor is taken before looking, so that the signal cannot reach a later process of that number."""
-    mark = mark_of(pid)
-    if mark is None or not belongs(mark):
-        return False
+def kill_where(belongs: Callable[[int], bool]) -> set[int]:
+    """SIGKILL to every process of which that holds; those that were found alive. Nothing found: all are gone."""
+    return {pid for pid in pids() if pid != os.getpid() and belongs(pid) and _kill_if(pid, belongs)}
+
+
+def _kill_if(pid: int, belongs: Callable[[int], bool]) -> bool:
+    """The descriptor is taken before the last look, so the signal cannot reach a later process of that number."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
         return False
     try:
-        if mark_of(pid) != mark:
+        if not belongs(pid):
             return False
         signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         return True

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import time
 from collections.abc import Collection
 
 from ganger.errors import DiskFullError
+from ganger.launchers import cgroups
 from ganger.launchers.adoption import adopted, kill_child
-from ganger.launchers.cgroups import Cgroups
 from ganger.launchers.house import House
-from ganger.launchers.ledger import LOST, Ended, Ledger, read_ledger, refusal
-from ganger.launchers.proc import boot_id, kill_marked, mark_of, read, stat_fields
+from ganger.launchers.ledger import LOST, Begun, Ended, Ledger, read_ledger, refusal
+from ganger.launchers.proc import boot_id, kill_where, mark_of, stat_fields, tag_of
 from ganger.launchers.spawn import FREE_SOME_SPACE, is_disk_full, open_log, spawn, start_error
 from ganger.launchers.traces import clear_traces
 from ganger.launchers.trees import NEVER, Tree
 from ganger.ports import Exit, Launch
 
 _WATCH_SEC = 0.25
+_FIRST_TAG = 1 << 62
 _SWEEP_PAUSE_SEC = 0.005
 _GONE_WITHIN_SEC = 10.0
 
@@ -30,17 +33,17 @@ class Programs:
     """Made once by the holder of the keeper's lock: whatever an earlier keeper left running is ended, and recorded as
     lost, before anything is started."""
 
-    def __init__(self, house: House, *, with_cgroups: bool) -> None:
+    def __init__(self, house: House, *, with_cgroup: bool) -> None:
         self.running: dict[str, Tree] = {}
         self._ended: dict[str, Ended] = {}
         self._house = house
         self._boot_id = boot_id()
-        self._launches = 0
         self._watch_at = NEVER
         self._ledger = self._take_over()
-        self._cgroups = Cgroups.make(str(os.getpid())) if with_cgroups else None
-        if self._cgroups is not None:
-            house.write(house.cgroup, self._cgroups.folder)
+        self._next_tag = _FIRST_TAG | secrets.randbits(40) << 20
+        self._cgroup = cgroups.make(str(os.getpid())) if with_cgroup else None
+        if self._cgroup is not None:
+            house.write(house.cgroup, self._cgroup)
 
     def _take_over(self) -> Ledger:
         clear_traces(str(self._house.room))
@@ -49,11 +52,12 @@ class Programs:
         self._ended.update(account.ended)
         if account.open:
             give_up_at = time.monotonic() + _GONE_WITHIN_SEC
-            while kill_marked(self._house.owns) and time.monotonic() < give_up_at:
+            tags = {found.tag for found in account.open.values()}
+            while kill_where(lambda pid: self._is_ours(pid, tags)) and time.monotonic() < give_up_at:
                 time.sleep(_SWEEP_PAUSE_SEC)
-            for key, log in account.open.items():
-                self._ended[key] = Ended(LOST, log)
-                ledger.ended(key, self._ended[key])
+            for key, found in account.open.items():
+                self._ended[key] = found.ended(LOST)
+                ledger.ended(key, LOST)
             ledger.sync()
         return ledger
 
@@ -62,35 +66,29 @@ class Programs:
         """When something has to be done, if nothing happens before."""
         return min(self._watch_at, *(tree.due_at for tree in self.running.values()), NEVER)
 
-    def find(self, key: str) -> Tree | Exit | None:
-        if key in self.running:
-            return self.running[key]
-        return self._ended[key].now() if key in self._ended else None
+    def find(self, key: str) -> Tree | Ended | None:
+        return self.running.get(key) or self._ended.get(key)
 
     def begin(self, launch: Launch, grace_sec: float) -> None:
         """Intent, effect, outcome. A keeper killed in between leaves a launch that may have run, so it counts as lost.
 
         Raises DiskFullError when nothing was started for want of room, Unrecorded when nothing can be relied on.
         """
-        try:
-            log = open_log(launch)
-        except (OSError, ValueError) as problem:
-            self._refuse(launch, problem)
-            return
-        tree = None
-        try:
-            self._intend(launch)
-            tree = self._spawned(launch, log, grace_sec)
-        except (OSError, ValueError) as problem:
-            self._refuse(launch, problem)
-        finally:
-            if tree is None:
-                os.close(log)
-        if tree is not None:
-            self.running[launch.key] = tree
-            self._confirm(tree)
-            if tree.is_limited:
-                self._watch_at = min(self._watch_at, time.monotonic() + _WATCH_SEC)
+        with contextlib.ExitStack() as undo:
+            try:
+                log = open_log(launch)
+                undo.callback(os.close, log)
+                tag = self._intend(launch)
+                process = spawn(launch, log, tag)
+            except (OSError, ValueError) as problem:
+                self._refuse(launch, start_error(launch, problem))
+                return
+            undo.pop_all()
+        tree = Tree(launch, process, log, tag=tag, grace_sec=grace_sec, now=time.monotonic())
+        self.running[tree.key] = tree
+        if tree.is_limited:
+            self._watch_at = min(self._watch_at, time.monotonic() + _WATCH_SEC)
+        self._confirm(tree)
 
     def see_ends(self, now: float) -> None:
         for tree in self.running.values():
@@ -100,10 +98,10 @@ class Programs:
     def enforce(self, now: float) -> None:
         """Limits of time, and of output at a modest pace."""
         for tree in self.running.values():
-            tree.enforce(now, self._cgroups)
+            tree.enforce(now)
         if now >= self._watch_at:
             for tree in self.running.values():
-                tree.watch_output(self._cgroups)
+                tree.watch_output()
             self._watch_at = now + _WATCH_SEC if any(tree.is_limited for tree in self.running.values()) else NEVER
 
     def terminate(self, now: float, grace_sec: float | None = None) -> None:
@@ -114,12 +112,14 @@ class Programs:
         """SIGKILL to every tree that is not kept."""
         others = {tree for tree in self.running.values() if tree.key not in keep}
         for tree in others:
-            tree.kill(self._cgroups)
+            tree.kill()
         return others
 
     def kill_strays(self, keep: Collection[str]) -> set[int]:
         """SIGKILL to every process that carries this run's mark and no kept key; those found alive."""
-        return kill_marked(lambda mark: self._house.owns(mark) and mark not in keep)
+        return kill_where(
+            lambda pid: (mark := mark_of(pid)) is not None and mark not in keep and self._house.owns(mark)
+        )
 
     def settle(self, now: float) -> dict[Tree, Exit]:
         """The trees of which nothing is left, with how they ended, on disk. All of one turn share one flush."""
@@ -142,32 +142,23 @@ class Programs:
             time.sleep(_SWEEP_PAUSE_SEC)
 
     def close(self) -> None:
-        if self._cgroups is not None:
-            self._cgroups.close()
+        if self._cgroup is not None:
+            cgroups.leave(self._cgroup)
             self._house.cgroup.unlink(missing_ok=True)
 
-    def _intend(self, launch: Launch) -> None:
+    def _is_ours(self, pid: int, tags: Collection[int]) -> bool:
+        mark = mark_of(pid)
+        return (mark is not None and self._house.owns(mark)) or tag_of(pid) in tags
+
+    def _intend(self, launch: Launch) -> int:
+        self._next_tag += 1
         try:
-            self._ledger.starting(launch.key, launch.log_path, time.time())
+            self._ledger.starting(launch.key, launch.log_path, self._next_tag, time.time())
+            return self._next_tag
         except OSError as problem:
             if is_disk_full(problem):
                 raise DiskFullError(f"{self._house.ledger}: the disk is full", hint=FREE_SOME_SPACE) from problem
             raise self._unrecorded(problem) from problem
-
-    def _spawned(self, launch: Launch, log: int, grace_sec: float) -> Tree:
-        if self._cgroups is None:
-            return Tree(launch, spawn(launch, log), log, grace_sec=grace_sec, now=time.monotonic())
-        self._launches += 1
-        group = str(self._launches)
-        self._cgroups.enter(group)
-        try:
-            process = spawn(launch, log)
-        except (OSError, ValueError):
-            self._cgroups.leave()
-            self._cgroups.remove(group)
-            raise
-        self._cgroups.leave()
-        return Tree(launch, process, log, grace_sec=grace_sec, now=time.monotonic(), cgroup=group)
 
     def _confirm(self, tree: Tree) -> None:
         try:
@@ -175,18 +166,18 @@ class Programs:
         except OSError as problem:
             raise self._unrecorded(problem) from problem
 
-    def _refuse(self, launch: Launch, problem: OSError | ValueError) -> None:
-        error = start_error(launch, problem)
+    def _refuse(self, launch: Launch, error: str) -> None:
+        begun = Begun(launch.log_path, self._intend(launch))
         try:
-            self._ledger.refused(launch.key, launch.log_path, error)
-        except OSError as unwritten:
-            raise self._unrecorded(unwritten) from unwritten
-        self._ended[launch.key] = Ended(refusal(error), launch.log_path)
+            self._ledger.ended(launch.key, refusal(error))
+        except OSError as problem:
+            raise self._unrecorded(problem) from problem
+        self._ended[launch.key] = begun.ended(refusal(error))
 
     def _record(self, over: dict[Tree, Ended]) -> None:
         try:
             for tree, ended in over.items():
-                self._ledger.ended(tree.key, ended)
+                self._ledger.ended(tree.key, ended.exit)
             self._ledger.sync()
         except OSError as problem:
             raise self._unrecorded(problem) from problem
@@ -197,7 +188,7 @@ class Programs:
     def _cleared(self, now: float) -> list[Tree]:
         """The trees of which nothing is left. What the orphans among them leave is seen after they are reaped."""
         looked_at = [tree for tree in self.running.values() if tree.has_ended and tree.look_at <= now]
-        cleared = [tree for tree in looked_at if tree.clear(now, self._cgroups)]
+        cleared = [tree for tree in looked_at if tree.clear(now)]
         if not cleared:
             return []
         strays = {pid: self._owner(pid) for pid in adopted({tree.pid for tree in self.running.values()})}
@@ -205,17 +196,16 @@ class Programs:
 
     def _owner(self, pid: int) -> Tree | None:
         """The tree an orphan belongs to; None where nothing tells."""
-        trees = self.running.values()
-        if self._cgroups is not None:
-            path = read(f"/proc/{pid}/cgroup").rpartition(b"0::")[2].strip()
-            group = os.path.basename(os.fsdecode(path))
-            if found := next((tree for tree in trees if tree.cgroup == group), None):
-                return found
-        mark = mark_of(pid)
-        if mark in self.running:
-            return self.running[mark]
-        group_and_session = stat_fields(pid)[2:4]
-        return next((tree for tree in trees if b"%d" % tree.pid in group_and_session), None)
+        tag, mark, session = tag_of(pid), mark_of(pid), stat_fields(pid)[3:4]
+        for is_its in (
+            lambda tree: tree.tag == tag,
+            lambda tree: tree.key == mark,
+            lambda tree: [b"%d" % tree.pid] == session,
+        ):
+            for tree in self.running.values():
+                if is_its(tree):
+                    return tree
+        return None
 
 
 def _end_strays(tree: Tree, strays: dict[int, Tree | None]) -> bool:

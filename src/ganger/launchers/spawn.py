@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from ganger.errors import DiskFullError
@@ -16,7 +18,7 @@ from ganger.ports import Launch
 FREE_SOME_SPACE = "Free some space, then run again."
 
 
-def spawn(launch: Launch, log: int) -> subprocess.Popen[bytes]:
+def spawn(launch: Launch, log: int, tag: int | None = None) -> subprocess.Popen[bytes]:
     """Starts the program with both outputs going to `log`; raises OSError or ValueError, see `start_error`."""
     if not launch.argv:
         raise ValueError("no program is named")
@@ -25,6 +27,8 @@ def spawn(launch: Launch, log: int) -> subprocess.Popen[bytes]:
         if launch.stdin_path is not None:
             stdin = _open_regular(launch.stdin_path, os.O_RDONLY)
             opened.callback(os.close, stdin)
+        if tag is not None:
+            opened.enter_context(_tagged(tag))
         return subprocess.Popen(
             launch.argv,
             cwd=launch.cwd,
@@ -34,6 +38,21 @@ def spawn(launch: Launch, log: int) -> subprocess.Popen[bytes]:
             stderr=log,
             start_new_session=True,
         )
+
+
+@contextlib.contextmanager
+def _tagged(tag: int) -> Iterator[None]:
+    """What is started meanwhile is born with the tag; see `tag_of`. As a limit it binds real-time processes alone, and
+    those not before many thousand years."""
+    before = resource.getrlimit(resource.RLIMIT_RTTIME)
+    if before[1] != resource.RLIM_INFINITY:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_RTTIME, (tag, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_RTTIME, before)
 
 
 def open_log(launch: Launch) -> int:

@@ -13,7 +13,6 @@ from ganger.launchers.proc import group_lives, start_ticks
 from ganger.ports import Exit, Launch
 
 if TYPE_CHECKING:
-    from ganger.launchers.cgroups import Cgroups
     from ganger.launchers.clients import Client
 
 NEVER = float("inf")
@@ -22,7 +21,7 @@ _LONGEST_PAUSE_SEC = 0.02
 
 
 class Tree:
-    """Started at `now` on the monotonic clock. Ended: its leader has. Cleared: so has everything else known to be its."""
+    """Started at `now`, monotonic. Ended: its leader has. Cleared: so has everything else that is known to be its."""
 
     def __init__(
         self,
@@ -32,16 +31,16 @@ class Tree:
         *,
         grace_sec: float,
         now: float,
-        cgroup: str | None = None,
+        tag: int = 0,
     ) -> None:
         self.key = launch.key
         self.pid = process.pid
-        self.start_ticks = start_ticks(process.pid)
+        self.start_ticks = start_ticks(process.pid) or 0
         self.has_ended = False
         self.look_at = NEVER
         self.waiting: set[Client] = set()
         self.lost = False
-        self.cgroup = cgroup
+        self.tag = tag
         self._launch = launch
         self._process = process
         self._log = log
@@ -67,14 +66,14 @@ class Tree:
         return self._launch.output_limit_bytes is not None and not self.has_ended and not self._over_output
 
     def see_end(self, now: float) -> bool:
-        """Whether the leader has ended. It is not reaped yet: until then its number names its group and nobody else's."""
+        """Whether the leader has ended. It is not reaped yet: until then its number names its group and no other."""
         if not self.has_ended and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
             self.has_ended = True
             self._duration_sec = now - self._began
             self.look_at = now
         return self.has_ended
 
-    def enforce(self, now: float, cgroups: Cgroups | None) -> None:
+    def enforce(self, now: float) -> None:
         """Its time limit, and the end of its grace."""
         if now < self.due_at or self.see_end(now):
             return
@@ -83,14 +82,14 @@ class Tree:
             self._expires_at = NEVER
             self.terminate(now, self._grace_sec)
         if self._kill_at is not None and now >= self._kill_at and not self._killed:
-            self.kill(cgroups)
+            self.kill()
 
-    def watch_output(self, cgroups: Cgroups | None) -> None:
+    def watch_output(self) -> None:
         """What writes too much is given no grace, in which it would go on writing."""
         limit = self._launch.output_limit_bytes
         if limit is not None and self.is_limited and self.log_bytes() > limit:
             self._over_output = True
-            self.kill(cgroups)
+            self.kill()
 
     def terminate(self, now: float, grace_sec: float | None = None) -> None:
         """SIGTERM, and SIGKILL after the grace; a later, shorter grace counts, a longer one does not."""
@@ -101,24 +100,16 @@ class Tree:
             self._kill_at = kill_at
         self._kill_at = min(self._kill_at, kill_at)
 
-    def kill(self, cgroups: Cgroups | None) -> None:
+    def kill(self) -> None:
         self._killed = True
         self._signal(signal.SIGKILL)
-        if self.cgroup is not None and cgroups is not None:
-            cgroups.kill(self.cgroup)
         self.look_at = 0.0
 
-    def clear(self, now: float, cgroups: Cgroups | None) -> bool:
+    def clear(self, now: float) -> bool:
         """Ends what the leader left, and reaps the leader. False: not all is gone yet, look again at `look_at`."""
         if not self._killed and self._kill_at is not None and now < self._kill_at and group_lives(self.pid):
             return self.wait_longer(now)
         self._killed = True
-        if self.cgroup is not None and cgroups is not None:
-            if not cgroups.remove(self.cgroup):
-                cgroups.kill(self.cgroup)
-                return self.wait_longer(now)
-            self._process.wait()
-            return True
         if self._process.returncode is None:
             self._signal(signal.SIGKILL)
             self._process.wait()
@@ -145,7 +136,7 @@ class Tree:
             lost=self.lost,
             log_bytes=log_bytes,
         )
-        return Ended(exit_, self._launch.log_path)
+        return Ended(exit_, self._launch.log_path, self.pid, self.start_ticks)
 
     def log_bytes(self) -> int:
         return os.fstat(self._log).st_size

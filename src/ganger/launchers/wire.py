@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -68,6 +67,10 @@ def number(message: Message, name: str) -> int:
     return found
 
 
+def maybe(message: Message, name: str) -> int | None:
+    return number(message, name) if message.get(name) is not None else None
+
+
 def seconds(message: Message, name: str) -> float:
     found = message.get(name)
     if isinstance(found, bool) or not isinstance(found, int | float):
@@ -94,10 +97,10 @@ def launch_message(launch: Launch) -> Message:
     return {
         "key": launch.key,
         "argv": launch.argv,
-        "cwd": os.path.abspath(launch.cwd),
+        "cwd": str(launch.cwd.absolute()),
         "env": dict(launch.env),
-        "stdin": os.path.abspath(launch.stdin_path) if launch.stdin_path is not None else None,
-        "log": os.path.abspath(launch.log_path),
+        "stdin": str(launch.stdin_path.absolute()) if launch.stdin_path is not None else None,
+        "log": str(launch.log_path.absolute()),
         "timeout": launch.timeout_sec,
         "append": launch.append,
         "limit": launch.output_limit_bytes,
@@ -117,7 +120,7 @@ def launch_of(message: Message) -> Launch:
         log_path=Path(text(message, "log")),
         timeout_sec=seconds(message, "timeout") if message.get("timeout") is not None else None,
         append=bool(message.get("append")),
-        output_limit_bytes=number(message, "limit") if message.get("limit") is not None else None,
+        output_limit_bytes=maybe(message, "limit"),
     )
 
 
@@ -126,17 +129,14 @@ def exit_message(ended: Exit) -> Message:
 
 
 def exit_of(message: Message) -> Exit:
-    def whole(name: str) -> int | None:
-        return number(message, name) if message.get(name) is not None else None
-
     return Exit(
-        code=whole("code"),
-        signal=whole("signal"),
+        code=maybe(message, "code"),
+        signal=maybe(message, "signal"),
         timed_out=bool(message.get("timed_out")),
         duration_sec=seconds(message, "duration_sec"),
         started=bool(message.get("started")),
         error=text(message, "error"),
         over_output=bool(message.get("over_output")),
         lost=bool(message.get("lost")),
-        log_bytes=whole("log_bytes"),
+        log_bytes=maybe(message, "log_bytes"),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -19,6 +20,7 @@ from ganger.errors import DiskFullError, NotFoundError, StoreError
 # Versions 3.7.0 to 3.51.2 can corrupt a database when the write-ahead log is reset.
 OLDEST_SQLITE = (3, 51, 3)
 BUSY_MS = 5000
+_PAUSE_MS = 10
 
 
 def open_to_read(path: Path, busy_ms: int) -> apsw.Connection:
@@ -41,7 +43,7 @@ def open_to_write(path: Path, busy_ms: int) -> apsw.Connection:
     new = not path.exists()
     db = apsw.Connection(str(path))
     db.set_busy_timeout(busy_ms)
-    db.execute("PRAGMA journal_mode=WAL")
+    _use_write_ahead_log(db, busy_ms)
     db.execute("PRAGMA synchronous=FULL")
     mode, sync = _value(db, "PRAGMA journal_mode"), _value(db, "PRAGMA synchronous")
     if (mode, sync) != ("wal", 2):
@@ -53,6 +55,18 @@ def open_to_write(path: Path, busy_ms: int) -> apsw.Connection:
     if new:
         _sync_folder(path.parent)
     return db
+
+
+def _use_write_ahead_log(db: apsw.Connection, busy_ms: int) -> None:
+    """SQLite does not wait for other processes here, only everywhere else."""
+    for left in range(busy_ms // _PAUSE_MS, -1, -1):
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except apsw.BusyError:
+            if not left:
+                raise
+            time.sleep(_PAUSE_MS / 1000)
 
 
 def _require_file(path: Path) -> None:

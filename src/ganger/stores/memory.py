@@ -61,8 +61,11 @@ class MemoryStore:
             return []
         self._require_lead()
         claims: ChainMap[str, Claim] = ChainMap({}, self.memory.claims)
+        ended: set[str] = set()
         for entry in batch:
-            _admit(claims, entry)
+            _admit(claims, entry, ended)
+        for task in ended:
+            _close(claims, task)
         if self._last != len(self.memory.events):
             raise StoreError(
                 "the store refused an event; another process may have written to it",
@@ -98,10 +101,21 @@ class MemoryStore:
         return None
 
 
-def _admit(claims: ChainMap[str, Claim], entry: Entry) -> None:
-    """Checks one entry against the claims and brings them up to date."""
+def _close(claims: ChainMap[str, Claim], task: str) -> None:
+    if task in claims:
+        claims[task] = replace(claims[task], open=False)
+
+
+def _admit(claims: ChainMap[str, Claim], entry: Entry, ended: set[str]) -> None:
+    """Checks one entry against the claims and brings them up to date.
+
+    A claim that `ended` in this batch is good for the rest of it, until the task is claimed again.
+    """
     event = entry.event
     task: str = getattr(event, "task", "")
+    if isinstance(event, AttemptStarted) and task in ended:
+        ended.remove(task)
+        _close(claims, task)
     claim = claims.get(task)
     if isinstance(event, AttemptStarted):
         following = 1 if claim is None else claim.attempt + 1
@@ -116,5 +130,5 @@ def _admit(claims: ChainMap[str, Claim], entry: Entry) -> None:
             current = current or (claim is None and not entry.token)
         if not current:
             raise stale(entry, claim)
-    if type(event) in CLOSING and claim is not None:
-        claims[task] = replace(claim, open=False)
+    if type(event) in CLOSING:
+        ended.add(task)

@@ -134,19 +134,26 @@ class SqliteStore:
             return []
         self._require_same_file()
         recorded = [Recorded(seq, entry.at, entry.event) for seq, entry in enumerate(batch, self._last + 1)]
+        ended: set[str] = set()
         with named_errors(self.path), transaction(self._db):
             for seq, entry in enumerate(batch, self._last + 1):
-                self._write(seq, entry)
+                self._write(seq, entry, ended)
+            for task in ended:
+                self._writing.execute(_CLOSE, (task,))
         self._last += len(recorded)
         return recorded
 
-    def _write(self, seq: int, entry: Entry) -> None:
+    def _write(self, seq: int, entry: Entry, ended: set[str]) -> None:
+        """A claim that `ended` in this batch is good for the rest of it, until the task is claimed again."""
         event, execute, changes = entry.event, self._writing.execute, self._db.changes
         kind = type(event)
         row = (seq, entry.at, type_name(event), encode(event), self._fence)
         if kind in REPORTS:
             execute(_INSERT_REPORT, (*row, event.task, entry.token, event.attempt))  # type: ignore[union-attr]
         elif isinstance(event, AttemptStarted):
+            if event.task in ended:
+                ended.remove(event.task)
+                execute(_CLOSE, (event.task,))
             execute(_CLAIM, (event.task, event.attempt, event.token, self._fence))
             if changes():
                 execute(_INSERT, row)
@@ -157,7 +164,7 @@ class SqliteStore:
         if not changes():
             self._refuse(entry)
         if kind in CLOSING:
-            execute(_CLOSE, (event.task,))  # type: ignore[union-attr]
+            ended.add(event.task)  # type: ignore[union-attr]
 
     def _refuse(self, entry: Entry) -> NoReturn:
         lease = self._lease()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from ganger.core import events as ev
 from ganger.core.records import RunState
@@ -69,12 +69,6 @@ def counts_line(state: RunState) -> str:
     return ", ".join(shown) or "no tasks"
 
 
-def seconds_between(start: str, end: str) -> float:
-    if not start or not end:
-        return 0.0
-    return max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
-
-
 def shown_duration(seconds: float) -> str:
     whole = int(seconds)
     if whole < 60:
@@ -124,10 +118,57 @@ def sentence(event: ev.Event) -> str:
             return f"{task}: {status.value}{f' ({reason.value})' if reason else ''}: {detail}"
         case ev.TaskRequeued(task=task, why=why):
             return f"{task}: queued again: {why}"
+        case ev.TaskHeld(task=task, canary=canary):
+            return f"{task}: held until {canary} has passed"
+        case ev.Reconciled(added=added, removed=removed, changed=changed):
+            return f"manifest taken over: {len(added)} added, {len(removed)} removed, {len(changed)} begin anew"
         case ev.StopRequested(why=why):
             return f"stop requested: {why}"
         case ev.RunFinished(run_status=status, why=why):
             return f"run {status.value}: {why}"
+    return _healing_sentence(event) or _control_sentence(event)
+
+
+def _healing_sentence(event: ev.Event) -> str:
+    match event:
+        case ev.HealStarted(round=number, failed=failed, agent=agent):
+            return f"heal round {number} started ({agent}) for {_listed(failed)}"
+        case ev.HealRefused(round=number, code=code, message=message):
+            return f"heal round {number}: asked again ({code}: {message})"
+        case ev.PatchApplied(patch=patch, round=number, target=target, path=path, task_id=task):
+            place = path or task
+            return f"heal round {number}: {patch} changes {target}{f' {place}' if place else ''}"
+        case ev.PatchRefused(round=number, target=target, why=why):
+            return f"heal round {number}: a patch of {target} was refused: {why}"
+        case ev.PatchUndone(patch=patch):
+            return f"{patch} undone"
+        case ev.HealFinished(round=number, decision=decision, root_cause=cause, problem=problem):
+            return f"heal round {number}: {decision}: {problem or cause}"
+        case ev.HealAbandoned(reason=reason):
+            return reason
+    return ""
+
+
+def _control_sentence(event: ev.Event) -> str:
+    match event:
+        case ev.QuestionAsked(question=name, task=task, kind=kind, text=text):
+            return f"question {name} ({kind}{f', {task}' if task else ''}): {text}"
+        case ev.QuestionAnswered(question=name):
+            return f"question {name} answered"
+        case ev.AccountPaused(account=account, until=until):
+            return f"account {account} waits for its quota until {datetime.fromtimestamp(until, UTC):%H:%M:%S}"
+        case ev.AccountLimited(account=account, at_once=at_once, why=why):
+            return f"account {account}: {f'at most {at_once} at once' if at_once else 'no limit'} ({why})"
+        case ev.CommandTaken(kind=kind, outcome=outcome):
+            return f"{kind}: {outcome}"
+        case ev.RunPaused(why=why):
+            return f"paused: {why}"
+        case ev.RunResumed(why=why):
+            return f"resumed: {why}"
+        case ev.DrainRequested(why=why):
+            return f"draining: {why}"
+        case ev.SettingsChanged(policy=policy):
+            return f"settings changed; concurrency {policy.concurrency}"
     return ""
 
 

@@ -67,12 +67,16 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "NOT_FOUND_ERROR": ("what was asked for is not there", "AgentThreader's word for NOT_FOUND.", "The message names what does exist."),
     "COMMAND_ERROR": ("the command line makes no sense", "AgentThreader's word for USAGE.", "Add --help to see what the command takes."),
     "CONFIG_ERROR": ("a setting is wrong", "AgentThreader's word for a refused configuration.", "ganger config show lists every setting with its origin."),
+    "LEAD_LOST": ("another process leads the run now", "This one was stopped or slow for longer than its lease; nothing of it counts any more.", "ganger status shows who leads."),
+    "STALE_TOKEN": ("a report on an attempt that is over", "Another attempt, or another lead, has taken the task.", "Nothing was changed; ganger why tells how the task stands."),
+    "KEEPER_ERROR": ("the process that keeps agents cannot be reached", "It could not be started, or could not record what happened.", "Read keeper/keeper.err in the run's folder, mend the cause, run the same command again."),
+    "COMMAND_REFUSED": ("a command makes no sense for this run", "Nothing was changed or kept.", "Do what the message says."),
     "NO_PROJECT": ("there is no ganger.toml", "Without it only the manifest itself is checked.", "ganger init writes one."),
 }  # fmt: skip
 
 _REASONS: dict[BlockReason, tuple[str, str]] = {
     BlockReason.AWAITING_REVIEW: ("A judge must approve the change.", "Review it."),
-    BlockReason.QUOTA_WAIT: ("The account's quota is used up.", "Wait for its reset, or raise it."),
+    BlockReason.QUOTA_WAIT: ("The account's quota is used up.", "It comes back by itself; or raise the quota."),
     BlockReason.NEEDS_REWORK: ("Verification or policy refused the change for good.", "Change the task or the rule."),
     BlockReason.PERMISSION_DENIED: ("The agent was refused a permission it needs.", "Grant it, or change the task."),
     BlockReason.DEPENDENCY_FAILED: (
@@ -80,7 +84,10 @@ _REASONS: dict[BlockReason, tuple[str, str]] = {
         "Mend that one; this one comes back by itself.",
     ),
     BlockReason.EXTERNAL: ("Something outside must happen first.", "Make it happen, then run again."),
-    BlockReason.PAUSED: ("It crashed again after being run once more.", "Look at its log, then run again."),
+    BlockReason.PAUSED: (
+        "It crashed again after being run once more, or a person skipped it.",
+        "ganger inbox shows the question; ganger retry runs it again.",
+    ),
 }
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
+from ganger.core.misfits import open_round
+from ganger.core.quota import account_of
 from ganger.core.records import RunState, TaskState
 from ganger.core.retries import allowed_attempts
+from ganger.core.transitions import seconds_between
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 
@@ -34,7 +38,8 @@ def why(state: RunState, name: str, *, led: bool = True) -> Why:
     task = state.tasks[name]
     if task.status is TaskStatus.RUNNING and not led:
         sentence = (
-            f"{name} was in attempt {task.attempts} when its lead ended without a word; it will be taken up again."
+            f"{name} was in attempt {task.attempts} when its lead ended without a word; its agent goes on, and "
+            "the next lead takes it up where it stands."
         )
         step = "ganger run"
     else:
@@ -52,6 +57,16 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         return f"{name} is to run again; attempt {task.attempts} did not settle it: {task.detail}.", "ganger run"
     if state.finished:
         return f"{name} was not reached before the run stopped.", "ganger run"
+    if state.paused:
+        return f"{name} waits because the run is paused.{again}", "ganger resume"
+    round_ = open_round(state)
+    if round_ is not None:
+        return f"{name} waits while heal round {round_.number} looks for a cure.{again}", ""
+    if task.not_before:
+        return f"{name} is tried again after {_clock(task.not_before)}.{again}", ""
+    until = state.accounts_paused.get(account_of(state, name), 0.0)
+    if until and seconds_between(state.last_at, _clock(until)) > 0:
+        return f"{name} waits for the quota of account {account_of(state, name)} until {_clock(until)}.{again}", ""
     if state.scope.only is not None and name not in state.scope.only:
         return f"{name} is left out by --only.{again}", ""
     clash = next((state.busy_files[f] for f in state.specs[name].writes if f in state.busy_files), None)
@@ -70,6 +85,10 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         f"{name} is ready; {len(state.running)} of {state.policy.concurrency} places are taken and {place}.{again}",
         "",
     )
+
+
+def _clock(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
 
 
 def _more(items: list[str]) -> str:
@@ -100,15 +119,30 @@ def _blocked(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
             f"ganger why {bad[0]}" if bad else "",
         )
     reason = task.block_reason.value if task.block_reason else "unknown"
+    asked = _question(state, name)
+    if asked:
+        return f"{name} is BLOCKED ({reason}) and waits for an answer to {asked}: {task.detail}.", _answer(asked)
     return f"{name} is BLOCKED ({reason}): {task.detail}.", f"ganger explain {reason}"
 
 
+def _question(state: RunState, name: str) -> str:
+    return next((q.id for q in state.questions.values() if q.task == name and q.answer is None), "")
+
+
+def _answer(question: str) -> str:
+    return f"ganger answer {question} TEXT"
+
+
 def _failed(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
+    if task.held_by:
+        return f"{name} FAILED and is held until {task.held_by}, which failed the same way, has passed.", ""
     return f"{name} FAILED: {task.detail}.", f"ganger logs {name}" + (" --verify" if task.verify_steps else "")
 
 
-def _escalated(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
-    return f"{name} is ESCALATED and waits for a person: {task.detail}.", ""
+def _escalated(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
+    asked = _question(state, name)
+    step = _answer(asked) if asked else f"ganger retry {name}"
+    return f"{name} is ESCALATED and waits for a person: {task.detail}.", step
 
 
 _REASONS = {
@@ -136,8 +170,11 @@ def _evidence(_state: RunState, _name: str, task: TaskState) -> tuple[str, ...]:
 def _counters(state: RunState, name: str, task: TaskState) -> dict[str, str]:
     policy = state.policy
     return {
-        "worker_attempts": f"{task.worker_attempts} of {allowed_attempts(state.specs[name], policy)}",
+        "worker_attempts": f"{task.worker_attempts} of {allowed_attempts(state.specs[name], policy, task.granted)}",
         "format_retries": f"{task.format_retries} of {policy.format_retries}",
         "respawns": f"{task.respawns} of {policy.respawns}",
+        "transient_retries": f"{task.transient_retries} of {policy.transient_retries}",
+        "heal_rounds": str(task.healer_attempts),
+        "same_failure_after_healing": f"{task.repeats} of {policy.signature_repeat_limit}",
         "attempts_started": str(task.attempts),
     }

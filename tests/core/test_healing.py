@@ -1,0 +1,464 @@
+"""Progressive batch healing: what follows every kind of window, round and answer, to the end of the run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from heal_ward import (
+    CONTEXT,
+    GAP,
+    RIGHT,
+    WRONG,
+    Ailment,
+    Healer,
+    Ward,
+    answer,
+    context,
+    in_turn,
+    names,
+    prompt,
+    tasks,
+)
+
+from ganger.core import events as ev
+from ganger.core import healing
+from ganger.core.healing import clusters, converging
+from ganger.core.projection import state_data
+from ganger.core.records import Policy, TaskSpec
+from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus
+from ganger.engine.report import report_text
+
+SICK = Ailment("cure")
+AUTO, TASK, BATCH, EPOCH = HealSchedule.AUTO, HealSchedule.TASK, HealSchedule.BATCH, HealSchedule.EPOCH
+GAP_SIGN = "prompt_gap:the header is missing"
+
+
+def policy(schedule: HealSchedule = AUTO, **more: object) -> Policy:
+    return replace(Policy(heal_schedule=schedule, concurrency=99), **more)  # type: ignore[arg-type]
+
+
+def ward(count: int, sick: tuple[str, ...], healer: Healer | None, given: Policy | None = None, **more: object) -> Ward:
+    """`count` alike tasks of which `sick` lack the word `cure`, run to the end."""
+    world = {name: [SICK] for name in sick}
+    made = Ward(tasks(count, **more), world, healer, given or policy())
+    return made.begin().run()
+
+
+def rounds(run: Ward) -> list[tuple[str, ...]]:
+    return [round_.failed for round_ in run.state.heal_rounds]
+
+
+def next_sizes(run: Ward) -> list[int]:
+    return [event.next_size for event in run.of(ev.WindowClosed) if isinstance(event, ev.WindowClosed)]
+
+
+# --- windows -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schedule", "sizes"),
+    [(AUTO, [1, 2, 3, 5, 8, 13, 21, 7]), (TASK, [1] * 60), (BATCH, [5] * 12), (EPOCH, [60]), (HealSchedule.OFF, [])],
+)
+def test_every_schedule_has_its_window_sizes(schedule: HealSchedule, sizes: list[int]) -> None:
+    """T10 T28: PBH growth on stable windows; only `auto` grows."""
+    assert ward(60, (), in_turn(RIGHT), policy(schedule)).sizes == sizes
+
+
+@pytest.mark.parametrize(("schedule", "sizes"), [(TASK, {1}), (BATCH, {5}), (EPOCH, {20})])
+def test_a_fixed_schedule_neither_grows_nor_shrinks(schedule: HealSchedule, sizes: set[int]) -> None:
+    """T10: also when every task fails at first."""
+    run = ward(20, names(1, 20), in_turn(RIGHT), policy(schedule))
+    assert set(next_sizes(run)) == sizes and run.state.status is RunStatus.COMPLETED
+
+
+def test_a_bad_window_shrinks_by_one_level_and_one_stays_one() -> None:
+    """T12 T28: PBH shrink on instability. 1 2 3 5, then 5 fail: 3; its canary fails too: 2; it passes: 3 again."""
+    run = ward(20, names(7, 11), in_turn(WRONG, RIGHT))
+    assert next_sizes(run)[:7] == [2, 3, 5, 3, 2, 3, 5]
+    assert next_sizes(ward(1, ("t01",), in_turn(RIGHT))) == [1, 2]
+
+
+RATES = {1: (0.2, False), 2: (0.4, True), 5: (1.0, True)}
+
+
+@pytest.mark.parametrize("failing", RATES)
+def test_a_rate_of_exactly_the_threshold_is_still_moderate(failing: int) -> None:
+    """T11 T12: 1 of 5 is 0.2 and isolates nothing."""
+    run = ward(5, names(1, failing), in_turn(RIGHT), policy(BATCH))
+    first = run.of(ev.WindowClosed)[0]
+    assert isinstance(first, ev.WindowClosed)
+    assert (first.failure_rate, run.state.heal_rounds[0].isolate) == RATES[failing]
+
+
+NO_HEALER = {
+    "blocked": Ailment(cls=FailureClass.BLOCKED_EXTERNAL),
+    "a real bug": Ailment(cls=FailureClass.REAL_BUG),
+    "crashed twice": Ailment(cls=FailureClass.CRASH),
+    "an answer that breaks the contract once": Ailment(cls=FailureClass.CONTRACT_ERROR, times=1),
+    "trouble that passes": Ailment(cls=FailureClass.TRANSIENT_INFRA, times=3),
+}
+
+
+@pytest.mark.parametrize("case", NO_HEALER)
+def test_what_no_prompt_can_mend_asks_no_healer_and_pays_no_heal_budget(case: str) -> None:
+    """T08 T11: with nothing healable attempted the rate is 0."""
+    run = Ward(tasks(3), {name: [NO_HEALER[case]] for name in names(1, 3)}, in_turn(RIGHT), policy(BATCH))
+    run.begin().run()
+    assert run.of(ev.HealStarted) == []
+    assert {e.failure_rate for e in run.of(ev.WindowClosed) if isinstance(e, ev.WindowClosed)} == {0.0}
+
+
+def test_a_format_retry_pays_with_nothing_but_itself() -> None:
+    """T08 T28: neither a worker attempt nor a heal round."""
+    run = Ward(tasks(1), {"t01": [NO_HEALER["an answer that breaks the contract once"]]}, in_turn(RIGHT)).begin().run()
+    now = run.state.tasks["t01"]
+    assert (now.attempts, now.worker_attempts, now.format_retries, now.healer_attempts) == (2, 1, 1, 0)
+
+
+# --- moderate failures ---------------------------------------------------------------------------------------------
+
+
+def test_a_moderate_window_is_healed_once_and_only_its_failed_tasks_run_again() -> None:
+    """T12 T28: PBH retry on moderate failures; clean tasks are not paid twice."""
+    run = ward(10, ("t03",), in_turn(RIGHT), policy(BATCH))
+    assert run.windows == [names(1, 5), ("t03",), names(6, 10)]
+    assert rounds(run) == [("t03",)] and run.state.status is RunStatus.COMPLETED
+
+
+def test_a_retried_window_shares_the_heal_rounds_of_the_one_it_retries() -> None:
+    """T13: two rounds per window, whatever it is called the second time."""
+    run = ward(5, ("t03",), in_turn(WRONG, answer(context("nothing new"))), policy(BATCH))
+    assert [r.lineage for r in run.state.heal_rounds] == [1, 1]
+    assert run.windows == [names(1, 5), ("t03",), ("t03",)]
+
+
+# --- clusters and canaries ------------------------------------------------------------------------------------------
+
+
+def test_a_bad_window_is_healed_once_and_one_canary_runs_before_the_rest() -> None:
+    """T12: failures that share a signature are one cluster; the rest is released when the canary passes."""
+    run = ward(5, names(1, 4), in_turn(RIGHT), policy(BATCH))
+    assert rounds(run) == [names(1, 4)]
+    assert run.windows == [names(1, 5), ("t01",), names(2, 4)]
+    assert run.state.status is RunStatus.COMPLETED and run.state.held == {}
+
+
+def test_every_cluster_has_a_canary_of_its_own() -> None:
+    """T12 T21: the larger cluster first; the same fault with another id and path is one cluster."""
+    world = {name: [Ailment("cure", f"no header in /srv/{name}/a.py of {name}")] for name in names(3, 5)}
+    world |= {name: [Ailment("cure", "no footer")] for name in names(1, 2)}
+    run = Ward(tasks(5), world, in_turn(RIGHT), policy(BATCH)).begin().run()
+    assert run.windows == [names(1, 5), ("t03", "t01"), ("t02", "t04", "t05")]
+
+
+def test_clusters_are_ordered_by_size_and_keep_the_order_of_tasks() -> None:
+    """T12: so that a healer reads the largest first."""
+    found = clusters({"a": "x", "b": "y", "c": "y", "d": "z"})
+    assert found == [("y", ("b", "c")), ("x", ("a",)), ("z", ("d",))]
+
+
+def test_a_failing_canary_protects_the_rest_and_is_tried_again_after_another_patch() -> None:
+    """T12: a wrong first patch costs one attempt, not the whole cluster."""
+    run = ward(5, names(1, 5), in_turn(WRONG, RIGHT), policy(BATCH))
+    assert run.windows == [names(1, 5), ("t01",), ("t01",), names(2, 5)]
+    assert len(run.started) == 5 + 2 + 4 and run.state.status is RunStatus.COMPLETED
+
+
+def test_a_canary_that_meets_another_failure_keeps_its_cluster_behind_it() -> None:
+    """T12 T22: the next one runs when the canary has passed for good."""
+    world = {name: [SICK, Ailment("salve", "tests fail", FailureClass.TEST_ERROR)] for name in names(1, 5)}
+    run = Ward(tasks(5), world, in_turn(RIGHT, answer(context("salve"))), policy(BATCH)).begin().run()
+    assert run.windows == [names(1, 5), ("t01",), ("t01",), names(2, 5)]
+    assert run.state.status is RunStatus.COMPLETED
+
+
+def test_a_canary_that_cannot_tell_hands_its_place_to_the_next() -> None:
+    """T12: one that is blocked says nothing about the patch."""
+    world = {name: [SICK] for name in names(1, 4)}
+    world["t01"] = [SICK, Ailment(cls=FailureClass.BLOCKED_EXTERNAL)]
+    run = Ward(tasks(5), world, in_turn(RIGHT), policy(BATCH)).begin().run()
+    assert run.windows == [names(1, 5), ("t01",), ("t02",), ("t03", "t04")]
+    assert run.status() == ["BLOCKED", "DONE", "DONE", "DONE", "DONE"]
+
+
+def test_without_a_healer_what_was_held_stands_on_its_own_again() -> None:
+    """T12 T20: a run continued without the role leaves nobody held for ever."""
+    run = Ward(tasks(5), {name: [SICK] for name in names(1, 5)}, in_turn(WRONG), policy(BATCH)).begin()
+    while not run.state.held:
+        run.step()
+    run.record(ev.StopRequested("signal"))
+    run.run()
+    run.healer = None
+    run.begin().run()
+    assert run.state.held == {} and run.status() == ["FAILED"] * 5
+    assert run.started.count("t02") == 2
+
+
+# --- no convergence -------------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_whose_canary_fails_twice_alike_ends_the_run() -> None:
+    """T12 T22 T28: PBH abort with recorded non-convergence reason, after two rounds and two canary runs."""
+    run = ward(30, names(4, 30), in_turn(WRONG))
+    assert run.status("t04", "t05", "t06") == ["ESCALATED"] * 3 and run.status("t07") == ["PENDING"]
+    assert len(run.started) == 6 + 2 and len(rounds(run)) == 2
+    assert (run.state.abort_reason or "").startswith(
+        f"healing does not converge: 3 tasks fail with {GAP_SIGN!r}, unchanged after 2 heal rounds; 27 of 30 tasks"
+    )
+
+
+def test_a_single_hopeless_task_escalates_and_independent_ones_go_on() -> None:
+    """T12 T22 T28: repeated-signature escalation; its dependents are blocked."""
+    specs = (*tasks(6), TaskSpec("after", ("t03",)))
+    run = Ward(specs, {"t03": [SICK]}, in_turn(WRONG)).begin().run()
+    assert run.state.tasks["t03"].repeats == 2 and run.started.count("t03") == 3
+    assert run.status() == ["DONE", "DONE", "ESCALATED", "DONE", "DONE", "DONE", "BLOCKED"]
+    assert run.state.status is RunStatus.ABORTED and not run.state.heal_abandoned
+    assert [(q.task, q.kind) for q in run.state.questions.values()] == [("t03", "escalated")]
+
+
+def test_a_second_task_with_a_failure_that_healing_could_not_mend_ends_the_run() -> None:
+    """T22: going on would only repeat the same failure; no further round is paid for it."""
+    run = ward(20, ("t01", "t05", "t09"), in_turn(WRONG))
+    assert run.state.heal_abandoned == (
+        f"healing does not converge: t05 fails with {GAP_SIGN!r}, which healing could not mend for t01"
+    )
+    assert rounds(run) == [("t01",), ("t01",)] and run.started.count("t05") == 1
+    assert run.status("t01", "t05", "t09") == ["ESCALATED", "FAILED", "PENDING"]
+
+
+def test_two_tasks_that_keep_one_failure_without_a_canary_end_the_run_too() -> None:
+    """T22: a cluster is a cluster, also while windows fail moderately."""
+    given = policy(EPOCH, signature_repeat_limit=1)
+    run = ward(20, ("t03", "t07"), in_turn(WRONG), given)
+    assert run.state.heal_abandoned.startswith("healing does not converge: 2 tasks fail with")
+    assert run.status("t03", "t07") == ["ESCALATED"] * 2
+
+
+@pytest.mark.parametrize(("limit", "attempts", "healed"), [(1, 2, 1), (2, 3, 2), (3, 4, 3)])
+def test_a_task_escalates_after_as_many_equal_failures_as_the_limit_says(
+    limit: int, attempts: int, healed: int
+) -> None:
+    """T12 T13: signature_repeat_limit, counted after healing."""
+    given = policy(BATCH, signature_repeat_limit=limit, max_heal_rounds_per_window=9)
+    run = ward(5, ("t02",), in_turn(WRONG), given)
+    assert run.status("t02") == ["ESCALATED"]
+    assert (run.started.count("t02"), len(rounds(run))) == (attempts, healed)
+
+
+def test_a_new_failure_starts_the_count_of_equal_ones_anew() -> None:
+    """T12: a task that gets further is not given up."""
+    world = {"t01": [SICK, Ailment("salve", "tests fail", FailureClass.TEST_ERROR)]}
+    healer = in_turn(WRONG, RIGHT, WRONG, answer(context("salve")))
+    run = Ward(tasks(1), world, healer, policy(max_heal_rounds_per_window=9)).begin().run()
+    assert run.state.status is RunStatus.COMPLETED and len(rounds(run)) == 4
+
+
+def changing(count: int) -> list[Ailment]:
+    """Another signature each time, and never a cure."""
+    return [Ailment(signal=f"fault {chr(97 + n)}", times=1) for n in range(count)]
+
+
+def test_the_heal_budget_of_a_window_is_its_own() -> None:
+    """T13: then its tasks are FAILED, and later windows have rounds of their own."""
+    world = {name: changing(9) for name in ("t01", "t02")}
+    run = Ward(tasks(2), world, in_turn(WRONG), policy(TASK)).begin().run()
+    assert rounds(run) == [("t01",), ("t01",), ("t02",), ("t02",)]
+    assert run.status() == ["FAILED", "FAILED"] and not run.state.heal_abandoned
+
+
+def test_a_total_budget_used_up_without_improvement_ends_the_run() -> None:
+    """T13 T22: eight rounds at most."""
+    world = {name: changing(20) for name in names(1, 9)}
+    run = Ward(tasks(9), world, in_turn(WRONG), policy(TASK)).begin().run()
+    assert len(rounds(run)) == 8 and run.state.status is RunStatus.ABORTED
+    assert run.state.heal_abandoned == (
+        "the total healing budget of 8 rounds is used up without improvement; still failing: t04 (prompt_gap:fault c)"
+    )
+
+
+def test_a_total_budget_used_up_with_improvement_lets_the_run_go_on_unhealed() -> None:
+    """T22: what is left is tried as it is, as often as worker attempts allow."""
+    run = ward(4, ("t01", "t03"), lambda r: answer(prompt(r.failed[0], "cure")), policy(TASK, max_total_heal_rounds=1))
+    assert run.status() == ["DONE", "DONE", "FAILED", "DONE"] and run.started.count("t03") == 2
+    assert rounds(run) == [("t01",)] and not run.state.heal_abandoned
+
+
+@pytest.mark.parametrize("none", ["max_heal_rounds_per_window", "max_total_heal_rounds"])
+def test_a_heal_budget_of_nothing_is_no_healing(none: str) -> None:
+    """T13: worker attempts alone decide."""
+    run = ward(2, ("t01",), in_turn(RIGHT), policy(**{none: 0}))
+    assert run.of(ev.HealStarted) == [] and run.started.count("t01") == 2
+    assert run.status() == ["FAILED", "DONE"]
+
+
+SAME = {"a": "test_error:x", "b": "test_error:x"}
+SIGNS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
+    "fewer tasks": (SAME, {"a": "test_error:x"}, "fewer tasks fail"),
+    "none left": (SAME, {}, "fewer tasks fail"),
+    "fewer repeated": (SAME, {"a": "test_error:x", "b": "test_error:y"}, "fewer tasks share a failure"),
+    "narrower": ({"a": "prompt_gap:x"}, {"a": "test_error:x"}, "the failure became narrower"),
+    "the same set": (SAME, SAME, ""),
+    "another fault of the same kind": ({"a": "test_error:x"}, {"a": "test_error:y"}, ""),
+    "broader": ({"a": "test_error:x"}, {"a": "build_error:x"}, ""),
+    "one narrower, one not": (SAME | {"c": "prompt_gap:z"}, SAME | {"c": "prompt_gap:z"}, ""),
+    "more tasks": ({"a": "test_error:x"}, SAME, ""),
+    "more repeated": ({"a": "test_error:x", "b": "build_error:y"}, SAME | {}, "the failure became narrower"),
+}
+
+
+@pytest.mark.parametrize("case", SIGNS)
+def test_the_signs_of_convergence(case: str) -> None:
+    """T22: fewer failing, fewer repeated, or narrower; nothing else is progress."""
+    before, after, sign = SIGNS[case]
+    assert converging(before, after) == sign
+
+
+ROAD = ["contract_error", "prompt_gap", "build_error", "test_error", "smoke_error"]
+
+
+@pytest.mark.parametrize(("broad", "narrow"), [(a, b) for n, a in enumerate(ROAD) for b in ROAD[n + 1 :]])
+def test_a_failure_further_down_the_road_is_narrower(broad: str, narrow: str) -> None:
+    """T22: readable, landed, built, tested, running: in that order."""
+    assert converging({"a": f"{broad}:x"}, {"a": f"{narrow}:x"}) == "the failure became narrower"
+    assert converging({"a": f"{narrow}:x"}, {"a": f"{broad}:x"}) == ""
+
+
+def test_an_aborted_run_says_why_and_what_fails_everywhere() -> None:
+    """T22: status, reason, failing set with signatures, and the same reason in the report."""
+    run = ward(8, names(1, 8), in_turn(WRONG), policy(BATCH))
+    data = json.loads(json.dumps(state_data(run.state)))
+    assert data["run_status"] == "ABORTED" and GAP_SIGN in data["abort_reason"]
+    failing = {name for name, now in data["tasks"].items() if now["last_failure_signature"] == GAP_SIGN}
+    assert failing == set(names(1, 5))
+    assert f"- Why it ended: {data['abort_reason'][:500]}" in report_text(run.state)
+    last = run.events[-1].event
+    assert isinstance(last, ev.RunFinished) and last.abort_reason == data["abort_reason"]
+
+
+# --- attempts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("most", "status", "started"), [(1, "FAILED", 1), (2, "FAILED", 2), (3, "DONE", 3)])
+def test_the_manifests_max_attempts_is_the_last_word(most: int, status: str, started: int) -> None:
+    """T13: no patch grants more than `retry_policy` allows."""
+    run = ward(1, ("t01",), in_turn(WRONG, RIGHT), max_attempts=most)
+    assert (run.status(), run.started.count("t01")) == ([status], started)
+
+
+def test_a_class_the_manifest_does_not_retry_is_not_healed() -> None:
+    """T13: `retry_on` narrows healing too."""
+    run = ward(1, ("t01",), in_turn(RIGHT), retry_on=("timeout",))
+    assert run.of(ev.HealStarted) == [] and run.started == ["t01"]
+
+
+def test_each_round_that_touches_a_task_grants_one_more_attempt() -> None:
+    """T13: beyond the two of the policy, and only to tasks a patch touches."""
+    given = policy(BATCH, max_heal_rounds_per_window=3, signature_repeat_limit=9)
+    run = ward(5, ("t01",), in_turn(WRONG, WRONG, RIGHT), given)
+    now = run.state.tasks["t01"]
+    assert (now.status.value, now.worker_attempts, now.granted) == ("DONE", 4, 3)
+    assert run.state.tasks["t02"].granted == 0
+
+
+# --- answers of the healer ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("decision", ["NOT_FIXABLE", "ESCALATE"])
+def test_a_healer_that_gives_up_hands_the_tasks_to_a_person(decision: str) -> None:
+    """T12 T14: nothing is patched, nothing runs again, the others go on."""
+    run = ward(5, ("t02",), in_turn(answer(context("cure"), decision=decision)), policy(BATCH))
+    assert run.status("t02", "t03") == ["ESCALATED", "DONE"] and run.state.patches == {}
+    assert len(rounds(run)) == 1 and run.started.count("t02") == 1
+    assert run.state.tasks["t02"].detail == "the header rule is not written down"
+
+
+def test_a_healer_may_give_up_single_tasks_and_heal_the_others() -> None:
+    """T12: `escalations` counts for tasks of the scope, with the healer's own words."""
+    lost = [{"task_id": "t02", "reason": "needs a licence"}, {"task_id": "t05", "reason": "not asked about"}]
+    run = ward(5, ("t02", "t03"), in_turn(answer(context("cure"), escalations=lost)), policy(BATCH))
+    assert run.status() == ["DONE", "ESCALATED", "DONE", "DONE", "DONE"]
+    assert run.state.tasks["t02"].detail == "needs a licence"
+
+
+def test_reset_tasks_chooses_what_runs_again() -> None:
+    """T14: the rest ends FAILED and says so; a choice outside the scope is no choice."""
+    some = {"reset_tasks": ["t03", "t05"]}
+    run = ward(5, ("t02", "t03"), in_turn(answer(context("cure"), retry_policy=some)), policy(BATCH))
+    assert run.status("t02", "t03") == ["FAILED", "DONE"]
+    assert "the healer does not reset it" in run.state.tasks["t02"].detail
+
+
+def test_next_epoch_puts_healed_tasks_into_an_ordinary_window() -> None:
+    """T14: instead of a window of their own."""
+    later = {"retry_window": "next_epoch"}
+    run = ward(7, ("t02",), in_turn(answer(context("cure"), retry_policy=later)), policy(BATCH))
+    assert run.windows == [names(1, 5), ("t02", "t06", "t07")]
+
+
+@pytest.mark.parametrize("nothing", [None, answer(), answer(prompt("t05", "cure"))])
+def test_a_round_without_a_patch_is_asked_again_and_then_over(nothing: object) -> None:
+    """T12 T13: no answer, no patches, none allowed: a round each, then attempts that are left, unhealed."""
+    run = ward(5, ("t02",), lambda _: nothing, policy(BATCH))  # type: ignore[return-value, arg-type]
+    assert rounds(run) == [("t02",), ("t02",)] and run.state.patches == {}
+    assert run.status("t02", "t03") == ["FAILED", "DONE"] and run.started.count("t02") == 2
+
+
+def test_the_second_round_may_bring_what_the_first_did_not() -> None:
+    """T13: without another worker attempt in between."""
+    run = ward(5, ("t02",), in_turn(None, RIGHT), policy(BATCH))
+    assert run.windows == [names(1, 5), ("t02",)] and run.state.status is RunStatus.COMPLETED
+
+
+def test_schedule_task_heals_one_task_and_touches_no_other() -> None:
+    """T10 T14: a patch to shared context stays with the failing task."""
+    run = ward(3, names(1, 3), in_turn(RIGHT), policy(TASK))
+    assert rounds(run) == [("t01",), ("t02",), ("t03",)]
+    assert [patch.tasks for patch in run.state.patches.values()] == [("t01",), ("t02",), ("t03",)]
+
+
+def test_shared_context_mends_tasks_that_have_not_run_yet() -> None:
+    """T14: applicability comes from schedule and target; one round is enough for all who read the file."""
+    run = ward(60, names(20, 59), in_turn(RIGHT))
+    assert len(rounds(run)) == 1 and run.state.status is RunStatus.COMPLETED
+    assert len(run.started) <= 60 + 21
+
+
+def test_a_runtime_patch_moves_the_window_size_of_auto_alone() -> None:
+    """T14: within the operator's limits; a number beyond them is refused and the rest still counts."""
+    size = {"target": "runtime_patch", "operation": "merge", "content": {"current_batch_size": 13}}
+    huge = {"target": "runtime_patch", "operation": "merge", "content": {"current_batch_size": 99}}
+    run = ward(40, ("t01",), in_turn(answer(size, huge, context("cure"))))
+    assert run.sizes[:3] == [1, 1, 21] and len(run.state.patches) == 2
+    assert set(next_sizes(ward(10, ("t01",), in_turn(answer(size, context("cure"))), policy(BATCH)))) == {5}
+
+
+# --- the sixty tasks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("healer", [in_turn(RIGHT), in_turn(WRONG, RIGHT)], ids=["right", "wrong first"])
+@pytest.mark.parametrize("schedule", [AUTO, BATCH, EPOCH])
+@pytest.mark.parametrize("first", [1, 11, 21])
+def test_one_missing_sentence_in_shared_context_costs_three_rounds_at_most(
+    first: int, schedule: HealSchedule, healer: Healer
+) -> None:
+    """T12 T13: 40 of 60 tasks broken, wherever they stand; at most 60 + 40 + 3 worker attempts."""
+    run = ward(60, names(first, first + 39), healer, policy(schedule, concurrency=4))
+    assert run.state.status is RunStatus.COMPLETED
+    assert len(rounds(run)) <= 3 and len(run.started) <= 60 + 40 + 3
+
+
+def test_the_ward_notices_a_policy_without_canaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """T12: a planted bug: a wrong patch is then paid by the whole cluster."""
+    monkeypatch.setattr(healing, "_isolated", lambda _state, again, cure, events: healing._spread(again, cure, events))
+    run = ward(60, names(1, 40), in_turn(WRONG, RIGHT), policy(EPOCH))
+    assert len(run.started) > 60 + 40 + 3
+
+
+def test_the_names_used_here_are_those_of_the_taxonomy() -> None:
+    """T21: the ward's signature is the one the core makes."""
+    run = ward(1, ("t01",), None)
+    assert run.state.tasks["t01"].last_failure_signature == GAP_SIGN
+    assert run.state.tasks["t01"].last_failure_class == GAP.value and CONTEXT in run.specs[0].context_refs
