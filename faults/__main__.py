@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Sequence
 
-from faults import crash, errors, kills, pool, powercut
+from faults import crash, errors, hunt, kills, planted, pool, powercut
 from faults.leads import Point
 
 SKIPPED = 77
@@ -19,7 +20,11 @@ def main(words: Sequence[str]) -> int:
     _powercut_words(kinds.add_parser("powercut", help="cut the power at a system call, then go on (root)"))
     _errors_words(kinds.add_parser("errors", help="let a system call fail, then go on"))
     _kills_words(kinds.add_parser("kills", help="kill lead, keeper or both at random moments"))
+    _planted_words(kinds.add_parser("planted", help="plant bugs; every one must be caught"))
     asked = parser.parse_args(words)
+    if asked.kind != "kills" and shutil.which("strace") is None:
+        print("faults: needs strace (Debian, Ubuntu: apt-get install strace)", file=sys.stderr)
+        return 1
     return int(asked.act(asked))
 
 
@@ -74,6 +79,7 @@ def _errors_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--point", type=Point.read)
     parser.add_argument("--errno", choices=errors.ERRNOS, help="only this one")
     parser.add_argument("--limit", default="", help="fsize:KB or disk:KB instead of a point")
+    parser.add_argument("--no-limits", action="store_true", help="errors at points only")
     parser.add_argument("--bug", default="")
     parser.add_argument("--jobs", type=int, default=0)
     parser.set_defaults(act=_errors)
@@ -85,7 +91,8 @@ def _errors(asked: argparse.Namespace) -> int:
         chosen = [errors.Fault(asked.seed, asked.point, errnos[0], asked.limit, asked.bug)]
     else:
         chosen = errors.faults(asked.points, asked.seeds, errnos=errnos, bug=asked.bug)
-        chosen += errors.limits(0, disks=not powercut.why_not())
+        if not asked.no_limits:
+            chosen += errors.limits(0, disks=not powercut.why_not())
     return _code(pool.carry_out("errors", errors.jobs(chosen), at_once=asked.jobs))
 
 
@@ -110,6 +117,18 @@ def _kills(asked: argparse.Namespace) -> int:
             size = (asked.kills, asked.tasks, asked.concurrency, asked.agent_sec)
             chosen.append(kills.Spree(seed, whom, *size, bug=asked.bug))
     return _code(pool.carry_out("kills", kills.jobs(chosen), at_once=asked.jobs))
+
+
+def _planted_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(planted.BUGS)}; all without it")
+    parser.add_argument("--most", type=int, default=16, help="how many points are tried for each")
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.set_defaults(act=_planted)
+
+
+def _planted(asked: argparse.Namespace) -> int:
+    chosen = [name for name, _ in planted.named(asked.names)]
+    return _code(pool.carry_out("planted", hunt.jobs(chosen, asked.most), at_once=asked.jobs))
 
 
 def _code(verdicts: Sequence[pool.Verdict]) -> int:

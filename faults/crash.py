@@ -28,11 +28,11 @@ class Blow:
         return f"crash --seed {self.seed}" + "".join(f" --point {point}" for point in self.points) + bug
 
 
-def points_of(seed: int) -> list[Point]:
+def points_of(seed: int, bug: str = "") -> list[Point]:
     """Every point of an undisturbed run of this scenario."""
     leads.import_everything()
     with scratch() as folder:
-        return leads.trace(Place(folder / "trace", crash_scenario(seed)).make())
+        return leads.trace(Place(folder / "trace", crash_scenario(seed)).make(), before=planted.planter(bug))
 
 
 @cache
@@ -51,7 +51,7 @@ def blows(count: int, seeds: int, *, double: int = 0, bug: str = "") -> list[Blo
     """`count` single kills spread evenly over the runs of all seeds, and `double` kills of the recovery too."""
     chosen: list[Blow] = []
     for seed in range(seeds):
-        points = points_of(seed)
+        points = points_of(seed, bug)
         share = (count + seeds - 1 - seed) // seeds
         places = sorted({round((n + 0.5) * len(points) / share) for n in range(share)}) if share else []
         chosen += [Blow(seed, (points[min(place, len(points) - 1)],), bug) for place in places]

@@ -46,7 +46,7 @@ def faults(count: int, seeds: int, *, errnos: Sequence[str] = ERRNOS, bug: str =
     """`count` errors, each kind equally often, spread evenly over the file calls of all seeds' runs."""
     chosen: list[Fault] = []
     for seed in range(seeds):
-        points = [point for point in points_of(seed) if _on_a_file(point)]
+        points = [point for point in points_of(seed, bug) if _on_a_file(point)]
         share = max(1, (count + seeds - 1 - seed) // seeds)
         for n in range(share):
             place = round((n + 0.5) * len(points) / share) % len(points)

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,15 +27,20 @@ LIMIT_SEC = 120.0
 _PR_SET_PTRACER, _ANYBODY = 0x59616D61, ctypes.c_ulong(-1)
 _STRACE = ("strace", "-qq")
 RUN = ("run", "--json")
+_SHOWN_TYPE = re.compile(r'\\"type\\": \\"(\w+)\\"(?:, \\"task\\": \\"(\w+)\\")?')
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One system call of a lead: the `ordinal`-th of this name since it was forked."""
+    """One system call of a lead: the `ordinal`-th of this name since it was forked.
+
+    `after` is the event that was shown last before it: its type, and its task where it has one.
+    """
 
     call: str
     ordinal: int
     arguments: str = field(default="", compare=False)
+    after: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.call}:{self.ordinal}"
@@ -85,6 +91,8 @@ class Lead:
     ) -> None:
         number = len(list(place.base.glob("shown.*")))
         self._out, self._err = place.base / f"shown.{number}", place.base / f"said.{number}"
+        for path in (self._out, self._err):
+            path.touch()
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
@@ -171,11 +179,11 @@ def run_on(place: Place, *, before: Callable[[], None] | None = None) -> Ended:
     return ended
 
 
-def trace(place: Place) -> list[Point]:
+def trace(place: Place, *, before: Callable[[], None] | None = None) -> list[Point]:
     """An undisturbed lead's calls from its first touch of the store on, in order."""
     record = place.base / "trace"
-    lead = Lead(place, held=True)
-    with _strace(lead.pid, ["-o", str(record)]):
+    lead = Lead(place, before=before, held=True)
+    with _strace(lead.pid, ["-s", "200", "-o", str(record)]):
         ended = lead.wait()
     if ended.code not in (0, EXIT_ESCALATED):
         raise RuntimeError(f"the undisturbed run ended with {ended.code}: {ended.error} {ended.said}")
@@ -185,7 +193,7 @@ def trace(place: Place) -> list[Point]:
 def _points(lines: Sequence[str]) -> list[Point]:
     counts: dict[str, int] = {}
     points: list[Point] = []
-    touched = False
+    touched, after = False, ""
     for line in lines:
         name, bracket, rest = line.partition("(")
         if not bracket or not name.isidentifier() or name == "exit_group":
@@ -193,7 +201,9 @@ def _points(lines: Sequence[str]) -> list[Point]:
         counts[name] = counts.get(name, 0) + 1
         touched = touched or "ganger.db" in rest
         if touched:
-            points.append(Point(name, counts[name], rest[:80]))
+            points.append(Point(name, counts[name], rest[:80], after))
+        if name == "write" and rest.startswith("1,") and (shown := _SHOWN_TYPE.search(rest)):
+            after = f"{shown[1]} {shown[2] or ''}".strip()
     return points
 
 

@@ -1,9 +1,336 @@
-"""Planted bugs: one wrong line each, put into a lead before it runs, and the harness that must notice."""
+"""Planted bugs: a catalogue of plausible mistakes, each put into a lead before it runs, and what must notice it.
+
+A harness that cannot catch its bugs proves nothing by finding none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ganger.core import events as ev
+from ganger.core import retries, windows
+from ganger.core.names import worker_log
+from ganger.core.records import Ended, RunState
+from ganger.core.transitions import apply
+from ganger.core.vocabulary import TaskStatus
+from ganger.engine import attempt, files, projector, recover, run
+from ganger.engine.attempt import Attempt
+from ganger.engine.journal import Journal
+from ganger.engine.projector import Projector
+from ganger.engine.run import Lead
+from ganger.ports import Entry
+from ganger.stores import sqlite
+from ganger.workspaces import tree
+from ganger.workspaces.direct import DirectWorkspace
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A mistake, the harness that must catch it, and the word its complaint begins with.
+
+    `after`: the events (type, and task where it has one) after which the harness strikes; all of the run without them.
+    `calls`: at these calls only.
+    """
+
+    plant: Callable[[], None]
+    harness: str
+    rule: str
+    seed: int = 15
+    after: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    errno: str = "EIO"
+    budget_attempts: int | None = None
+
+    @property
+    def what(self) -> str:
+        return (self.plant.__doc__ or "").strip().splitlines()[0]
 
 
 def planter(name: str) -> Callable[[], None] | None:
-    return None
+    """What to call in a lead before it runs; nothing for no bug."""
+    return BUGS[name].plant if name else None
+
+
+def _swap(owner: Any, name: str, value: Any) -> Any:
+    real = getattr(owner, name)
+    setattr(owner, name, value)
+    return real
+
+
+# --- the store and the journal ----------------------------------------------------------------------------------
+
+
+def _shown_before_commit() -> None:
+    """Events are shown before they are durable."""
+
+    async def commit(self: Journal) -> None:
+        queue, self._queue, self._tick = self._queue, [], None
+        early = [ev.Recorded(seq, entry.at, entry.event) for seq, entry in enumerate(queue, self.state.last_seq + 1)]
+        for recorded, listener in itertools.product(early, self.listeners):
+            listener(recorded)
+        for recorded in self.store.append(queue):
+            apply(self.state, recorded)
+
+    _swap(Journal, "_commit", commit)
+
+
+def _lazy_commit() -> None:
+    """The store acknowledges a batch and writes it only with the next one."""
+    waiting: list[Entry] = []
+    real = sqlite.SqliteStore.append
+
+    def append(self: sqlite.SqliteStore, batch: Sequence[Entry]) -> list[ev.Recorded]:
+        first = self._last + len(waiting) + 1
+        if waiting:
+            real(self, list(waiting))
+        waiting[:] = batch
+        if any(isinstance(entry.event, ev.RunFinished) for entry in batch):
+            real(self, list(waiting))
+            waiting.clear()
+        return [ev.Recorded(seq, entry.at, entry.event) for seq, entry in enumerate(batch, first)]
+
+    _swap(sqlite.SqliteStore, "append", append)
+
+
+def _synchronous_normal() -> None:
+    """SQLite does not wait for the disk."""
+
+    def opened(path: Path, busy_ms: int) -> Any:
+        db = real(path, busy_ms)
+        db.execute("PRAGMA synchronous=NORMAL")
+        return db
+
+    real = _swap(sqlite, "open_to_write", opened)
+
+
+class _Without:
+    """A module whose functions of these names do nothing."""
+
+    def __init__(self, module: Any, *names: str) -> None:
+        self._module, self._names = module, names
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda *_a, **_k: None) if name in self._names else getattr(self._module, name)
+
+
+# --- the state file ---------------------------------------------------------------------------------------------
+
+
+def _state_in_place() -> None:
+    """The state file is overwritten where it lies."""
+
+    def write(path: Path, text: str) -> None:
+        half = len(text) // 2
+        with open(path, "w", encoding="utf-8") as file:
+            for part in (text[:half], text[half:]):
+                file.write(part)
+                file.flush()
+                os.fsync(file.fileno())
+
+    _swap(projector, "replace_file", write)
+
+
+def _state_not_synced() -> None:
+    """The state file is renamed into place before its bytes are on disk."""
+    _swap(files, "os", _Without(os, "fsync"))
+
+
+def _state_late() -> None:
+    """The state file is not written when the lead leaves."""
+    real = Projector.write
+
+    def write(self: Projector) -> None:
+        if not self._state.finished:
+            real(self)
+
+    _swap(Projector, "write", write)
+
+
+def _sync_error_swallowed() -> None:
+    """A failed fsync of the state file is passed over."""
+
+    class Deaf(_Without):
+        def __getattr__(self, name: str) -> Any:
+            return self._try if name == "fsync" else getattr(self._module, name)
+
+        def _try(self, fd: int) -> None:
+            try:
+                os.fsync(fd)
+            except OSError:
+                return
+
+    _swap(files, "os", Deaf(os))
+
+
+# --- one attempt ------------------------------------------------------------------------------------------------
+
+
+def _done_before_verification() -> None:
+    """DONE is recorded before anything was checked."""
+
+    async def verify(self: Attempt) -> None:
+        self._record(ev.VerifyStarted(self.task, self.number, self.verify_log))
+        passed = ev.VerifyFinished(self.task, self.number, True, self.verify_log, 0.0, ())
+        await self._record(passed, ev.TaskSettled(self.task, TaskStatus.DONE, "surely"))
+
+    _swap(Attempt, "_verify", verify)
+
+
+def _intent_after_apply() -> None:
+    """Files are changed before the intent is recorded."""
+    real = DirectWorkspace.back_up
+
+    def back_up(self: DirectWorkspace, changes: Any, folder: Path) -> None:
+        real(self, changes, folder)
+        change(self, changes, folder)
+
+    change = _swap(DirectWorkspace, "apply", lambda *_: None)
+    _swap(DirectWorkspace, "back_up", back_up)
+
+
+def _no_rollback_on_recovery() -> None:
+    """A new lead takes for put back what the dead one had not put back."""
+    real = Attempt._roll_back
+
+    def roll_back(self: Attempt, why: str) -> None:
+        if self.again and self.backup is not None:
+            self._record(ev.WritesRolledBack(self.task, self.number, why, self.verify_log))
+        else:
+            real(self, why)
+
+    _swap(Attempt, "_roll_back", roll_back)
+
+
+def _backup_dropped_early() -> None:
+    """The backup is removed before the verdict."""
+    real = Attempt._verify
+
+    async def verify(self: Attempt) -> None:
+        if self.backup is not None:
+            self.tools.workspace.discard(self.backup)
+        await real(self)
+
+    _swap(Attempt, "_verify", verify)
+
+
+def _written_again_on_recovery() -> None:
+    """A new lead does not look whether a change has landed; it writes again."""
+    _swap(Attempt, "_finish_writing", _write_blindly)
+
+
+async def _write_blindly(self: Attempt) -> None:
+    folder, self.backup = self.backup, None
+    assert folder is not None
+    self.tools.workspace.discard(folder)
+    result = await self._read_result(self.tools.agents[self.spec.role], self.now.ended or Ended(code=0))
+    await self._write(result)
+    await self._verify()
+
+
+def _applied_without_sync() -> None:
+    """Changed files are not on disk when their task is DONE."""
+    _swap(tree, "os", _Without(os, "fsync"))
+
+
+# --- claims, agents, decisions ----------------------------------------------------------------------------------
+
+
+def _launched_before_claim() -> None:
+    """An agent is started before its attempt is recorded."""
+    real = Lead._start
+
+    async def start(self: Lead, names: list[str]) -> None:
+        for name in names:
+            early = Attempt(self.tools, name, self._gate)
+            early.number += 1
+            early.log = worker_log(name, early.number)
+            await self.tools.launcher.start(early._prepare(self.tools.agents[early.spec.role]))
+        await real(self, names)
+
+    _swap(Lead, "_start", start)
+
+
+def _never_adopts() -> None:
+    """A new lead ends the agents it finds and starts them anew."""
+    _swap(recover, "_kept", lambda *_: set())
+
+
+def _same_token() -> None:
+    """Every attempt has the same token."""
+    _swap(run, "secrets", _Constant())
+
+
+class _Constant:
+    def __getattr__(self, name: str) -> Any:
+        return (lambda *_: "00") if name == "token_hex" else getattr(secrets, name)
+
+
+def _format_retry_costs_an_attempt() -> None:
+    """A broken answer is charged as a worker attempt."""
+
+    def after_failure(*given: Any, **more: Any) -> retries.Next:
+        chosen = real(*given, **more)
+        return retries.Next(chosen.then, "worker_attempts", chosen.why, chosen.status, chosen.block_reason)
+
+    real = _swap(attempt, "after_failure", after_failure)
+
+
+def _window_closed_early() -> None:
+    """A window is closed while one of its tasks still runs."""
+
+    def decide(state: RunState, now: float) -> list[windows.Decision]:
+        if state.window is not None and state.running and state.window_open == state.running:
+            return [windows._close(state)]
+        found: list[windows.Decision] = real(state, now)
+        return found
+
+    real = _swap(run, "decide", decide)
+
+
+def _budget_checked_late() -> None:
+    """The budget is looked at only after the attempt that breaks it."""
+
+    def refusal(state: RunState, *given: Any) -> str:
+        return real(state, *given) if state.spent.attempts > (state.budget.attempts or 0) else ""
+
+    real = _swap(windows, "run_refusal", refusal)
+
+
+BUGS: dict[str, Bug] = {
+    "shown-before-commit": Bug(_shown_before_commit, "crash", "acknowledged", calls=("pwrite64", "fdatasync")),
+    "lazy-commit": Bug(_lazy_commit, "crash", "acknowledged", seed=1),
+    "synchronous-normal": Bug(_synchronous_normal, "powercut", "acknowledged", after=("task_settled make",)),
+    "state-in-place": Bug(_state_in_place, "crash", "state file", after=("window_closed",), calls=("write", "fsync")),
+    "state-not-synced": Bug(_state_not_synced, "powercut", "state file"),
+    "state-late": Bug(_state_late, "run", "state file"),
+    "sync-error-swallowed": Bug(_sync_error_swallowed, "errors", "outcome: a failed fsync", calls=("fsync",)),
+    "done-before-verification": Bug(_done_before_verification, "run", "files"),
+    "intent-after-apply": Bug(_intent_after_apply, "crash", "writes", calls=("fsync", "linkat", "renameat")),
+    "no-rollback-on-recovery": Bug(
+        _no_rollback_on_recovery, "crash", "files", after=("writes_applied bad", "verify_started bad")
+    ),
+    "backup-dropped-early": Bug(_backup_dropped_early, "run", "outcome"),
+    "written-again-on-recovery": Bug(
+        _written_again_on_recovery, "crash", "files", after=("writes_applied add", "verify_started add")
+    ),
+    "applied-without-sync": Bug(_applied_without_sync, "powercut", "files", after=("task_settled make",)),
+    "launched-before-claim": Bug(_launched_before_claim, "crash", "agent starts", after=("window_opened",)),
+    "never-adopts": Bug(_never_adopts, "kills", "paid twice"),
+    "same-token": Bug(_same_token, "run", "tokens"),
+    "format-retry-costs-an-attempt": Bug(_format_retry_costs_an_attempt, "run", "counters"),
+    "window-closed-early": Bug(_window_closed_early, "run", "windows"),
+    "budget-checked-late": Bug(_budget_checked_late, "run", "budgets", budget_attempts=3),
+}
+
+
+def named(names: Sequence[str]) -> Iterator[tuple[str, Bug]]:
+    for name in names or BUGS:
+        if name not in BUGS:
+            raise SystemExit(f"there is no planted bug {name!r}; known: {', '.join(BUGS)}")
+        yield name, BUGS[name]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 Job = Callable[[], "Verdict"]
 _EVERY_SEC = 10.0
+_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +42,33 @@ def scratch() -> Iterator[Path]:
 
 
 def carry_out(what: str, jobs: Sequence[Job], *, at_once: int = 0) -> list[Verdict]:
-    """Runs every job in a process of its own pool and returns what they found, bad ones printed as they come."""
+    """Runs every job and returns what they found, bad ones printed as they come."""
     verdicts: list[Verdict] = []
     began = told = time.monotonic()
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(at_once or os.cpu_count() or 1, mp_context=spawn) as pool:
-        for future in as_completed([pool.submit(job) for job in jobs]):
-            try:
-                verdict = future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-            verdicts.append(verdict)
-            for problem in verdict.wrong:
-                print(f"BAD python -m faults {verdict.repeat}\n    {problem}", flush=True)
-            if time.monotonic() - told > _EVERY_SEC:
-                told = time.monotonic()
-                print(f"{what}: {_summary(verdicts, len(jobs), told - began)}", file=sys.stderr, flush=True)
+    for verdict in _results(jobs, at_once or os.cpu_count() or 1):
+        verdicts.append(verdict)
+        for problem in verdict.wrong[:_MOST_SHOWN]:
+            print(f"BAD python -m faults {verdict.repeat}\n    {problem}", flush=True)
+        if time.monotonic() - told > _EVERY_SEC:
+            told = time.monotonic()
+            print(f"{what}: {_summary(verdicts, len(jobs), told - began)}", file=sys.stderr, flush=True)
     print(f"{what}: {_summary(verdicts, len(jobs), time.monotonic() - began)}")
     return verdicts
+
+
+def _results(jobs: Sequence[Job], at_once: int) -> Iterator[Verdict]:
+    """Each worker is a process of its own, because it forks leads and mounts disks."""
+    if len(jobs) == 1:
+        yield jobs[0]()
+        return
+    with ProcessPoolExecutor(at_once, mp_context=multiprocessing.get_context("spawn")) as workers:
+        waiting = [workers.submit(job) for job in jobs]
+        try:
+            for future in as_completed(waiting):
+                yield future.result()
+        except BaseException:
+            workers.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _summary(verdicts: Sequence[Verdict], total: int, seconds: float) -> str:

@@ -35,7 +35,7 @@ def cuts(count: int, seeds: int, *, bug: str = "") -> list[Cut]:
     """Spread evenly over the runs of all seeds; the last of each is after the end."""
     chosen: list[Cut] = []
     for seed in range(seeds):
-        points = points_of(seed)
+        points = points_of(seed, bug)
         share = max(1, (count + seeds - 1 - seed) // seeds)
         chosen += [
             Cut(seed, points[round((n + 0.5) * len(points) / share) % len(points)], bug) for n in range(share - 1)

@@ -49,6 +49,7 @@ class Scenario:
     batch_size: int = 3
     concurrency: int = 2
     pause_sec: float = 0.0
+    budget_attempts: int | None = None
     files: Mapping[str, str] = field(default_factory=lambda: {"kept.txt": "old\n", "ledger.txt": "begin\n"})
 
     @property
@@ -85,7 +86,7 @@ HEALED = (
 def crash_scenario(seed: int) -> Scenario:
     """Six tasks under every schedule, at different widths and paces, with and without a healer and a question."""
     schedule = ("batch", "off", "auto", "epoch", "task")[seed % 5]
-    jobs = PLAIN if schedule == "off" or seed % 10 > 5 else HEALED
+    jobs = PLAIN if schedule == "off" or seed % 10 >= 5 else HEALED
     pause = (0.0, 0.03, 0.1)[seed % 3]
     return Scenario(f"crash-{seed}", jobs, schedule=schedule, concurrency=(2, 3, 1)[seed % 3], pause_sec=pause)
 
@@ -166,6 +167,8 @@ argv = ["{self.base / "agent"}"]
 [roles.worker]
 agent = "counted"
 """
+        if given.budget_attempts is not None:
+            config += f"[budget]\nattempts = {given.budget_attempts}\n"
         if given.heals:
             config += '[roles.healer]\nagent = "counted"\n'
         return {

@@ -84,7 +84,7 @@ def _fix_hashing() -> None:
     """Sets of names come in an order that differs between interpreters; a seed must mean the same in all of them."""
     if os.environ.get("PYTHONHASHSEED") != "0":
         os.environ["PYTHONHASHSEED"] = "0"
-        os.execv(sys.executable, [sys.executable, "-m", "sim", *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, "-m", "sim", *sys.argv[1:]])  # noqa: S606
 
 
 def _fast_folder() -> str | None:

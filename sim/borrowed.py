@@ -38,8 +38,10 @@ class Hands:
 
 
 @contextlib.contextmanager
-def borrowed(hands: Hands) -> Iterator[None]:
+def borrowed(hands: Hands, tick_sec: float) -> Iterator[None]:
+    """With long ticks the lead looks at the world more seldom, so that a long night takes seconds."""
     with contextlib.ExitStack() as stack:
+        stack.enter_context(patch.object(projector, "_AT_MOST_SEC", tick_sec))
         stack.enter_context(patch.object(secrets, "token_hex", hands.token))
         for module in (projector, report, overlay):
             stack.enter_context(patch.object(module, "replace_file", hands.replace_file))

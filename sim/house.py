@@ -27,7 +27,6 @@ from sim.workspace import Project, SimWorkspace
 _CHECK_TIMEOUT_SEC = 900.0
 _HEAL_TIMEOUT_SEC = 5400.0
 _OUTPUT_LIMIT_BYTES = 200_000
-_LOOK_EVERY_SEC = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class House:
         journal.replay()
         tools = self._tools(journal, life)
         boot = self.clock.monotonic
-        return Lead(tools, self._order(life, fence), look_every_sec=_LOOK_EVERY_SEC, boot_clock=boot)
+        return Lead(tools, self._order(life, fence), look_every_sec=0.9 * self.plan.tick_sec, boot_clock=boot)
 
     def _tools(self, journal: Journal, life: Life) -> Tools:
         workspace = SimWorkspace(self.project, life, watch_apply=self.witness.applies)

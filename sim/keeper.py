@@ -87,7 +87,13 @@ class Keeper:
         self._end(process, self._exit(process, code=code, signal=signal, timed_out=late, over_output=over))
 
     def _exit(
-        self, process: Process, *, code: int | None, signal: int | None, timed_out: bool = False, over_output: bool = False
+        self,
+        process: Process,
+        *,
+        code: int | None,
+        signal: int | None,
+        timed_out: bool = False,
+        over_output: bool = False,
     ) -> Exit:
         lasted = self.clock.elapsed - process.started_at
         size = _size(process.launch.log_path)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from sim.borrowed import Hands
 from sim.clock import SimClock
@@ -23,11 +23,15 @@ class Stuck(Exception):
     """Nothing can ever happen again, or time stands still although the loop is busy."""
 
 
-class SimLoop(asyncio.AbstractEventLoop):
-    """Deterministic: ready callbacks in order, timers by (moment, order of their making)."""
+class SimLoop:
+    """Deterministic: ready callbacks in order, timers by (moment, order of their making).
+
+    It has what asyncio asks of a loop; sockets, signals and children have no place here.
+    """
 
     def __init__(self, clock: SimClock, life: Life, hands: Hands) -> None:
         self.clock, self.life, self._hands = clock, life, hands
+        self._self = cast(asyncio.AbstractEventLoop, self)
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._numbers = count()
@@ -44,15 +48,13 @@ class SimLoop(asyncio.AbstractEventLoop):
         return False
 
     def is_running(self) -> bool:
-        return asyncio._get_running_loop() is self
+        return asyncio._get_running_loop() is self._self
 
     def is_closed(self) -> bool:
         return self._closed
 
-    def call_soon(
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self._self, context)
         self._ready.append(handle)
         return handle
 
@@ -69,7 +71,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        handle = asyncio.TimerHandle(when, callback, args, self._self, context)
         heapq.heappush(self._timers, (when, next(self._numbers), handle))
         return handle
 
@@ -77,14 +79,14 @@ class SimLoop(asyncio.AbstractEventLoop):
         return None
 
     def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
+        return asyncio.Future(loop=self._self)
 
     def create_task(self, coro: Any, **kwargs: Any) -> asyncio.Task[Any]:
         if self._closed:
             coro.close()
             raise RuntimeError("the loop is closed")
         kwargs.pop("eager_start", None)
-        return asyncio.Task(coro, loop=self, **kwargs)
+        return asyncio.Task(coro, loop=self._self, **kwargs)
 
     def run_in_executor(self, executor: object, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         """Work given to a thread is done by this one, a step later."""
@@ -115,7 +117,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     # --- running --------------------------------------------------------------------------------------------------
 
     def run_until_complete(self, future: Any) -> Any:
-        self._main = task = asyncio.ensure_future(future, loop=self)
+        self._main = task = asyncio.ensure_future(future, loop=self._self)
         self.run_on(task)
         return task.result()
 
@@ -138,7 +140,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def _running(self) -> Iterator[None]:
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(None)
-        asyncio._set_running_loop(self)
+        asyncio._set_running_loop(self._self)
         try:
             yield
         finally:
@@ -179,7 +181,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def bury(self) -> None:
         """Ends every coroutine of a dead lead; its effects are refused by the ports, so nothing is done by that."""
         self.life.dead = True
-        for task in asyncio.all_tasks(self):
+        for task in asyncio.all_tasks(self._self):
             _bury(task)
         self.close()
 

@@ -92,6 +92,7 @@ class Plan:
     healer: HealerRates = HealerRates()
     work_sec: tuple[float, float] = (60.0, 600.0)
     check_sec: tuple[float, float] = (1.0, 60.0)
+    tick_sec: float = 1.0
     calm_at: float = 0.0
     deaths: tuple[Death, ...] = ()
     away_sec: tuple[float, ...] = (1.0,)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.invariants import HEALER, Seen, broken
+from ganger.core.invariants import Seen, broken
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.engine.journal import stamp
@@ -61,7 +61,7 @@ def play(plan: Plan, place: Path) -> Outcome:
     place.mkdir(parents=True)
     try:
         game = Game(plan, place)
-        with borrowed(game.hands):
+        with borrowed(game.hands, plan.tick_sec):
             return game.run()
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -77,9 +77,7 @@ class Game:
         project = Project(root, dict(plan.files))
         self.witness = Witness(self.clock.monotonic)
         programs = Programs(plan, project, self.clock.monotonic)
-        keeper = Keeper(
-            self.clock, programs, watch_start=self.witness.started, watch_end=self.witness.ended
-        )
+        keeper = Keeper(self.clock, programs, watch_start=self.witness.started, watch_end=self.witness.ended)
         folder = RunFolder(place / "run")
         folder.make()
         disk = Disk({fault.append: fault for fault in plan.store_faults})
@@ -100,13 +98,13 @@ class Game:
         for when in plan.keeper_deaths:
             at(when, self.house.keeper.die)
         for when, step in plan.clock_steps:
-            at(when, lambda step=step: self._step_clock(step))
+            at(when, partial(self._step_clock, step))
         for when in plan.stops:
             at(when, self._stop)
         for asked in plan.asked:
-            at(asked.at, lambda asked=asked: self._send(asked))
+            at(asked.at, partial(self._send, asked))
         last = max([plan.calm_at, *(asked.at for asked in plan.asked)])
-        at(last + 60.0, lambda: self._send(Asked(0.0, "resume")))
+        at(last + 60.0, partial(self._send, Asked(0.0, "resume")))
         at(_LOOK_SEC, self._look)
 
     def _step_clock(self, step: float) -> None:
@@ -189,7 +187,7 @@ class Game:
         if self._frozen is not None:
             self._frozen.bury()
         self._frozen = loop
-        self.clock.at(self.clock.elapsed + LEASE_SEC + _THAW_AFTER_SEC, lambda: self._thaw(loop))
+        self.clock.at(self.clock.elapsed + LEASE_SEC + _THAW_AFTER_SEC, partial(self._thaw, loop))
 
     def _thaw(self, loop: SimLoop) -> None:
         """A lead that was stopped comes back beside the new one. Whatever it says must be refused."""
@@ -211,8 +209,8 @@ class Game:
     def _judge(self, *, finished: bool) -> None:
         events = self.house.memory.events
         last = events[-1].event if events else None
-        over = finished and isinstance(last, ev.RunFinished)
-        self.ended = self.ended or (over and last.run_status is not RunStatus.RUNNING)
+        if finished and isinstance(last, ev.RunFinished) and last.run_status is not RunStatus.RUNNING:
+            self.ended = True
         text = self.house.folder.state.read_text(encoding="utf-8") if self.house.folder.state.exists() else None
         seen = Seen(
             state_text=text,
@@ -259,4 +257,6 @@ class Game:
 
 def fingerprint(outcome: Outcome) -> str:
     """Two plays of one seed must give the same."""
-    return json.dumps([[entry.seq, entry.at, ev.type_name(entry.event), ev.encode(entry.event)] for entry in outcome.events])
+    return json.dumps(
+        [[entry.seq, entry.at, ev.type_name(entry.event), ev.encode(entry.event)] for entry in outcome.events]
+    )

@@ -1,4 +1,4 @@
-"""What really happens in a world, told apart from what the engine believes: rules judged at the moment of each effect."""
+"""What really happens in a world, apart from what the engine believes: rules judged at the moment of each effect."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from sim.life import Life
 from sim.programs import CHECK, HEALER, checked_attempt
 
 Attempt = tuple[str, int]
+# A canary that was blocked could not tell; then the next of its cluster takes its place.
+_CANARY_SAYS_GO = (TaskStatus.DONE, TaskStatus.BLOCKED)
 
 
 @dataclass(slots=True)
@@ -134,7 +136,7 @@ class Witness:
         waits = [need for need in known.needs if self.tasks[need].status is not TaskStatus.DONE]
         if waits:
             self.say(f"dependency: {task}/{attempt} starts although {', '.join(waits)} is not DONE")
-        if known.canary and self.tasks[known.canary].status is not TaskStatus.DONE:
+        if known.canary and self.tasks[known.canary].status not in _CANARY_SAYS_GO:
             self.say(f"canary: {task}/{attempt} starts although its canary {known.canary} has not passed")
         self.workers[task, attempt] = process
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ganger.contracts.task_result import Write
 from ganger.errors import Fault, InputError, RollbackFailed, WriteRefused
+from ganger.ports import Changes
 from sim.life import Life
 
 
@@ -79,7 +80,8 @@ class SimWorkspace:
             after[write.path] = (known or "") + content if write.op == "append" else content
         return SimChanges(tuple(after.items()))
 
-    def back_up(self, changes: SimChanges, folder: Path) -> None:
+    def back_up(self, changes: Changes, folder: Path) -> None:
+        assert isinstance(changes, SimChanges)
         self._life.effect("backup.before")
         folder.mkdir(parents=True, exist_ok=True)
         self._life.effect("backup.during")
@@ -87,7 +89,8 @@ class SimWorkspace:
         self._project.backups[folder.name] = Backup(before, changes.after)
         self._life.effect("backup.after")
 
-    def apply(self, changes: SimChanges, folder: Path) -> None:
+    def apply(self, changes: Changes, folder: Path) -> None:
+        assert isinstance(changes, SimChanges)
         self._life.effect("apply.before")
         self._watch_apply(folder.name)
         for path, text in changes.after:

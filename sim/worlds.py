@@ -12,7 +12,7 @@ from sim.plan import Asked, Cause, HealerRates, Plan, Rates, StoreFault
 from sim.programs import output_path
 
 HOUR = 3600.0
-_LONG_SHARE = 5
+_LONG_SHARE = 10
 _PLACES = (
     "append.before",
     "append.after",
@@ -32,7 +32,7 @@ _PLACES = (
 
 
 def plan_of(seed: int) -> Plan:
-    """Every fifth world is a long one."""
+    """Every tenth world is a long one."""
     chance = random.Random(f"world {seed}")  # noqa: S311
     return _long(seed, chance) if seed % _LONG_SHARE == 0 else _small(seed, chance)
 
@@ -43,13 +43,15 @@ def _small(seed: int, chance: random.Random) -> Plan:
     plan = _common(seed, "small", chance, specs, workers=chance.choice((1, 2, 3, 5, 20)))
     rough = chance.random() < 0.7
     span = 600.0 * size
+    work_sec = chance.choice(((1.0, 30.0), (60.0, 600.0), (5.0, 3000.0)))
     plan = replace(
         plan,
-        rates=_rates(chance, chance.uniform(0.0, 0.6)) if rough else Rates(),
+        rates=_rates(chance, chance.choice((0.03, 0.1, 0.3, 0.6))) if rough else Rates(),
         healer=_healer_rates(chance) if rough else HealerRates(),
-        work_sec=chance.choice(((1.0, 30.0), (60.0, 600.0), (5.0, 3000.0))),
+        work_sec=work_sec,
         check_sec=chance.choice(((0.5, 5.0), (1.0, 300.0))),
         calm_at=chance.uniform(0.2, 1.5) * span + 600.0,
+        tick_sec=chance.choice((1.0, 10.0)) if work_sec[1] < 1000 else 10.0,
     )
     return _with_faults(chance, plan, span)
 
@@ -60,11 +62,12 @@ def _long(seed: int, chance: random.Random) -> Plan:
     plan = _common(seed, "long", chance, specs, workers=20)
     plan = replace(
         plan,
-        rates=_rates(chance, chance.uniform(0.0, 0.15)),
+        rates=_rates(chance, chance.choice((0.0, 0.02, 0.1))),
         healer=_healer_rates(chance),
         work_sec=(120.0, chance.choice((1800.0, 3600.0))),
         check_sec=(5.0, 120.0),
         calm_at=chance.uniform(4.0, 12.0) * HOUR,
+        tick_sec=15.0,
     )
     return _with_faults(chance, plan, 6 * HOUR)
 
@@ -111,6 +114,7 @@ def _common(seed: int, kind: str, chance: random.Random, specs: tuple[TaskSpec, 
     for cause in causes:
         for name in chance.sample(names, k=max(1, int(len(names) * chance.uniform(0.1, 0.7)))):
             needs[name].append(cause)
+    hopeless = chance.choice((0.0, 0.0, 0.02))
     files = {spec.prompt_ref: f"Write {output_path(spec.id)}.\n" for spec in specs}
     files |= {"context/a.md": "Conventions of the project.\n", "context/b.md": "More of them.\n"}
     return Plan(
@@ -121,7 +125,7 @@ def _common(seed: int, kind: str, chance: random.Random, specs: tuple[TaskSpec, 
         budget=_budget(chance, len(specs)),
         causes=causes,
         needs={name: tuple(found) for name, found in needs.items() if found},
-        hopeless=frozenset(name for name in names if chance.random() < 0.02),
+        hopeless=frozenset(name for name in names if chance.random() < hopeless),
         appends=frozenset(name for name in names if chance.random() < 0.4),
         files=files,
     )

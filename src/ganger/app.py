@@ -124,6 +124,7 @@ def agent_kinds() -> tuple[list[str], list[str]]:
 
 
 HEALER = "healer"
+CONTENTS = "contents.json"
 
 
 def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
@@ -192,6 +193,7 @@ def _tools(project: Project, checked: Checked, folder: RunFolder, journal: Journ
     assert checked.profiles is not None
     config = project.config
     workspace = DirectWorkspace(project.root, protection_of(project, checked.source))
+    contents = Contents(project.root, folder.path / CONTENTS)
     return Tools(
         journal=journal,
         folder=folder,
@@ -209,13 +211,14 @@ def _tools(project: Project, checked: Checked, folder: RunFolder, journal: Journ
         output_limit_bytes=int(config.policy.output_limit_mb * 1024 * 1024),
         rules=learned_elsewhere(folder) if config.healing.learned_rules else (),
         heal_in_place=config.healing.in_place,
+        contents=lambda specs: {name: digest.text for name, digest in contents.of(specs).items()},
         heal_timeout_sec=config.healing.timeout_sec,
     )
 
 
 def difference_of(project: Project, checked: Checked, state: RunState, folder: RunFolder) -> Compared:
     """The manifest and its prompts beside the run that was begun with them."""
-    contents = Contents(project.root, folder.path / "contents.json")
+    contents = Contents(project.root, folder.path / CONTENTS)
     now = contents.of(checked.specs)
     contents.save()
     if not state.last_seq:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from run_model import check_indexes
 
@@ -50,7 +51,7 @@ class Ailment:
     times: int | None = None
 
 
-def tasks(count: int, **more: object) -> tuple[TaskSpec, ...]:
+def tasks(count: int, **more: Any) -> tuple[TaskSpec, ...]:
     made = TaskSpec("", context_refs=(CONTEXT,), prompt_ref="prompt.md")
     return tuple(replace(made, id=f"t{n:02}", **more) for n in range(1, count + 1))
 
@@ -59,7 +60,7 @@ def names(first: int, last: int) -> tuple[str, ...]:
     return tuple(f"t{n:02}" for n in range(first, last + 1))
 
 
-Proposed = dict[str, object]
+Proposed = dict[str, Any]
 
 
 def context(text: str) -> Proposed:
@@ -137,6 +138,8 @@ class Ward:
     def record(self, *events: ev.Event) -> None:
         at = datetime.fromtimestamp(self.now, UTC).isoformat()
         for event in events:
+            if isinstance(event, ev.QuestionAsked):
+                event = replace(event, question=f"q-{len(self.state.questions) + 1}")
             entry = ev.Recorded(len(self.events) + 1, at, event)
             self.events.append(entry)
             apply(self.state, entry)
@@ -175,7 +178,7 @@ class Ward:
                 assert until > self.now
                 self.now = until
             case Finish(status, reason, why, question):
-                asked = [ev.QuestionAsked("q-budget", "", "budget", question)] if question else []
+                asked = [ev.QuestionAsked("", "", "budget", question)] if question else []
                 self.record(*asked, ev.RunFinished(status, reason, {}, why))
 
     def close(self, decision: CloseWindow) -> None:
@@ -194,7 +197,7 @@ class Ward:
     ) -> ev.HealStarted:
         wanted = reservation(self.state)
         return ev.HealStarted(
-            *(number, window, chosen, failed, "healer", f"healer.{number}.log", "token", lineage, isolate),
+            *(number, window, chosen, failed, "healer", f"healer.{number}.log", f"heal.{number}", lineage, isolate),
             reserved_usd=wanted.usd,
             reserved_tokens=wanted.tokens,
         )
@@ -216,6 +219,8 @@ class Ward:
         ailment = self.ailment(task)
         if ailment is None:
             self.record(
+                ev.ResultAccepted(task, number, "DONE", "did it"),
+                ev.VerifyStarted(task, number, "log"),
                 ev.VerifyFinished(task, number, True, "log", 0.0, ()),
                 ev.TaskSettled(task, TaskStatus.DONE, "verified"),
                 *after_success(self.state, self.state.tasks[task].account),
@@ -269,7 +274,7 @@ class Ward:
             )
             return [*paused, waits]
         ended: list[ev.Event] = [ev.TaskSettled(task, chosen.status, problem.detail, chosen.block_reason)]
-        return [*ended, *questions_for(self.state, ended), *blocked_behind(self.state, [task])]
+        return [*ended, *questions_for(ended), *blocked_behind(self.state, [task])]
 
     # --- the healer -------------------------------------------------------------------------------------------------
 
@@ -292,7 +297,7 @@ class Ward:
         else:
             again, after = after_nothing(self.state, round_)
         ended = [e.task for e in after if isinstance(e, ev.TaskSettled)]
-        after += [*questions_for(self.state, after), *blocked_behind(self.state, ended)]
+        after += [*questions_for(after), *blocked_behind(self.state, ended)]
         if again:
             number = round_.number + 1
             after.append(self.heal_started(number, round_.window, round_.tasks, again, round_.lineage, round_.isolate))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from heal_ward import (
@@ -12,6 +14,7 @@ from heal_ward import (
     RIGHT,
     WRONG,
     Ailment,
+    Heal,
     Healer,
     Ward,
     answer,
@@ -25,6 +28,7 @@ from heal_ward import (
 from ganger.core import events as ev
 from ganger.core import healing
 from ganger.core.healing import clusters, converging
+from ganger.core.invariants import Seen, broken
 from ganger.core.projection import state_data
 from ganger.core.records import Policy, TaskSpec
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus
@@ -35,11 +39,11 @@ AUTO, TASK, BATCH, EPOCH = HealSchedule.AUTO, HealSchedule.TASK, HealSchedule.BA
 GAP_SIGN = "prompt_gap:the header is missing"
 
 
-def policy(schedule: HealSchedule = AUTO, **more: object) -> Policy:
-    return replace(Policy(heal_schedule=schedule, concurrency=99), **more)  # type: ignore[arg-type]
+def policy(schedule: HealSchedule = AUTO, **more: Any) -> Policy:
+    return replace(Policy(heal_schedule=schedule, concurrency=99), **more)
 
 
-def ward(count: int, sick: tuple[str, ...], healer: Healer | None, given: Policy | None = None, **more: object) -> Ward:
+def ward(count: int, sick: tuple[str, ...], healer: Healer | None, given: Policy | None = None, **more: Any) -> Ward:
     """`count` alike tasks of which `sick` lack the word `cure`, run to the end."""
     world = {name: [SICK] for name in sick}
     made = Ward(tasks(count, **more), world, healer, given or policy())
@@ -66,10 +70,10 @@ def test_every_schedule_has_its_window_sizes(schedule: HealSchedule, sizes: list
     assert ward(60, (), in_turn(RIGHT), policy(schedule)).sizes == sizes
 
 
-@pytest.mark.parametrize(("schedule", "sizes"), [(TASK, {1}), (BATCH, {5}), (EPOCH, {20})])
+@pytest.mark.parametrize(("schedule", "sizes"), [(TASK, {1}), (BATCH, {5}), (EPOCH, {8})])
 def test_a_fixed_schedule_neither_grows_nor_shrinks(schedule: HealSchedule, sizes: set[int]) -> None:
     """T10: also when every task fails at first."""
-    run = ward(20, names(1, 20), in_turn(RIGHT), policy(schedule))
+    run = ward(8, names(1, 8), in_turn(RIGHT), policy(schedule))
     assert set(next_sizes(run)) == sizes and run.state.status is RunStatus.COMPLETED
 
 
@@ -183,6 +187,27 @@ def test_a_canary_that_cannot_tell_hands_its_place_to_the_next() -> None:
     assert run.status() == ["BLOCKED", "DONE", "DONE", "DONE", "DONE"]
 
 
+@pytest.mark.xfail(strict=False, reason="closing_events grants nothing to whoever takes a canary's place")
+def test_whoever_takes_a_canarys_place_is_granted_its_attempt() -> None:
+    """T12 T13: also where tasks have one attempt each."""
+    world = {name: [SICK] for name in names(1, 4)}
+    world["t01"] = [SICK, Ailment(cls=FailureClass.BLOCKED_EXTERNAL)]
+    run = Ward(tasks(5), world, in_turn(RIGHT), policy(BATCH, max_worker_attempts_per_task=1)).begin().run()
+    assert broken(run.events, Seen(finished=True)) == []
+
+
+@pytest.mark.xfail(strict=False, reason="taken_up leaves held tasks to a canary that can no longer release them")
+def test_a_run_continued_with_schedule_off_lets_go_of_what_was_held() -> None:
+    """T10 T20: without windows nobody would ever release it."""
+    run = Ward(tasks(5), {name: [SICK] for name in names(1, 5)}, in_turn(RIGHT), policy(BATCH)).begin()
+    while not run.state.held:
+        run.step()
+    run.record(ev.StopRequested("signal"))
+    run.run()
+    run.policy = policy(HealSchedule.OFF)
+    assert run.begin().run().state.status is RunStatus.COMPLETED
+
+
 def test_without_a_healer_what_was_held_stands_on_its_own_again() -> None:
     """T12 T20: a run continued without the role leaves nobody held for ever."""
     run = Ward(tasks(5), {name: [SICK] for name in names(1, 5)}, in_turn(WRONG), policy(BATCH)).begin()
@@ -289,7 +314,7 @@ def test_a_total_budget_used_up_with_improvement_lets_the_run_go_on_unhealed() -
 @pytest.mark.parametrize("none", ["max_heal_rounds_per_window", "max_total_heal_rounds"])
 def test_a_heal_budget_of_nothing_is_no_healing(none: str) -> None:
     """T13: worker attempts alone decide."""
-    run = ward(2, ("t01",), in_turn(RIGHT), policy(**{none: 0}))
+    run = ward(2, ("t01",), in_turn(RIGHT), policy(AUTO, **{none: 0}))
     assert run.of(ev.HealStarted) == [] and run.started.count("t01") == 2
     assert run.status() == ["FAILED", "DONE"]
 
@@ -363,6 +388,14 @@ def test_each_round_that_touches_a_task_grants_one_more_attempt() -> None:
     assert run.state.tasks["t02"].granted == 0
 
 
+def test_a_task_no_patch_touches_runs_again_only_with_attempts_of_its_own() -> None:
+    """T13: a round grants nothing to those it did not reach."""
+    mine = policy(EPOCH, max_worker_attempts_per_task=1)
+    run = ward(5, ("t01", "t02"), in_turn(answer(prompt("t01", "cure"))), mine)
+    assert run.status("t01", "t02") == ["DONE", "FAILED"] and run.started.count("t02") == 1
+    assert "no patch touches it, and its attempts are used up" in run.state.tasks["t02"].detail
+
+
 # --- answers of the healer ------------------------------------------------------------------------------------------
 
 
@@ -398,12 +431,20 @@ def test_next_epoch_puts_healed_tasks_into_an_ordinary_window() -> None:
     assert run.windows == [names(1, 5), ("t02", "t06", "t07")]
 
 
-@pytest.mark.parametrize("nothing", [None, answer(), answer(prompt("t05", "cure"))])
-def test_a_round_without_a_patch_is_asked_again_and_then_over(nothing: object) -> None:
-    """T12 T13: no answer, no patches, none allowed: a round each, then attempts that are left, unhealed."""
-    run = ward(5, ("t02",), lambda _: nothing, policy(BATCH))  # type: ignore[return-value, arg-type]
-    assert rounds(run) == [("t02",), ("t02",)] and run.state.patches == {}
+NOTHING: dict[str, Heal] = {
+    "no readable answer": None,
+    "no patches": answer(),
+    "none that is allowed": answer(prompt("t05", "cure")),
+}
+
+
+@pytest.mark.parametrize("case", NOTHING)
+def test_a_window_without_a_patch_has_its_rounds_and_then_runs_unhealed(case: str) -> None:
+    """T12 T13: two rounds per window, then the attempts that are left, then FAILED; the others go on."""
+    run = ward(5, ("t02",), in_turn(NOTHING[case]), policy(BATCH))
+    assert set(Counter(round_.lineage for round_ in run.state.heal_rounds).values()) == {2}
     assert run.status("t02", "t03") == ["FAILED", "DONE"] and run.started.count("t02") == 2
+    assert run.state.patches == {} and not run.state.heal_abandoned
 
 
 def test_the_second_round_may_bring_what_the_first_did_not() -> None:

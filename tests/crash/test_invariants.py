@@ -14,6 +14,7 @@ from ganger.core.vocabulary import RunStatus, TaskStatus
 STARTS = {("a", 1): 1, ("b", 1): 1, ("b", 2): 1, ("c", 1): 1, (HEALER, 1): 1}
 ENDED = Seen(exact=True, finished=True, agent_starts=STARTS, changed=("a.txt", "b.txt", "c.txt"))
 DONE, FAILED = TaskStatus.DONE, TaskStatus.FAILED
+REFUSED = ev.ResultRefused("a", 1, "NO_SENTINEL", "gone")
 AGAIN = ev.TaskRequeued("c", "once more")
 
 
@@ -58,6 +59,7 @@ BAD: dict[str, tuple[str, Tale]] = {
         GOOD.at_end(AGAIN, start("c", 2), *worked("c", 2), *wrote("c", 2), ev.AttemptInterrupted("c", 2, "")),
     ),
     "a result before the agent ended": ("order", GOOD.without(ev.AttemptExited, "a")),
+    "an answer accepted, then refused": ("one answer", GOOD.with_after(ev.ResultAccepted, REFUSED)),
     "started before its dependency is done": ("dependencies", GOOD.with_after(ev.AttemptStarted, start("c"))),
     "two tokens alike": (
         "tokens",
@@ -72,6 +74,10 @@ BAD: dict[str, tuple[str, Tale]] = {
         GOOD.at_end(
             *(e for n in (2, 3) for e in (AGAIN, start("c", n), *worked("c", n), failed("c", n, "format_retries")))
         ),
+    ),
+    "a contract error paid as a worker attempt": (
+        "counters",
+        GOOD.at_end(AGAIN, start("c", 2), *worked("c", 2), replace(failed("c", 2), failure_class="contract_error")),
     ),
     "more at once than allowed": (
         "concurrency",

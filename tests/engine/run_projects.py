@@ -26,7 +26,7 @@ from ganger.core.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.engine.run import Lead
-from ganger.engine.strays import MARK
+from ganger.launchers.proc import ATTEMPT_MARK as MARK
 from ganger.runs import read_state
 from ganger.stores.sqlite import SqliteStore
 

@@ -13,10 +13,10 @@ from ganger.core import events as ev
 from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import RunStatus, TaskStatus
-from ganger.engine.files import RunFolder, leading, replace_file
+from ganger.engine.files import replace_file
 from ganger.engine.report import report_text
 from ganger.engine.run import exit_code
-from ganger.errors import GangerError, RunLockedError
+from ganger.errors import GangerError
 
 REPLACE = "import sys; from pathlib import Path; from ganger.engine.files import replace_file; replace_file(Path(sys.argv[1]), 'new')"  # noqa: E501
 
@@ -56,17 +56,6 @@ def test_a_replacement_that_fails_leaves_the_old_file_and_nothing_else(tmp_path:
     (tmp_path / "report.md").mkdir()
     with pytest.raises(GangerError, match="cannot be written"):
         replace_file(tmp_path / "report.md", "x")
-
-
-def test_the_lock_is_held_by_one_and_free_again_afterwards(tmp_path: Path) -> None:
-    """T20 W03: also after an error inside."""
-    folder = RunFolder(tmp_path)
-    with pytest.raises(ZeroDivisionError), leading(folder):
-        with pytest.raises(RunLockedError), leading(folder):
-            pass
-        _ = 1 / 0
-    with leading(folder):
-        pass
 
 
 def stands(status: RunStatus, *statuses: str, stopping: bool = False) -> RunState:

@@ -116,7 +116,6 @@ def test_output_of_both_streams_is_in_the_log(tmp_path: Path) -> None:
 
 WORDS = {
     "external": ({"status": "BLOCKED"}, BlockReason.EXTERNAL),
-    "quota": ({"status": "BLOCKED", "failure_class": "quota"}, BlockReason.QUOTA_WAIT),
     "permission": ({"status": "BLOCKED", "failure_class": "permission_denied"}, BlockReason.PERMISSION_DENIED),
     "a-class-that-does-not-block": ({"status": "BLOCKED", "failure_class": "test_error"}, BlockReason.EXTERNAL),
 }
@@ -124,10 +123,10 @@ WORDS = {
 
 @pytest.mark.parametrize("case", WORDS)
 def test_a_worker_that_is_blocked_blocks_its_task_and_what_follows(tmp_path: Path, case: str) -> None:
-    """T03 W07 Z07: one attempt, the right reason, exit code 3; independent tasks go on."""
+    """T03 W07 Z07: one attempt, the right reason, exit code 3, or 4 with a question; independent tasks go on."""
     result, reason = WORDS[case]
     project = Project(tmp_path, [task("a"), task("b", "a"), task("c")], {"a": {"result": result}}).make()
-    assert project.run() == 3
+    assert project.run() == (4 if case == "permission" else 3)
     state = project.state()
     assert (state.tasks["a"].block_reason, state.tasks["a"].attempts) == (reason, 1)
     assert state.tasks["b"].block_reason is BlockReason.DEPENDENCY_FAILED and state.tasks["c"].status is D
@@ -184,7 +183,7 @@ def test_an_agent_whose_program_vanishes_pauses_its_tasks(tmp_path: Path) -> Non
     program.write_text("#!/bin/sh\nrm agent.sh\n")
     program.chmod(0o755)
     project = Project(tmp_path, agent='kind = "command"\nargv = ["./agent.sh"]').make()
-    assert project.run() == 3
+    assert project.run() == 4
     assert "was not found" in project.state().tasks["a"].detail
 
 
@@ -212,7 +211,7 @@ def test_a_prompt_too_long_for_an_argument_blocks_its_task_with_a_way_out(tmp_pa
     """T24: a setting of the agent, not the end of the run."""
     agent = 'kind = "command"\nprompt = "argument"\nargv = ["true"]'
     project = Project(tmp_path, [task("a", prompt_ref="long.md")], agent=agent, files={"long.md": "x" * 200_000}).make()
-    assert project.run() == 3
+    assert project.run() == 4
     assert 'prompt = "stdin"' in project.state().tasks["a"].detail
 
 

@@ -46,7 +46,7 @@ class Bench:
         self.launcher = KeptLauncher(run, grace_sec=0.2)
 
     def key(self, name: str = "x") -> str:
-        return f"{self.run}/{self.folder.name}/{name}"
+        return f"{self.run}/{self.folder}/{name}"
 
     def launch(
         self, *argv: str, env: Mapping[str, str] = ENV, timeout_sec: float | None = 30, name: str = "x"
@@ -97,11 +97,10 @@ class Bench:
 
 def keep_company(run: Path) -> Iterator[int]:
     """Holds a connection to a run's keeper, so that it stays from test to test; gives its number."""
-    Bench(run, run).ended(Launch(f"{run}/first", ("true",), run, ENV, None, run / "first.log", 30))
     first = KeptLauncher(run, grace_sec=1)
 
     async def start() -> None:
-        await (await first.start(Launch(f"{run}/second", ("true",), run, ENV, None, run / "first.log", 30))).wait()
+        await (await first.start(Launch(f"{run}/first", ("true",), run, ENV, None, run / "first.log", 30))).wait()
         company.connect((run / "keeper" / "address").read_text())
         await first.close()
 

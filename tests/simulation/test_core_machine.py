@@ -135,7 +135,12 @@ class CoreMachine(RuleBasedStateMachine):
     def interrupted(self, task: str, off: int) -> None:
         self.happens(ev.AttemptInterrupted(task, self.now(task).attempts + off, "stopped"))
 
-    @rule(task=TASKS, status=st.sampled_from(TaskStatus), reason=st.sampled_from((None, *BlockReason)), final=st.booleans())
+    @rule(
+        task=TASKS,
+        status=st.sampled_from(TaskStatus),
+        reason=st.sampled_from((None, *BlockReason)),
+        final=st.booleans(),
+    )
     def settles(self, task: str, status: TaskStatus, reason: BlockReason | None, final: bool) -> None:
         self.happens(ev.TaskSettled(task, status, "detail", reason, final=final))
 

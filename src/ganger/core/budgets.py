@@ -57,7 +57,17 @@ def run_refusal(state: RunState, now: str, purse: Purse | None = None) -> str:
             return f"budget.tokens: {used} of {budget.tokens} tokens are used or set aside"
     if budget.wall_sec is not None and (used_sec := active_seconds(state, now)) >= budget.wall_sec:
         return f"budget.wall_sec: the run has worked for {used_sec:.0f} of {budget.wall_sec:.0f} s"
-    return ""
+    return _unknown_price(state, wanted, taken)
+
+
+def _unknown_price(state: RunState, wanted: Reservation, taken: Purse) -> str:
+    """Without an estimate one attempt goes ahead alone: several at once could spend any number of times the budget."""
+    budget = state.budget
+    unknown = (budget.usd is not None and not wanted.usd) or (budget.tokens is not None and not wanted.tokens)
+    under_way = len(state.running) + taken.attempts
+    if not unknown or not under_way or state.spent.attempts > len(state.running):
+        return ""
+    return "the first attempt shows what one costs; budget.attempt_usd and attempt_tokens let more start at once"
 
 
 def task_refusal(budget: Budget, task: TaskState, wanted: Reservation) -> str:

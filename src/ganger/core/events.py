@@ -283,6 +283,7 @@ class PatchApplied:
     timeout_sec: float | None = None
     concurrency: int | None = None
     current_batch_size: int | None = None
+    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)

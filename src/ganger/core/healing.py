@@ -293,15 +293,22 @@ def after_round(state: RunState, round_: HealRound, cure: Cure) -> tuple[tuple[s
     given_up = dict(cure.escalate)
     events += [ev.TaskSettled(name, TaskStatus.ESCALATED, given_up[name]) for name in failed if name in given_up]
     left = [name for name in failed if name not in given_up]
-    again = [name for name in left if name in cure.reset]
+    whys = {name: why for name in left if (why := _not_again(state, name, cure))}
+    again = [name for name in left if name not in whys]
     events += [
-        ev.TaskSettled(n, TaskStatus.FAILED, f"{state.tasks[n].detail} (the healer does not reset it)")
-        for n in left
-        if n not in cure.reset
+        ev.TaskSettled(name, TaskStatus.FAILED, f"{state.tasks[name].detail} ({why})") for name, why in whys.items()
     ]
     if not round_.isolate:
         return _spread(again, cure, events)
     return _isolated(state, again, cure, events)
+
+
+def _not_again(state: RunState, name: str, cure: Cure) -> str:
+    """Why a task of the round does not run again; empty when it does."""
+    if name not in cure.reset:
+        return "the healer does not reset it"
+    granted = name in cure.touched or attempts_left(state.specs[name], state.tasks[name], state.policy) > 0
+    return "" if granted else "no patch touches it, and its attempts are used up"
 
 
 def after_nothing(state: RunState, round_: HealRound) -> tuple[tuple[str, ...], list[ev.Event]]:

@@ -21,7 +21,7 @@ from ganger.core.vocabulary import RunStatus, TaskStatus
 
 Attempt = tuple[str, int]
 HEALER = ""
-_PAID_APART = ("format_retries", "respawns", "transient_retries")
+_PAID_APART = {"contract_error": "format_retries", "crash": "respawns", "transient_infra": "transient_retries"}
 _ROUNDING = 1e-6
 
 
@@ -84,7 +84,8 @@ class _Walk:
         self.wrong: list[str] = []
         self.tasks: dict[str, _Task] = {}
         self.live: dict[str, None] = {}
-        self.begun: dict[Attempt, int] = {}
+        self.begun: set[Attempt] = set()
+        self.attempts = 0
         self.tokens: set[str] = set()
         self.intents: dict[Attempt, tuple[str, ...]] = {}
         self.window: frozenset[str] | None = None
@@ -205,7 +206,8 @@ class _Walk:
         self.new_token(event.token)
         task.attempts, task.status, task.steps = event.attempt, TaskStatus.RUNNING, set()
         self.live[event.task] = None
-        self.begun[event.task, event.attempt] = self.seq
+        self.begun.add((event.task, event.attempt))
+        self.attempts += 1
         self.charge(task, "worker_attempts", self.most_attempts(task))
         if len(self.live) > self.state.policy.concurrency:
             self.say("concurrency", f"{len(self.live)} attempts run, {self.state.policy.concurrency} may")
@@ -236,6 +238,11 @@ class _Walk:
     def result_accepted(self, event: ev.ResultAccepted) -> None:
         self.step(event, ("attempt_exited",))
 
+    def result_refused(self, event: ev.ResultRefused) -> None:
+        if "result_accepted" in self.tasks[event.task].steps:
+            self.say("one answer", "the answer was accepted before")
+        self.step(event, ("attempt_exited",))
+
     def writes_intended(self, event: ev.WritesIntended) -> None:
         self.step(event, ("result_accepted",))
         self.intents[event.task, event.attempt] = event.files
@@ -263,10 +270,14 @@ class _Walk:
 
     def attempt_failed(self, event: ev.AttemptFailed) -> None:
         task = self.tasks[event.task]
+        own = _PAID_APART.get(event.failure_class, "")
+        limit = max(getattr(policy, own) for policy in self.policies) if own else 0
+        if own and event.counter != own and task.used.get(own, 0) < limit:
+            self.say("counters", f"{event.failure_class} was paid by {event.counter}, and {own} are left")
         if event.counter == "worker_attempts":
             return
         task.used["worker_attempts"] -= 1
-        if event.counter in _PAID_APART:
+        if event.counter in _PAID_APART.values():
             self.charge(task, event.counter, max(getattr(policy, event.counter) for policy in self.policies))
 
     def interrupted(self, event: ev.AttemptInterrupted) -> None:
@@ -302,7 +313,7 @@ class _Walk:
         for money in (run, task) if task is not run else (run,):
             money.held[name, number] = (usd, tokens)
         budget = self.state.budget
-        starts = sum(1 for worker, _ in self.begun if worker != HEALER)
+        starts = self.attempts
         limits = [(run, budget.usd, budget.tokens)]
         if name != HEALER:
             limits.append((task, budget.task_usd, budget.task_tokens))
@@ -335,7 +346,7 @@ class _Walk:
             self.say("heal rounds", f"more than {per_window} of one window or {total} in all")
         self.round_open = event.round
         self.new_token(event.token)
-        self.begun[HEALER, event.round] = self.seq
+        self.begun.add((HEALER, event.round))
         self.healer_calls += 1
         self.reserve(HEALER, event.round, event.reserved_usd, event.reserved_tokens)
 
@@ -390,7 +401,7 @@ _CHECKS: dict[type[ev.Event], Callable[[_Walk, Any], None]] = {
     ev.AttemptLaunched: _Walk.step,
     ev.AttemptExited: _Walk.step,
     ev.ResultAccepted: _Walk.result_accepted,
-    ev.ResultRefused: _Walk.step,
+    ev.ResultRefused: _Walk.result_refused,
     ev.WritesIntended: _Walk.writes_intended,
     ev.WritesApplied: _Walk.writes_applied,
     ev.WritesRolledBack: _Walk.rolled_back,

@@ -288,6 +288,7 @@ class RunState:
     held: dict[str, list[str]] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
+    retired: dict[str, int] = field(default_factory=dict)
     accounts: dict[str, str] = field(default_factory=dict)
     active_sec: float = 0.0
     lead_since: str = ""

@@ -309,7 +309,8 @@ def _is_beginning(made: _Move, today: _Move, following: ev.Event | None) -> bool
 
 
 def _seconds(at: str) -> float:
-    return datetime.fromisoformat(at).timestamp() if at else 0.0
+    """A moment at which the decision was certainly due: what is recorded has lost everything below a microsecond."""
+    return datetime.fromisoformat(at).timestamp() + 1e-6 if at else 0.0
 
 
 # --- answers -----------------------------------------------------------------------------------------------------

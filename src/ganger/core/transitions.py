@@ -171,9 +171,12 @@ def _reconciled(state: RunState, event: ev.Reconciled, _at: str) -> None:
     state.specs = {spec.id: spec for spec in event.tasks}
     state.contents = contents_by_task(event.tasks, event.contents)
     state.tasks = {}
+    state.retired.update({name: before[name].attempts for name in event.removed if name in before})
     for name in state.specs:
-        old = before.get(name, TaskState())
-        state.tasks[name] = TaskState(attempts=old.attempts, history=old.history) if name in anew else old
+        old = before.get(name, TaskState(attempts=state.retired.get(name, 0)))
+        state.tasks[name] = (
+            TaskState(attempts=old.attempts, history=old.history, spent=old.spent) if name in anew else old
+        )
     index_tasks(state)
     _forget_window(state)
     state.retry_now = tuple(name for name in state.retry_now if name in state.tasks)
@@ -322,6 +325,8 @@ def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
         event.current_batch_size,
         before=(state.policy.concurrency, state.current_batch_size),
     )
+    if event.in_place:
+        state.written.add(event.path)
     _round_change(state, event.round, patches=(*state.heal_rounds[event.round - 1].patches, event.patch))
     for name in event.tasks:
         task = state.tasks.get(name)

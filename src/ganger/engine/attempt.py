@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,6 +69,7 @@ class Tools:
     output_limit_bytes: int | None = None
     rules: tuple[str, ...] = ()
     heal_in_place: bool = False
+    contents: Callable[[Sequence[TaskSpec]], dict[str, str]] = lambda _specs: {}
     heal_timeout_sec: float = 900.0
 
 
@@ -119,9 +120,8 @@ class Attempt:
             await self._fail(problem)
         except _Lost:
             self._roll_back("the keeper was lost")
-            await self._record(
-                self._cost(None), ev.AttemptInterrupted(self.task, self.number, "the keeper was lost; run again")
-            )
+            gone = ev.AttemptInterrupted(self.task, self.number, "the keeper was lost; run again")
+            await self._record(*self._cost(None), gone)
         except Stopped:
             await self._interrupt("the run was stopped")
         self._drop_backup()
@@ -175,7 +175,7 @@ class Attempt:
         ended = await running.wait()
         if ended.lost:
             raise _Lost
-        self._record(self._exited(ended), self._cost(self._usage(agent, ended)))
+        self._record(self._exited(ended), *self._cost(self._usage(agent, ended)))
         self.gate.check()
         return Ended(ended.code, ended.signal, ended.timed_out, ended.over_output, "" if ended.started else ended.error)
 
@@ -194,18 +194,20 @@ class Attempt:
     def _usage(self, agent: Agent, ended: Exit) -> Usage | None:
         """What the output says it cost; nothing for a process that never ran."""
         if not ended.started:
-            return Usage()
+            return Usage() if self.now.spent.reserved_usd or self.now.spent.reserved_tokens else None
         try:
             return agent.usage(self.tools.folder.path / self.log)
         except (OSError, GangerError):
             return None
 
-    def _cost(self, usage: Usage | None) -> ev.CostSettled:
-        """An unknown cost is taken to be what was set aside."""
-        if usage is None:
-            spent = self.now.spent
-            return ev.CostSettled(self.task, self.number, spent.reserved_usd, spent.reserved_tokens, known=False)
-        return ev.CostSettled(self.task, self.number, usage.usd, usage.input_tokens, usage.output_tokens)
+    def _cost(self, usage: Usage | None) -> list[ev.Event]:
+        """An unknown cost is taken to be what was set aside; where neither is there, there is nothing to say."""
+        spent = self.now.spent
+        if usage is not None:
+            return [ev.CostSettled(self.task, self.number, usage.usd, usage.input_tokens, usage.output_tokens)]
+        if not spent.reserved_usd and not spent.reserved_tokens:
+            return []
+        return [ev.CostSettled(self.task, self.number, spent.reserved_usd, spent.reserved_tokens, known=False)]
 
     def _prepare(self, agent: Agent) -> Launch:
         """What stands in the way here concerns this task's prompt or its agent's settings, never the run."""

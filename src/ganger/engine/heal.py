@@ -191,7 +191,7 @@ class Healing:
             if again
             else []
         )
-        await self.tools.journal.record(self._cost(ended), *kept.applied, *refused, finished, *after, *opened)
+        await self.tools.journal.record(*self._cost(ended), *kept.applied, *refused, finished, *after, *opened)
         if self.tools.heal_in_place:
             write_in_place(self.tools, [applied.patch for applied in kept.applied])
 
@@ -224,17 +224,19 @@ class Healing:
             retry=retry,
         )
 
-    def _cost(self, ended: Exit) -> ev.CostSettled:
+    def _cost(self, ended: Exit) -> list[ev.Event]:
         usage: Usage | None = None
         if ended.started:
             try:
                 usage = self.tools.agents[_HEALER].usage(self.log_path)
             except (OSError, GangerError):
                 usage = None
-        if usage is None:
-            held = self.round
-            return ev.CostSettled("", self.number, held.reserved_usd, held.reserved_tokens, known=False)
-        return ev.CostSettled("", self.number, usage.usd, usage.input_tokens, usage.output_tokens)
+        held = self.round
+        if usage is not None:
+            return [ev.CostSettled("", self.number, usage.usd, usage.input_tokens, usage.output_tokens)]
+        if not held.reserved_usd and not held.reserved_tokens:
+            return []
+        return [ev.CostSettled("", self.number, held.reserved_usd, held.reserved_tokens, known=False)]
 
 
 def write_in_place(tools: Tools, names: Iterable[str]) -> None:

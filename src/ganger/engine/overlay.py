@@ -166,6 +166,7 @@ class Overlay:
             timeout_sec=one.timeout_sec,
             concurrency=one.concurrency,
             current_batch_size=one.current_batch_size,
+            in_place=one.in_place,
         )
 
     def _store(self, one: Planned, name: str, number: int, known: Sequence[PatchRecord]) -> None:

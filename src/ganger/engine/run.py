@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import time
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 
@@ -30,6 +29,7 @@ from ganger.core.windows import (
     decide,
 )
 from ganger.engine.attempt import Attempt, Tools
+from ganger.engine.files import LEASE_SEC, RENEW_SEC, boot_seconds
 from ganger.engine.gate import Gate
 from ganger.engine.heal import Healing, heal_started, write_in_place
 from ganger.engine.projector import Projector
@@ -38,15 +38,8 @@ from ganger.engine.report import write_report
 from ganger.engine.rules import write_rules
 from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError, LeadLost
 
-LEASE_SEC = 15.0
-_RENEW_EVERY_SEC = 4.0
 # A wait longer than this is cut in pieces, so that a clock that was set is noticed.
 _LONGEST_WAIT_SEC = 30.0
-
-
-def lease_clock() -> float:
-    """Seconds since boot: they go on in suspend and are never set back."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,7 @@ class Lead:
         *,
         grace_sec: float = 5.0,
         look_every_sec: float = 0.2,
-        boot_clock: Callable[[], float] = lease_clock,
+        boot_clock: Callable[[], float] = boot_seconds,
     ) -> None:
         """`look_every_sec`: how often commands are looked for."""
         self.tools, self.order, self.grace_sec = tools, order, grace_sec
@@ -132,7 +125,6 @@ class Lead:
             await self.journal.record(begun)
         if order.reconcile is not None:
             await self._reconcile(order.reconcile)
-        require_same_tasks(self.state, order.tasks)
         if order.seen:
             await self.journal.record(ev.ContentsSeen(order.seen))
         await self.journal.record(
@@ -265,10 +257,17 @@ class Lead:
                     wanted.tokens,
                 )
             )
-        await self.journal.record(*claims)
+        await self.journal.record(*self._seen(names), *claims)
         for claim in claims:
             if self.state.tasks[claim.task].token == claim.token:
                 self._spawn(Attempt(self.tools, claim.task, self._gate).run())
+
+    def _seen(self, names: list[str]) -> list[ev.Event]:
+        """What the prompts of tasks hold that are attempted for the first time: an earlier task may have written them."""
+        first = [self.state.specs[name] for name in names if not self.state.tasks[name].attempts]
+        now = self.tools.contents(first)
+        seen = {name: text for name, text in now.items() if self.state.contents.get(name) != text}
+        return [ev.ContentsSeen(seen)] if seen else []
 
     async def _close_window(self, close: CloseWindow) -> None:
         """The window's end and everything that follows from it are one commit; a healer starts only after it."""
@@ -311,7 +310,7 @@ class Lead:
     async def _hold(self) -> None:
         """Keeps the lease, and a snapshot for the next start."""
         while True:
-            await asyncio.sleep(_RENEW_EVERY_SEC)
+            await asyncio.sleep(RENEW_SEC)
             self.tools.journal.store.renew(self._boot_clock(), LEASE_SEC)
             self.journal.save_snapshot()
 
@@ -355,18 +354,6 @@ class Lead:
         for task in doomed:
             task.cancel()
         await asyncio.gather(*doomed, return_exceptions=True)
-
-
-def require_same_tasks(state: RunState, tasks: tuple[TaskSpec, ...]) -> None:
-    """What the manifest says beyond its digest (roles, files, priorities, budgets) is part of the run too."""
-    changed = [spec.id for spec in tasks if state.specs.get(spec.id) != spec]
-    if changed or len(tasks) != len(state.specs):
-        named = f": {', '.join(changed[:5])}" if changed else ""
-        raise GangerError(
-            f"the tasks of run {state.run_id} changed since it began{named}",
-            hint="restore the manifest to continue this run, or give it a new run_id to start another",
-            code="MANIFEST_CHANGED",
-        )
 
 
 def exit_code(state: RunState) -> int:

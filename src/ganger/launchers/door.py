@@ -22,6 +22,7 @@ from ganger.launchers.wire import PROTOCOL, Garbage, Lines, Message, line, numbe
 
 IDLE_SEC = 5.0
 _REACHED_WITHIN_SEC = 30.0
+_TRIES = 3
 _FIRST_PAUSE_SEC = 0.005
 _LONGEST_PAUSE_SEC = 0.1
 _ERRORS_SHOWN = 2000
@@ -31,12 +32,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class KeeperOptions:
-    """How a keeper is run. `odd` names another place and module to run instead of Ganger's own."""
+    """How a keeper is run. `odd` names a folder and a module, "folder:module", to run instead of Ganger's own."""
 
     python: str = sys.executable
     idle_sec: float = IDLE_SEC
     cgroup: bool = True
-    odd: tuple[str, ...] = ()
+    odd: str = ""
 
 
 class LineLost(Exception):
@@ -155,13 +156,14 @@ async def reach(
     """Connects to the keeper, starting one where none lives. Raises KeeperError when that cannot be done."""
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + _REACHED_WITHIN_SEC
-    pause = _FIRST_PAUSE_SEC
+    pause, failures = _FIRST_PAUSE_SEC, 0
     while loop.time() < give_up_at:
         found = await connect(house, hear, lost)
         if found is not None:
             return found
         said = await _start(house, options, give_up_at - loop.time())
-        if not said:
+        failures += not said
+        if failures == _TRIES:
             raise KeeperError(
                 f"the process that keeps this run's programs could not be started{_last_words(house)}",
                 hint=f"Look into {house.errors}.",
@@ -181,8 +183,8 @@ async def _start(house: House, options: KeeperOptions, within_sec: float) -> byt
     house.room.mkdir(mode=0o700, parents=True, exist_ok=True)
     answer, ready = os.pipe()
     root = str(Path(ganger.__file__).parent.parent)
-    rest = (str(house.folder), str(ready), str(options.idle_sec), "yes" if options.cgroup else "no", *options.odd)
-    argv = [options.python, *PYTHON_FLAGS, BOOT, root, "ganger.launchers.guard", *rest]
+    rest = (str(house.folder), str(ready), str(options.idle_sec), "yes" if options.cgroup else "no")
+    argv = [options.python, *PYTHON_FLAGS, BOOT, root, "ganger.launchers.guard", *rest, *filter(None, [options.odd])]
     try:
         with open(house.errors, "ab", opener=_private) as errors:
             guard = subprocess.Popen(

@@ -14,10 +14,18 @@ import time
 from ganger.launchers.adoption import adopt_orphans, adopted, kill_child
 from ganger.launchers.traces import clear_traces
 
-# Without site-packages nothing but the standard library and Ganger itself is there to be imported.
+# Without site-packages there is nothing but the standard library and Ganger itself to be imported, and of Ganger not
+# even its public names: those take longer than all the guard needs.
 PYTHON_FLAGS = ("-I", "-S", "-c")
-BOOT = "import sys; sys.path.append(sys.argv[1]); __import__(sys.argv[2], fromlist=['main']).main(sys.argv[3:])"
+BOOT = """import sys
+root, module, *rest = sys.argv[1:]
+*places, module = module.split(":")
+sys.path += [root, *places]
+sys.modules["ganger"] = ganger = type(sys)("ganger")
+ganger.__path__ = [root + "/ganger"]
+__import__(module, fromlist=["main"]).main(rest)"""
 KEEPER = "ganger.launchers.keeper"
+BUSY = 75
 _SPINS = 200
 
 
@@ -37,12 +45,14 @@ def main(arguments: list[str]) -> None:
     adopt_orphans()
     # Its end is how the keeper learns that the guard is gone; nothing is ever written to it.
     alive, _held = os.pipe()
-    keeper = _spawn(alive, int(ready), [*(odd or (sys.argv[1], KEEPER)), folder, ready, str(alive), idle_sec, cgroup])
+    keeper = _spawn(alive, int(ready), [sys.argv[1], *(odd or [KEEPER]), folder, ready, str(alive), idle_sec, cgroup])
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    while os.wait()[0] != keeper:
+    while (ended := os.wait())[0] != keeper:
         pass
-    clear_traces(room)
+    # What another, living keeper needs is no trace of a dead one.
+    if os.waitstatus_to_exitcode(ended[1]) != BUSY:
+        clear_traces(room)
     end_all()
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
-import stat
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.launchers.cgroups import PREFIX
 
-_LONGEST = 90
+_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,16 @@ class House:
 
 def make_socket_folder() -> Path:
     """A new folder only this user can enter, with a path short enough for a socket."""
-    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_folder()))
+    name = f"{PREFIX}{os.urandom(8).hex()}"
+    problem: OSError | None = None
+    for place in (Path(f"/run/user/{os.geteuid()}"), *_TEMPORARY):
+        try:
+            (place / name).mkdir(mode=0o700)
+        except OSError as found:
+            problem = found
+        else:
+            return place / name
+    raise problem or FileNotFoundError
 
 
 def is_held(lock: Path) -> bool:
@@ -98,16 +104,6 @@ def hold(lock: str | Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
-
-
-def _short_folder() -> str:
-    user = f"/run/user/{os.geteuid()}"
-    with contextlib.suppress(OSError):
-        found = Path(user).stat()
-        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700 and os.access(user, os.W_OK):
-            return user
-    temp = tempfile.gettempdir()
-    return temp if len(os.fsencode(temp)) < _LONGEST - 20 else "/tmp"  # noqa: S108
 
 
 def _private(path: str, flags: int) -> int:

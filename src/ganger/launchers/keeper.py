@@ -20,6 +20,7 @@ from types import FrameType
 from ganger.errors import DiskFullError
 from ganger.launchers.adoption import adopt_orphans
 from ganger.launchers.clients import Client, peer_is_us
+from ganger.launchers.guard import BUSY
 from ganger.launchers.house import House, hold, make_socket_folder
 from ganger.launchers.programs import Programs, Unrecorded
 from ganger.launchers.traces import remove_socket
@@ -286,7 +287,7 @@ def serve(arguments: list[str], make_programs: type[Programs] = Programs) -> Non
     lock = hold(house.lock)
     if lock is None:
         os.write(int(ready), b"busy\n")
-        return
+        sys.exit(BUSY)
     adopt_orphans()
     programs = make_programs(house, with_cgroup=cgroup == "yes")
     keeper = Keeper(house, programs, alive=int(alive), idle_sec=float(idle_sec))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import time
 from collections.abc import Collection
 
@@ -40,7 +39,7 @@ class Programs:
         self._boot_id = boot_id()
         self._watch_at = NEVER
         self._ledger = self._take_over()
-        self._next_tag = _FIRST_TAG | secrets.randbits(40) << 20
+        self._next_tag = _FIRST_TAG | int.from_bytes(os.urandom(5), "big") << 20
         self._cgroup = cgroups.make(str(os.getpid())) if with_cgroup else None
         if self._cgroup is not None:
             house.write(house.cgroup, self._cgroup)
@@ -53,7 +52,9 @@ class Programs:
         if account.open:
             give_up_at = time.monotonic() + _GONE_WITHIN_SEC
             tags = {found.tag for found in account.open.values()}
-            while kill_where(lambda pid: self._is_ours(pid, tags)) and time.monotonic() < give_up_at:
+            while left := kill_where(lambda pid: self._is_ours(pid, tags)):
+                if time.monotonic() > give_up_at:
+                    raise TimeoutError(f"processes {sorted(left)} of an earlier keeper do not end, even when killed")
                 time.sleep(_SWEEP_PAUSE_SEC)
             for key, found in account.open.items():
                 self._ended[key] = found.ended(LOST)

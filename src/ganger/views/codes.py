@@ -38,7 +38,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "UNKNOWN_AGENT_KIND": ("there is no such agent kind", "kind chooses the adapter.", "ganger agents lists the kinds."),
     "UNKNOWN_SETTING": ("a GANGER_ variable names no setting", "A typing mistake would otherwise be silently ignored.", "ganger config show lists every setting."),
     "AGENT_NOT_READY": ("an agent cannot be started", "It is checked before the run so that nothing fails half-way.", "ganger agents --check says what is missing."),
-    "MANIFEST_CHANGED": ("the manifest is not the one this run began with", "Continuing would mix two plans.", "Restore it, or give it a new run_id."),
+    "MANIFEST_CHANGED": ("the manifest or a prompt is not the one the run began with", "Continuing would mix two plans.", "ganger run --reconcile takes the change over; with --dry-run it only shows what would happen."),
     "RUN_LOCKED": ("another process leads this run", "One lead per run; the message names its process.", "Watch it with ganger status, or end it first."),
     "NOT_BUILT_YET": ("announced, not there yet", "The command, flag or setting belongs to a later version.", "ganger --help shows what is there."),
     "NOT_FOUND": ("what was asked for is not there", "A run, task, log or file by that name does not exist.", "The message names what does."),

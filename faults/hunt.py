@@ -1,0 +1,73 @@
+"""Hunts a planted bug with the harness that must catch it: few points, aimed at where it bites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from faults import crash, errors, kills, leads, planted, powercut
+from faults.judge import end_all, judge_end
+from faults.leads import Point
+from faults.planted import Bug
+from faults.pool import Job, Verdict, scratch
+from faults.scenario import Place, crash_scenario
+
+
+def jobs(names: Sequence[str], most: int) -> list[Job]:
+    return [partial(hunt, name, most) for name in names]
+
+
+def hunt(name: str, most: int) -> Verdict:
+    """Strikes until the bug shows; a bug that does not show is what is wrong here."""
+    bug = planted.BUGS[name]
+    if bug.harness == "powercut" and (problem := powercut.why_not()):
+        return Verdict(f"planted {name}", (), f"skipped, {problem}")
+    tried = 0
+    for verdict in _verdicts(name, bug, most):
+        tried += 1
+        if any(bug.rule in problem for problem in verdict.wrong):
+            print(f"caught {name} ({bug.what}) by: python -m faults {verdict.repeat}", flush=True)
+            return Verdict(f"planted {name}", (), "caught")
+    return Verdict(f"planted {name}", (f"{bug.harness} did not catch it at {tried} points: {bug.what}",), "missed")
+
+
+def _verdicts(name: str, bug: Bug, most: int) -> Iterator[Verdict]:
+    if bug.harness == "run":
+        yield undisturbed(name, bug)
+        return
+    if bug.harness == "kills":
+        for seed in range(most):
+            yield kills.carry_on(kills.Spree(seed, "lead", kills=4, tasks=12, agent_sec=0.5, bug=name))
+        return
+    if bug.harness == "powercut" and not bug.after:
+        yield powercut.cut_power(powercut.Cut(bug.seed, None, name))
+        return
+    for point in aimed(crash.points_of(bug.seed, name), bug, most):
+        if bug.harness == "crash":
+            yield crash.strike(crash.Blow(bug.seed, (point,), name))
+        elif bug.harness == "powercut":
+            yield powercut.cut_power(powercut.Cut(bug.seed, point, name))
+        else:
+            yield errors.fail(errors.Fault(bug.seed, point, bug.errno, bug=name))
+
+
+def aimed(points: Sequence[Point], bug: Bug, most: int) -> list[Point]:
+    """At most `most` points where the bug can show, spread evenly, the middle ones first."""
+    fitting = [p for p in points if (not bug.after or p.after in bug.after) and (not bug.calls or p.call in bug.calls)]
+    step = max(1, len(fitting) // most)
+    chosen = fitting[step // 2 :: step][:most]
+    return sorted(chosen, key=lambda point: abs(chosen.index(point) - len(chosen) // 2))
+
+
+def undisturbed(name: str, bug: Bug) -> Verdict:
+    """One run that nobody touches; the judge alone must see it."""
+    leads.import_everything()
+    scenario = replace(crash_scenario(bug.seed), budget_attempts=bug.budget_attempts)
+    with scratch() as folder:
+        place = Place(folder / "run", scenario).make()
+        try:
+            ended = leads.run(place, before=planted.planter(name))
+            return Verdict(f"planted {name}", tuple(judge_end(place, ended, ended.shown)))
+        finally:
+            end_all(place)

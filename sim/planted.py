@@ -1,0 +1,111 @@
+"""Bugs put into the engine on purpose: the simulator counts only because it finds each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from ganger.core import events as ev
+from ganger.core import healing
+from ganger.core.records import RunState, Window
+from ganger.core.transitions import apply
+from ganger.core.vocabulary import TaskStatus
+from ganger.core.windows import Decision, Start, decide
+from ganger.engine import run
+from ganger.engine.files import RunFolder
+from ganger.engine.journal import Journal
+from ganger.ports import Entry, Launcher, Workspace
+from ganger.stores.memory import MemoryStore
+from sim.play import play
+from sim.worlds import plan_of
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A bug, and words of the rules one of which must catch it within so many seeds."""
+
+    name: str
+    caught_by: tuple[str, ...]
+    plant: Callable[[], AbstractContextManager[object]]
+    seeds: int = 60
+
+
+def caught(bug: Planted, place: Path, first: int = 1) -> tuple[int, str] | None:
+    """The first seed that shows the bug and the rule it breaks; None when it is missed."""
+    with bug.plant():
+        for seed in range(first, first + bug.seeds):
+            for wrong in play(plan_of(seed), place / f"world-{seed}").wrong:
+                if wrong.startswith(bug.caught_by):
+                    return seed, wrong
+    return None
+
+
+async def _throws_away(journal: Journal, _folder: RunFolder, _workspace: Workspace, launcher: Launcher) -> list[str]:
+    """A recovery that ends what an earlier lead started and begins it again."""
+    await launcher.end_others(())
+    state = journal.state
+    for name in sorted(state.running):
+        task = state.tasks[name]
+        why = "the lead died"
+        await journal.report(name, task.token, ev.AttemptInterrupted(name, task.attempts, why))
+    return []
+
+
+def _starts_too_early(state: RunState, now: float) -> list[Decision]:
+    """A scheduler that does not wait for dependencies."""
+    decisions = decide(state, now)
+    waiting = [name for name, unmet in state.unmet.items() if unmet and state.tasks[name].status is TaskStatus.PENDING]
+    if waiting and any(isinstance(one, Start) for one in decisions):
+        decisions.append(Start(waiting[0]))
+    return decisions
+
+
+async def _acknowledges_first(self: Journal) -> None:
+    """A journal that says "durable" before it is."""
+    queue, self._queue, self._tick = self._queue, [], None
+    for number, entry in enumerate(queue, self.state.last_seq + 1):
+        apply(self.state, ev.Recorded(number, entry.at, entry.event))
+
+    async def later() -> None:
+        await asyncio.sleep(0.05)
+        self.store.append(queue)
+
+    self._later = asyncio.get_running_loop().create_task(later())  # type: ignore[attr-defined]
+
+
+def _appends_for_anybody(self: MemoryStore, batch: Sequence[Entry]) -> list[ev.Recorded]:
+    """A store that checks neither fence nor token."""
+    start = len(self.memory.events) + 1
+    recorded = [ev.Recorded(number, entry.at, entry.event) for number, entry in enumerate(batch, start)]
+    self.memory.events.extend(recorded)
+    return recorded
+
+
+def _releases_all(state: RunState, window: Window) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, str]]]:
+    """Tasks held behind a canary run again whatever became of it."""
+    return tuple(held for name in window.tasks for held in state.held.get(name, ())), (), []
+
+
+@contextlib.contextmanager
+def _heals_for_ever() -> Iterator[None]:
+    with patch.object(healing, "may_heal_again", lambda _state, _lineage: True):
+        yield
+
+
+PLANTED = (
+    Planted("recovery starts again", ("paid twice",), lambda: patch.object(run, "recover", _throws_away)),
+    Planted("endless healing", ("heal rounds", "replay"), _heals_for_ever),
+    Planted("unmet dependency", ("dependencies", "replay"), lambda: patch.object(run, "decide", _starts_too_early)),
+    Planted(
+        "acknowledged before append",
+        ("unrecorded start",),
+        lambda: patch.object(Journal, "_commit", _acknowledges_first),
+    ),
+    Planted("no fence", ("stale lead",), lambda: patch.object(MemoryStore, "append", _appends_for_anybody), seeds=200),
+    Planted("hold released", ("canary",), lambda: patch.object(healing, "_held_behind", _releases_all), seeds=200),
+)

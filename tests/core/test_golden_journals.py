@@ -1,0 +1,48 @@
+"""Journals of earlier formats: each replays to the state it had."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ganger.core import events as ev
+from ganger.core.projection import state_text
+from ganger.core.records import RunState
+from ganger.core.transitions import apply
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+JOURNALS = sorted(path.name.removesuffix(".jsonl") for path in GOLDEN.glob("journal-*.jsonl"))
+
+
+def told(name: str) -> Iterator[ev.Recorded]:
+    for line in (GOLDEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        yield ev.Recorded(row["seq"], row["at"], ev.decode(row["type"], json.dumps(row["data"])))
+
+
+def state_of(name: str) -> RunState:
+    state = RunState()
+    for entry in told(name):
+        apply(state, entry)
+    return state
+
+
+@pytest.mark.parametrize("name", JOURNALS)
+def test_every_journal_ever_kept_replays_to_the_state_it_had(name: str) -> None:
+    """T19 T20: old runs can be continued; golden files are added, never rewritten."""
+    state = state_of(name)
+    assert state.refused == []
+    assert state_text(state) == (GOLDEN / f"{name}.state.json").read_text(encoding="utf-8")
+
+
+def test_the_second_journal_keeps_what_the_state_file_does_not_show() -> None:
+    """T16 G04 Z06: patches, questions, spending, rules and accounts of a healed run come back too."""
+    state = state_of("journal-2")
+    assert {name: patch.undone for name, patch in state.patches.items()}["patch-001"] is True
+    assert [(q.kind, q.answer) for q in state.questions.values()] == [("ambiguous_spec", "MIT"), ("escalated", None)]
+    assert state.heal_rounds[0].learned_rule == "Name modules after their table."
+    assert (round(state.spent.usd, 2), state.spent.attempts, state.spent.reserved_usd) == (3.4, 10, 0.0)
+    assert state.accounts_limited == {} and state.held == {} and state.commands_taken == 6

@@ -1,0 +1,174 @@
+"""Quota: one clock per account, shared by all its workers; fewer at once after a rate limit, and more again later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+from heal_ward import RIGHT, Ailment, Ward, in_turn, names, tasks
+
+from ganger.core import events as ev
+from ganger.core import windows
+from ganger.core.quota import after_quota, after_success, has_room, paused_until
+from ganger.core.records import Budget, Policy, RunState, TaskState
+from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, RunStatus, TaskStatus
+from ganger.core.windows import decide
+
+LIMITED = Ailment(signal="429 too many requests", cls=FailureClass.QUOTA, times=1)
+ACCOUNTS = {"worker": "first", "tester": "second"}
+
+
+def ward(count: int, limited: tuple[str, ...], schedule: HealSchedule = HealSchedule.OFF, **more: Any) -> Ward:
+    """`count` tasks, the even ones of the other account; `limited` hit their account's limit once."""
+    specs = tuple(replace(s, role="worker" if n % 2 == 0 else "tester") for n, s in enumerate(tasks(count)))
+    policy = Policy(heal_schedule=schedule, concurrency=4, quota_wait_sec=300)
+    world = {name: [LIMITED] for name in limited}
+    return replace(Ward(specs, world, in_turn(RIGHT), policy, accounts=ACCOUNTS), **more).begin()
+
+
+def until_blocked(run: Ward) -> Ward:
+    while not run.state.counts[TaskStatus.BLOCKED]:
+        run.step()
+    return run
+
+
+def starts_while_paused(run: Ward) -> set[str]:
+    """Accounts of the attempts that began between a pause and its end."""
+    until, found = 0.0, set()
+    for entry in run.events:
+        if isinstance(entry.event, ev.AccountPaused):
+            until = entry.event.until
+        if isinstance(entry.event, ev.AttemptStarted) and datetime.fromisoformat(entry.at).timestamp() < until:
+            found.add(entry.event.account)
+    return found
+
+
+def test_a_quota_blocks_the_task_and_it_comes_back_by_itself() -> None:
+    """W07 G04: BLOCKED(quota_wait) until the account's clock, then DONE without a person."""
+    run = until_blocked(ward(1, ("t01",)))
+    now = run.state.tasks["t01"]
+    assert (now.block_reason, now.not_before) == (BlockReason.QUOTA_WAIT, run.now + 300)
+    assert run.run().state.status is RunStatus.COMPLETED and run.state.questions == {}
+
+
+@pytest.mark.parametrize("schedule", list(HealSchedule))
+def test_every_task_of_the_account_waits_and_other_accounts_go_on(schedule: HealSchedule) -> None:
+    """G04 W07: not only the one that hit the limit; no healer is asked."""
+    run = ward(12, ("t01",), schedule).run()
+    assert starts_while_paused(run) <= {"second"}
+    assert run.state.status is RunStatus.COMPLETED and run.of(ev.HealStarted) == []
+    if schedule is HealSchedule.OFF:
+        assert starts_while_paused(run) == {"second"}
+
+
+def test_no_counter_pays_for_a_quota() -> None:
+    """W07: not a worker attempt, nor any retry; only the log is numbered on."""
+    run = ward(1, ("t01",), world={"t01": [replace(LIMITED, times=5)]}).run()
+    now = run.state.tasks["t01"]
+    assert (now.attempts, now.worker_attempts, now.transient_retries, now.format_retries) == (6, 1, 0, 0)
+    assert now.status is TaskStatus.DONE and now.healer_attempts == 0
+
+
+def test_dependents_wait_with_a_task_instead_of_being_blocked() -> None:
+    """W07 T03: it will come back."""
+    specs = (*tasks(1), replace(tasks(1)[0], id="after", depends_on=("t01",)))
+    run = until_blocked(ward(1, ("t01",), specs=specs))
+    assert run.status("after") == ["PENDING"] and run.run().state.status is RunStatus.COMPLETED
+
+
+def test_a_quota_wait_survives_its_lead() -> None:
+    """G04 H09: the account's clock is in the events; a new lead waits for the same moment."""
+    run = until_blocked(ward(2, ("t01",)))
+    due = run.state.tasks["t01"].not_before
+    run.record(ev.StopRequested("signal"), *(ev.AttemptInterrupted(t, 1, "") for t in sorted(run.state.running)))
+    run.run().begin().run()
+    assert run.state.status is RunStatus.COMPLETED and run.now >= due
+
+
+def test_concurrency_of_the_account_is_halved_and_grows_with_every_success() -> None:
+    """G04: 4 at once, then 2, then 3, then no limit any more."""
+    run = ward(30, ("t01",), accounts={"worker": "one", "tester": "one"}).run()
+    limits = [e.at_once for e in run.of(ev.AccountLimited) if isinstance(e, ev.AccountLimited)]
+    assert limits[:3] == [2, 3, 0] and run.state.accounts_limited == {}
+
+
+def busy(running: int, **more: Any) -> RunState:
+    made = {name: TaskState(TaskStatus.RUNNING, account="a") for name in names(1, running)}
+    state = RunState(tasks=made, running=set(made), policy=Policy(concurrency=8, quota_wait_sec=60))
+    for name, value in more.items():
+        setattr(state, name, value)
+    return state
+
+
+CUTS: dict[str, tuple[RunState, list[int]]] = {
+    "half of what runs": (busy(8), [4]),
+    "never below one": (busy(1), [1]),
+    "one of three": (busy(3), [1]),
+    "once per pause": (busy(8, accounts_paused={"a": 150.0}), []),
+    "again after the pause": (busy(4, accounts_paused={"a": 90.0}, accounts_limited={"a": 4}), [2]),
+    "not upwards": (busy(8, accounts_limited={"a": 2}), []),
+    "another account's limit": (busy(8, accounts_limited={"b": 1}), [4]),
+    "one at a time anyway": (busy(1, policy=Policy(concurrency=1)), []),
+}
+
+
+@pytest.mark.parametrize("case", CUTS)
+def test_how_far_a_rate_limit_cuts(case: str) -> None:
+    """G04: a burst of refusals is one rate limit."""
+    state, cuts = CUTS[case]
+    events = after_quota(state, "a", 100.0, None)
+    assert [event.at_once for event in events if isinstance(event, ev.AccountLimited)] == cuts
+
+
+@pytest.mark.parametrize(("reset_at", "until"), [(None, 160.0), (500.0, 500.0), (90.0, 160.0)])
+def test_a_reset_time_the_agent_names_counts_unless_it_is_over(reset_at: float | None, until: float) -> None:
+    """G04 W07: else quota_wait_sec."""
+    events = after_quota(busy(1), "a", 100.0, reset_at)
+    assert [event.until for event in events if isinstance(event, ev.AccountPaused)] == [until]
+
+
+def test_a_pause_is_never_shortened() -> None:
+    """G04: a second worker that knows less does not wake the others."""
+    state = busy(4, accounts_paused={"a": 1000.0})
+    assert after_quota(state, "a", 100.0, None) == [] and paused_until(state, "a", 100.0) == 1000.0
+    assert paused_until(state, "a", 1000.0) == 0.0 and paused_until(state, "b", 100.0) == 0.0
+
+
+def test_room_is_counted_per_account() -> None:
+    """G04: the limit of one account says nothing about another."""
+    state = busy(4, accounts_limited={"a": 4})
+    assert not has_room(state, "a", {"a": 4}) and has_room(state, "a", {"a": 3}) and has_room(state, "b", {"a": 4})
+    assert after_success(state, "b") == []
+    assert after_success(state, "a") == [ev.AccountLimited("a", 5, "a success since the cut")]
+
+
+def test_server_trouble_never_cuts_concurrency() -> None:
+    """G04 D12: transient_infra waits and retries on its own counter."""
+    trouble = Ailment(signal="502 bad gateway", cls=FailureClass.TRANSIENT_INFRA, times=3)
+    run = ward(8, (), world={name: [trouble] for name in names(1, 8)}).run()
+    assert run.of(ev.AccountLimited) == [] and run.of(ev.AccountPaused) == []
+    assert run.state.status is RunStatus.COMPLETED
+    assert {run.state.tasks[name].transient_retries for name in names(1, 8)} == {3}
+
+
+def test_a_time_budget_ends_a_run_that_only_waits() -> None:
+    """G04: quota has no counter; the budget decides."""
+    run = ward(1, (), world={"t01": [replace(LIMITED, times=99)]}, budget=Budget(wall_sec=1000)).run()
+    assert run.state.status is RunStatus.ABORTED and "budget.wall_sec" in (run.state.abort_reason or "")
+    assert [q.kind for q in run.state.questions.values()] == ["budget"]
+
+
+def test_while_an_account_rests_the_lead_waits_for_its_clock_and_nothing_else() -> None:
+    """H12 G04: one wait until the moment, no polling."""
+    run = until_blocked(ward(1, ("t01",)))
+    while run.state.window is not None or run.state.running:
+        run.step()
+    assert [type(d).__name__ for d in decide(run.state, run.now)] == ["Wait"]
+
+
+def test_the_ward_notices_a_pause_that_holds_one_task_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G04: a planted bug: the account's clock is not looked at."""
+    monkeypatch.setattr(windows, "paused_until", lambda *_: 0.0)
+    assert "first" in starts_while_paused(ward(12, ("t01",)).run())

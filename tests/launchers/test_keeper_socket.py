@@ -1,0 +1,137 @@
+"""The keeper's socket: short, private, for one user; nothing that is sent to it can hurt."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from keeper_bench import Run
+
+from ganger.errors import KeeperError
+from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.wire import Garbage, Lines, launch_message
+from ganger.ports import Exit
+
+GARBAGE = {
+    "noise": bytes(range(256)) + b"\n",
+    "half a line": b'{"do":"st',
+    "no object": b"[1,2]\n",
+    "deep": b"[" * 100_000 + b"\n",
+    "unknown": b'{"do":"dance","n":1}\n',
+    "no number": b'{"do":"find","key":"x","n":"one"}\n',
+    "no launch": b'{"do":"start","n":1,"grace":1,"launch":{}}\n',
+    "odd launch": b'{"do":"start","n":1,"grace":1,"launch":{"key":"k","argv":[1],"cwd":"/","env":{},"log":"/tmp/x"}}\n',
+    "no list": b'{"do":"end_others","n":1,"keep":"all"}\n',
+    "nothing": b"",
+}
+
+
+@pytest.fixture
+def deep_run(tmp_path: Path) -> Iterator[Run]:
+    """Deeper than a socket's name may be long."""
+    folder = tmp_path.joinpath(*["a-folder-with-a-long-name"] * 8)
+    folder.mkdir(parents=True)
+    run = Run(folder)
+    yield run
+    run.clear()
+
+
+def address(run: Run) -> str:
+    return (run.folder / "keeper" / "address").read_text()
+
+
+def test_the_socket_is_short_and_only_its_user_can_come_near(deep_run: Run) -> None:
+    """H08 T24: a folder of its own with mode 0700, its name known to the owner alone."""
+
+    async def main(launcher: KeptLauncher) -> tuple[Exit, list[int], str]:
+        exit_ = await (await launcher.start(deep_run.shell("a", "exit 3"))).wait()
+        files = [Path(address(deep_run)).parent, deep_run.folder / "keeper" / "address", deep_run.folder / "keeper"]
+        return exit_, [stat.S_IMODE(file.stat().st_mode) for file in files], address(deep_run)
+
+    exit_, modes, path = deep_run.play(main)
+    assert exit_.code == 3 and modes == [0o700, 0o600, 0o700] and len(path) < 60
+
+
+def test_garbage_hurts_nobody_but_its_sender(run: Run) -> None:
+    """H08: whoever talks nonsense is hung up on; the programs and their lead notice nothing."""
+
+    def heard(sent: bytes) -> bytes:
+        with socket.socket(socket.AF_UNIX) as guest:
+            guest.connect(address(run))
+            guest.recv(4096)
+            guest.sendall(sent)
+            guest.shutdown(socket.SHUT_WR)
+            return guest.recv(4096)
+
+    async def main(launcher: KeptLauncher) -> tuple[dict[str, bytes], Exit]:
+        running = await launcher.start(run.shell("a", "while [ ! -e go ]; do sleep .01; done; exit 3"))
+        answers = {name: heard(sent) for name, sent in GARBAGE.items()}
+        (run.folder / "go").touch()
+        return answers, await running.wait()
+
+    answers, exit_ = run.play(main)
+    assert answers == dict.fromkeys(GARBAGE, b"") and exit_.code == 3
+
+
+def test_a_line_that_never_ends_is_not_collected_for_ever() -> None:
+    """H08: memory has a bound, whatever is sent."""
+    lines = Lines(longest=1000)
+    assert list(lines.feed(b"x" * 1000)) == []
+    with pytest.raises(Garbage):
+        list(lines.feed(b"x"))
+
+
+@pytest.mark.needs("root")
+def test_another_user_is_not_served_even_if_the_folder_lets_it_in(run: Run) -> None:
+    """H08 T24: the kernel says who is there; the folder's mode is not all that protects."""
+    code = "import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+    code += "print(s.recv(100))"
+
+    async def main(launcher: KeptLauncher) -> tuple[str, int | None]:
+        running = await launcher.start(run.shell("a", "while [ ! -e go ]; do sleep .01; done; exit 3"))
+        os.chmod(Path(address(run)).parent, 0o755)
+        os.chmod(address(run), 0o777)
+        seen = subprocess.run([sys.executable, "-S", "-c", code, address(run)], capture_output=True, text=True)
+        (run.folder / "go").touch()
+        return seen.stdout, (await running.wait()).code
+
+    assert run.play(main) == ("b''\n", 3)
+
+
+@pytest.mark.needs("root")
+def test_a_socket_of_another_user_is_not_spoken_to(run: Run, tmp_path: Path) -> None:
+    """H08 T24: an address that was tampered with leads to no stranger."""
+    code = (
+        "import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o777)"
+    )
+    code += "; os.setuid(65534); s.listen(); print(flush=True); s.accept()"
+    path = Path(f"/tmp/ganger-test-{os.getpid()}")
+    with subprocess.Popen([sys.executable, "-S", "-c", code, path], stdout=subprocess.PIPE) as stranger:
+        assert stranger.stdout is not None and stranger.stdout.readline()
+        (tmp_path / "keeper").mkdir()
+        (tmp_path / "keeper" / "address").write_text(str(path))
+        with pytest.raises(KeeperError, match="another user"):
+            run.play(lambda launcher: launcher.start(run.shell("a", ":")))
+        stranger.kill()
+    path.unlink()
+
+
+def test_a_launch_survives_the_wire_whatever_its_words_are(run: Run) -> None:
+    """T24: line ends, quotes, bytes that are no text, a megabyte; nothing is added, lost or interpreted."""
+    odd = ["a\nb", '"', "\\", "\udcff", "é", "x" * 100_000, ""]
+    code = "import os, sys; print([os.fsencode(a) for a in sys.argv[1:]])"
+    launch = run.launch("a", sys.executable, "-S", "-c", code, *odd)
+    assert json.loads(json.dumps(launch_message(launch)))["argv"] == list(launch.argv)
+
+    async def main(launcher: KeptLauncher) -> int | None:
+        return (await (await launcher.start(launch)).wait()).code
+
+    assert run.play(main) == 0
+    assert (run.folder / "a.log").read_text() == f"{[os.fsencode(each) for each in odd]}\n"

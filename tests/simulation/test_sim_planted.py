@@ -1,0 +1,15 @@
+"""Bugs planted on purpose: the simulator finds every one of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sim.planted import PLANTED, Planted, caught
+
+
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found(bug: Planted, tmp_path: Path) -> None:
+    """G01 T03 T12 T13 T19 W03 Z02: a simulator that cannot fail proves nothing."""
+    assert caught(bug, tmp_path) is not None
