@@ -11,7 +11,7 @@ COMPILE := pip compile --no-config --system-certs --universal --python-version 3
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench fuzz picture generate lock format clean crash kills powercut faults planted
+.PHONY: help demo test check bench fuzz picture generate lock format clean crash kills powercut faults planted sim
 
 # An environment that was moved, or whose interpreter is gone, is set up again.
 ifneq ($(wildcard .venv/.runtime .venv/.dev),)
@@ -44,6 +44,7 @@ fuzz: .venv/.dev ## the contract properties with EXAMPLES=20000 examples each
 
 crash: .venv/.dev ## kill the lead at POINTS=2000 system calls and 500 recoveries; each run must go on unharmed
 	@$(BIN)/python -m faults crash --points $(or $(POINTS),2000) --double $(or $(DOUBLE),500) $(ARGS)
+	@$(BIN)/python -m faults crash --keeper --points $(or $(KEEPER),300) $(ARGS)
 
 kills: .venv/.dev ## kill lead, keeper and both at KILLS=300 random moments each of a fleet of 40
 	@$(BIN)/python -m faults kills --total $(or $(KILLS),300) $(ARGS)
@@ -53,6 +54,9 @@ powercut: .venv/.dev ## cut the power at POINTS=500 system calls (root: mounts a
 
 faults: .venv/.dev ## let POINTS=1200 system calls fail: I/O errors, full disks, short writes
 	@$(BIN)/python -m faults errors --points $(or $(POINTS),1200) $(ARGS)
+
+sim: .venv/.dev ## play SEEDS=2000 simulated worlds full of faults; SEED=n repeats one
+	@$(BIN)/python -m sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)
 
 planted: .venv/.dev ## plant every known bug; the harness named for it must catch it
 	@$(BIN)/python -m faults planted $(ARGS)
@@ -75,7 +79,7 @@ lock: .venv/.made ## write both lock files anew (UPGRADE=--upgrade takes newer v
 
 clean: ## remove .venv, caches and build output
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
-	@find src tests scripts bench faults -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src tests scripts bench faults sim -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv/.made:
 	@$(find_python); \

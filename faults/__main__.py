@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from faults import crash, errors, hunt, kills, planted, pool, powercut
-from faults.leads import Point
+from faults.strace import Point
 
 SKIPPED = 77
 
@@ -36,6 +36,7 @@ def _crash_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--point", type=Point.read, action="append", help="one kill such as write:17; again: the next lead"
     )
+    parser.add_argument("--keeper", action="store_true", help="kill the keeper instead of the lead")
     parser.add_argument("--bug", default="", help="plant this bug first")
     parser.add_argument("--jobs", type=int, default=0, help="how many at once; the number of cores otherwise")
     parser.set_defaults(act=_crash)
@@ -43,9 +44,9 @@ def _crash_words(parser: argparse.ArgumentParser) -> None:
 
 def _crash(asked: argparse.Namespace) -> int:
     if asked.point:
-        chosen = [crash.Blow(asked.seed, tuple(asked.point), asked.bug)]
+        chosen = [crash.Blow(asked.seed, tuple(asked.point), asked.bug, asked.keeper)]
     else:
-        chosen = crash.blows(asked.points, asked.seeds, double=asked.double, bug=asked.bug)
+        chosen = crash.blows(asked.points, asked.seeds, double=asked.double, bug=asked.bug, keeper=asked.keeper)
     return _code(pool.carry_out("crash", crash.jobs(chosen), at_once=asked.jobs))
 
 
@@ -86,11 +87,10 @@ def _errors_words(parser: argparse.ArgumentParser) -> None:
 
 
 def _errors(asked: argparse.Namespace) -> int:
-    errnos = (asked.errno,) if asked.errno else errors.ERRNOS
     if asked.point or asked.limit:
-        chosen = [errors.Fault(asked.seed, asked.point, errnos[0], asked.limit, asked.bug)]
+        chosen = [errors.Fault(asked.seed, asked.point, asked.errno or "EIO", asked.limit, asked.bug)]
     else:
-        chosen = errors.faults(asked.points, asked.seeds, errnos=errnos, bug=asked.bug)
+        chosen = errors.faults(asked.points, asked.seeds, errno=asked.errno or "", bug=asked.bug)
         if not asked.no_limits:
             chosen += errors.limits(0, disks=not powercut.why_not())
     return _code(pool.carry_out("errors", errors.jobs(chosen), at_once=asked.jobs))

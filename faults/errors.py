@@ -12,17 +12,23 @@ from faults import leads, planted
 from faults.crash import points_of, usual_starts
 from faults.disks import small_disk
 from faults.judge import end_all, judge, judge_end, paid_twice, words
-from faults.leads import Ended, Point, Strike
+from faults.leads import Ended
 from faults.pool import Job, Verdict, scratch
 from faults.scenario import Place, crash_scenario
+from faults.strace import Point, Strike
 from ganger.errors import EXIT_ESCALATED
 
 ERRNOS = ("EIO", "ENOSPC", "EINTR", "EMFILE", "EACCES", "ENOMEM")
-# Calls on files. What a failing clock or signal mask would do is the interpreter's matter.
-CALLS = """
-    openat open read pread64 write pwrite64 fsync fdatasync rename renameat renameat2 link linkat unlink unlinkat
-    mkdir mkdirat rmdir ftruncate fchmod fchown chmod utimensat getdents64 newfstatat stat lstat fstat flock
-"""
+# Calls on files, with the errors they really meet. What a failing clock does is the interpreter's matter.
+_FAILS_WITH = {
+    "openat open": ERRNOS,
+    "read pread64 getdents64": ("EIO", "EINTR"),
+    "write pwrite64": ("EIO", "ENOSPC", "EINTR"),
+    "fsync fdatasync": ("EIO", "ENOSPC"),
+    "rename renameat renameat2 link linkat mkdir mkdirat": ("EIO", "ENOSPC", "EACCES"),
+    "unlink unlinkat rmdir fchmod fchown chmod utimensat ftruncate": ("EIO", "EACCES"),
+    "newfstatat stat lstat": ("EIO", "EACCES", "ENOMEM"),
+}
 _SYNCS = frozenset({"fsync", "fdatasync"})
 _WHOLE = (0, EXIT_ESCALATED)
 
@@ -42,21 +48,25 @@ class Fault:
         return f"errors --seed {self.seed} {what}" + (f" --bug {self.bug}" if self.bug else "")
 
 
-def faults(count: int, seeds: int, *, errnos: Sequence[str] = ERRNOS, bug: str = "") -> list[Fault]:
-    """`count` errors, each kind equally often, spread evenly over the file calls of all seeds' runs."""
+def faults(count: int, seeds: int, *, errno: str = "", bug: str = "") -> list[Fault]:
+    """`count` errors, each call's kinds in turn, spread evenly over the file calls of all seeds' runs."""
     chosen: list[Fault] = []
     for seed in range(seeds):
-        points = [point for point in points_of(seed, bug) if _on_a_file(point)]
+        points = [point for point in points_of(seed, bug) if kinds_of(point, errno)]
         share = max(1, (count + seeds - 1 - seed) // seeds)
         for n in range(share):
-            place = round((n + 0.5) * len(points) / share) % len(points)
-            chosen.append(Fault(seed, points[place], errnos[n % len(errnos)], bug=bug))
+            point = points[round((n + 0.5) * len(points) / share) % len(points)]
+            kinds = kinds_of(point, errno)
+            chosen.append(Fault(seed, point, kinds[n % len(kinds)], bug=bug))
     return chosen
 
 
-def _on_a_file(point: Point) -> bool:
-    """The lead's own output belongs to whoever reads it."""
-    return point.call in CALLS.split() and not point.arguments.startswith(("1,", "2,"))
+def kinds_of(point: Point, errno: str = "") -> tuple[str, ...]:
+    """How this call may fail; not at all where it is none of the run's own files."""
+    kinds = next((errnos for calls, errnos in _FAILS_WITH.items() if point.call in calls.split()), ())
+    # Failures to sync a folder are passed over by SQLite itself.
+    ours = "/project" in point.arguments and (point.call != "fdatasync" or ".db" in point.arguments)
+    return tuple(kind for kind in kinds if errno in ("", kind)) if ours else ()
 
 
 def limits(seed: int, *, disks: bool) -> list[Fault]:
@@ -99,7 +109,9 @@ def _failed(place: Place, fault: Fault, before: Callable[[], None] | None) -> Ve
     if kind == "disk":
         return Verdict(fault.words(), tuple(wrong), f"ended {struck.code}")
     ended = leads.run_on(place, before=before)
-    wrong += [f"at the end: {problem}" for problem in judge_end(place, ended, [*struck.shown, *ended.shown])]
+    wrong += [
+        f"at the end: {problem}" for problem in judge_end(place, ended, [*struck.shown, *ended.shown], tidy=False)
+    ]
     wrong += paid_twice(place, usual_starts(fault.seed), keeper_died=True, errors=True)
     return Verdict(fault.words(), tuple(wrong), "survived" if struck.code in _WHOLE else "stopped")
 
@@ -111,13 +123,15 @@ def _no_larger_than(kilobytes: int, before: Callable[[], None] | None) -> None:
 
 
 def _judge_struck(place: Place, fault: Fault, struck: Ended) -> list[str]:
+    whole = any(name == "run_finished" for _, name in struck.shown)
     wrong = judge(place, struck.shown, ended=struck if struck.code in _WHOLE else None)
     if struck.code < 0:
         wrong.append(f"outcome: the lead died of signal {-struck.code}")
     if "Traceback" in struck.said or '"UNEXPECTED"' in struck.error:
         wrong.append(f"outcome: an error nobody expected: {words(struck)}")
-    if struck.code not in _WHOLE and not struck.error.strip():
+    # A struck write may have been the very one that tells.
+    if struck.code not in _WHOLE and not (whole or struck.error or (fault.point and fault.point.call == "write")):
         wrong.append(f"outcome: it ended with {struck.code} and did not say why: {words(struck)}")
-    if fault.point and fault.point.call in _SYNCS and fault.errno == "EIO" and struck.code in _WHOLE:
+    if fault.point and fault.point.call in _SYNCS and struck.code in _WHOLE:
         wrong.append("outcome: a failed fsync did not stop the run")
     return wrong

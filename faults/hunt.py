@@ -8,10 +8,10 @@ from functools import partial
 
 from faults import crash, errors, kills, leads, planted, powercut
 from faults.judge import end_all, judge_end
-from faults.leads import Point
 from faults.planted import Bug
 from faults.pool import Job, Verdict, scratch
 from faults.scenario import Place, crash_scenario
+from faults.strace import Point
 
 
 def jobs(names: Sequence[str], most: int) -> list[Job]:

@@ -56,7 +56,8 @@ def processes(place: Place) -> list[Process]:
 
 def keepers(place: Place) -> list[int]:
     """The processes that keep this place's agents."""
-    return [process.pid for process in processes(place) if b"ganger.launchers.keeper" in process.command]
+    marks = (b"\0ganger.launchers.keeper\0", b":held_keeper\0")
+    return [process.pid for process in processes(place) if any(mark in process.command for mark in marks)]
 
 
 def end_all(place: Place) -> None:
@@ -136,8 +137,8 @@ def _not_landed(place: Place, events: Sequence[ev.Recorded]) -> list[str]:
     return wrong
 
 
-def judge_end(place: Place, ended: Ended, shown: Sequence[tuple[int, str]]) -> list[str]:
-    """A run that was let go on must end as if nothing had happened."""
+def judge_end(place: Place, ended: Ended, shown: Sequence[tuple[int, str]], *, tidy: bool = True) -> list[str]:
+    """A run that was let go on must end as if nothing had happened; `tidy`: also without a backup left."""
     wrong = [] if ended.code == 0 else [f"outcome: the lead ended with {ended.code}: {words(ended)}"]
     if "Traceback" in ended.said:
         wrong.append(f"outcome: a traceback was shown: {words(ended)}")
@@ -151,7 +152,8 @@ def judge_end(place: Place, ended: Ended, shown: Sequence[tuple[int, str]]) -> l
     extra = set(changed_files(place)) - place.scenario.expected_files().keys()
     wrong += [f"files: {path} was left behind" for path in sorted(extra)]
     backups = place.run_folder / "backups"
-    wrong += [f"files: the backup {path.name} was left" for path in (backups.iterdir() if backups.exists() else ())]
+    left = sorted(backups.iterdir()) if tidy and backups.exists() else []
+    wrong += [f"files: the backup {path.name} was left" for path in left]
     return wrong
 
 
@@ -189,7 +191,8 @@ def paid_twice(place: Place, usual: Mapping[str, int], *, keeper_died: bool = Fa
         if isinstance(event, ev.AttemptFailed):
             lost[event.task] += errors
     counted = starts_by_task(place)
-    for name in sorted({*counted, *usual}):
+    # What an error makes fail may have to be healed.
+    for name in sorted({*counted, *usual} - ({"healer"} if errors else set())):
         more = counted[name] - usual.get(name, 0)
         if more > lost[name] or (more < 0 and not lost):
             wrong.append(f"paid twice: {name} was started {more:+d} times, of which {lost[name]} are explained")

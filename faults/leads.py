@@ -6,62 +6,23 @@ Forking after the imports leaves out thousands of calls that touch nothing; what
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
-import re
 import signal
-import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from faults.scenario import Place
+from faults.strace import Point, Strike, points_in, wait_to_be_watched, watched
 from ganger.errors import EXIT_ESCALATED
 
 LIMIT_SEC = 120.0
-_PR_SET_PTRACER, _ANYBODY = 0x59616D61, ctypes.c_ulong(-1)
-_STRACE = ("strace", "-qq")
 RUN = ("run", "--json")
-_SHOWN_TYPE = re.compile(r'\\"type\\": \\"(\w+)\\"(?:, \\"task\\": \\"(\w+)\\")?')
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One system call of a lead: the `ordinal`-th of this name since it was forked.
-
-    `after` is the event that was shown last before it: its type, and its task where it has one.
-    """
-
-    call: str
-    ordinal: int
-    arguments: str = field(default="", compare=False)
-    after: str = field(default="", compare=False)
-
-    def __str__(self) -> str:
-        return f"{self.call}:{self.ordinal}"
-
-    @classmethod
-    def read(cls, text: str) -> Point:
-        call, _, ordinal = text.partition(":")
-        return cls(call, int(ordinal))
-
-
-@dataclass(frozen=True, slots=True)
-class Strike:
-    """What happens at a point: `signal=KILL`, `error=EIO`; `to_the_end` goes on doing it."""
-
-    point: Point
-    how: str = "signal=KILL"
-    to_the_end: bool = False
-
-    def options(self) -> list[str]:
-        when = f"{self.point.ordinal}{'+' if self.to_the_end else ''}"
-        return ["-e", f"trace={self.point.call}", "-e", f"inject={self.point.call}:{self.how}:when={when}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +105,7 @@ class Lead:
             if before is not None:
                 before()
             if held:
-                ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)
-                os.kill(os.getpid(), signal.SIGSTOP)
+                wait_to_be_watched()
             from ganger.__main__ import main
 
             code = main()
@@ -163,7 +123,7 @@ def run(place: Place, *, strike: Strike | None = None, before: Callable[[], None
     if strike is None:
         return Lead(place, before=before).wait()
     lead = Lead(place, before=before, held=True)
-    with _strace(lead.pid, [*strike.options(), "-o", "/dev/null"]):
+    with watched(lead.pid, [*strike.options(), "-o", "/dev/null"]):
         return lead.wait()
 
 
@@ -183,65 +143,11 @@ def trace(place: Place, *, before: Callable[[], None] | None = None) -> list[Poi
     """An undisturbed lead's calls from its first touch of the store on, in order."""
     record = place.base / "trace"
     lead = Lead(place, before=before, held=True)
-    with _strace(lead.pid, ["-s", "200", "-o", str(record)]):
+    with watched(lead.pid, ["-y", "-s", "200", "-o", str(record)]):
         ended = lead.wait()
     if ended.code not in (0, EXIT_ESCALATED):
         raise RuntimeError(f"the undisturbed run ended with {ended.code}: {ended.error} {ended.said}")
-    return _points(record.read_text(errors="replace").splitlines())
-
-
-def _points(lines: Sequence[str]) -> list[Point]:
-    counts: dict[str, int] = {}
-    points: list[Point] = []
-    touched, after = False, ""
-    for line in lines:
-        name, bracket, rest = line.partition("(")
-        if not bracket or not name.isidentifier() or name == "exit_group":
-            continue
-        counts[name] = counts.get(name, 0) + 1
-        touched = touched or "ganger.db" in rest
-        if touched:
-            points.append(Point(name, counts[name], rest[:80], after))
-        if name == "write" and rest.startswith("1,") and (shown := _SHOWN_TYPE.search(rest)):
-            after = f"{shown[1]} {shown[2] or ''}".strip()
-    return points
-
-
-@contextlib.contextmanager
-def _strace(pid: int, options: list[str]) -> Iterator[None]:
-    """Attached before the lead makes its first own call."""
-    _until(lambda: _status_of(pid, "State").startswith("T"), "the lead did not stop to be watched")
-    tracer = subprocess.Popen([*_STRACE, *options, "-p", str(pid)], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
-    try:
-        _until(
-            lambda: _status_of(pid, "TracerPid") not in ("", "0") or tracer.poll() is not None, "strace did not attach"
-        )
-        if tracer.poll() is not None:
-            assert tracer.stderr is not None
-            raise RuntimeError(f"strace cannot watch: {tracer.stderr.read().decode(errors='replace')}")
-        os.kill(pid, signal.SIGCONT)
-        yield
-    finally:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            tracer.wait(5)
-        tracer.kill()
-        tracer.communicate()
-
-
-def _until(happened: Callable[[], bool], otherwise: str) -> None:
-    end = time.monotonic() + 20
-    while not happened():
-        if time.monotonic() > end:
-            raise RuntimeError(otherwise)
-        time.sleep(0.001)
-
-
-def _status_of(pid: int, name: str) -> str:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(f"{name}:")), "")
+    return points_in(record, "ganger.db")
 
 
 def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -12,9 +12,9 @@ from faults import leads, planted
 from faults.crash import points_of, usual_starts
 from faults.disks import Disk, NoDisk, disk
 from faults.judge import end_all, judge, judge_end, paid_twice, processes
-from faults.leads import Point, Strike
 from faults.pool import Job, Verdict, scratch
 from faults.scenario import Place, crash_scenario
+from faults.strace import Point, Strike
 from ganger.errors import EXIT_ESCALATED
 
 

@@ -159,6 +159,7 @@ class Place:
 [policy]
 heal_schedule = "{given.schedule}"
 batch_size = {given.batch_size}
+max_worker_attempts_per_task = 3
 concurrency = {given.concurrency}
 grace_sec = 1
 [agents.counted]

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from ganger.engine import files, overlay, projector, report
+from ganger.engine import files, journal, overlay, projector, report
 from sim.life import Life
+from sim.plan import Plan
 
 
 class Hands:
-    """Whose step it is; files written beside the ports are that life's effects."""
+    """Whose step it is: files written beside the ports are that life's effects, and none of one that was away."""
 
     def __init__(self, seed: int) -> None:
         self.life: Life | None = None
@@ -25,23 +26,24 @@ class Hands:
 
     def replace_file(self, path: Path, text: str) -> None:
         """As the real one without the waiting for the disk, which no simulated death can show."""
-        if self.life is not None:
-            self.life.effect("file.before")
+        assert self.life is not None
+        self.life.point("file.before")
+        if self.life.away:
+            return
         temporary = path.with_name(f".{path.name}.tmp")
         with files.named_os_errors(path):
             temporary.write_text(text, encoding="utf-8")
-            if self.life is not None:
-                self.life.effect("file.during")
+            self.life.point("file.during")
             temporary.rename(path)
-        if self.life is not None:
-            self.life.effect("file.after")
+        self.life.point("file.after")
 
 
 @contextlib.contextmanager
-def borrowed(hands: Hands, tick_sec: float) -> Iterator[None]:
+def borrowed(hands: Hands, plan: Plan) -> Iterator[None]:
     """With long ticks the lead looks at the world more seldom, so that a long night takes seconds."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(patch.object(projector, "_AT_MOST_SEC", tick_sec))
+        stack.enter_context(patch.object(projector, "_AT_MOST_SEC", plan.tick_sec))
+        stack.enter_context(patch.object(journal, "_SNAPSHOT_EVERY_EVENTS", plan.snapshot_events))
         stack.enter_context(patch.object(secrets, "token_hex", hands.token))
         for module in (projector, report, overlay):
             stack.enter_context(patch.object(module, "replace_file", hands.replace_file))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from ganger.contracts.verify_profile import Profile, Step
 from ganger.core.records import RunState
 from ganger.engine.attempt import Tools
-from ganger.engine.files import RunFolder
+from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
-from ganger.engine.run import LEASE_SEC, Lead, Order
+from ganger.engine.run import Lead, Order
 from ganger.engine.turns import Turns
 from ganger.ports import Owner
 from ganger.stores.memory import Memory, MemoryStore

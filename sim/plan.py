@@ -93,9 +93,12 @@ class Plan:
     work_sec: tuple[float, float] = (60.0, 600.0)
     check_sec: tuple[float, float] = (1.0, 60.0)
     tick_sec: float = 1.0
+    snapshot_events: int = 5000
+    taken_up_again: bool = False
     calm_at: float = 0.0
     deaths: tuple[Death, ...] = ()
     away_sec: tuple[float, ...] = (1.0,)
+    thaw_sec: float = 45.0
     keeper_deaths: tuple[float, ...] = ()
     clock_steps: tuple[tuple[float, float], ...] = ()
     stops: tuple[float, ...] = ()

@@ -6,40 +6,48 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
 from ganger.core import events as ev
-from ganger.core import healing
-from ganger.core.records import RunState, Window
+from ganger.core import healing, windows
+from ganger.core.records import Budget, RunState, Window
 from ganger.core.transitions import apply
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import HealSchedule, TaskStatus
 from ganger.core.windows import Decision, Start, decide
 from ganger.engine import run
 from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
 from ganger.ports import Entry, Launcher, Workspace
 from ganger.stores.memory import MemoryStore
+from sim.life import Death
+from sim.plan import Cause, HealerRates, Plan, Rates
 from sim.play import play
 from sim.worlds import plan_of
+
+_AFTER_WINDOW = healing.after_window
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A bug, and words of the rules one of which must catch it within so many seeds."""
+    """A bug, and words of the rules one of which must catch it within so many seeds.
+
+    `shape` makes the worlds rich in the fault the bug needs to show.
+    """
 
     name: str
     caught_by: tuple[str, ...]
     plant: Callable[[], AbstractContextManager[object]]
-    seeds: int = 60
+    shape: Callable[[Plan], Plan] = lambda plan: plan
+    seeds: int = 40
 
 
 def caught(bug: Planted, place: Path, first: int = 1) -> tuple[int, str] | None:
     """The first seed that shows the bug and the rule it breaks; None when it is missed."""
     with bug.plant():
         for seed in range(first, first + bug.seeds):
-            for wrong in play(plan_of(seed), place / f"world-{seed}").wrong:
+            for wrong in play(bug.shape(plan_of(seed)), place / f"world-{seed}").wrong:
                 if wrong.startswith(bug.caught_by):
                     return seed, wrong
     return None
@@ -86,15 +94,46 @@ def _appends_for_anybody(self: MemoryStore, batch: Sequence[Entry]) -> list[ev.R
     return recorded
 
 
-def _releases_all(state: RunState, window: Window) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, str]]]:
+def _releases_all(state: RunState, window: Window, verdict: healing.Verdict) -> healing.Verdict:
     """Tasks held behind a canary run again whatever became of it."""
-    return tuple(held for name in window.tasks for held in state.held.get(name, ())), (), []
+    held = tuple(each for name in window.tasks for each in state.held.get(name, ()))
+    kept = tuple(name for name in verdict.heal if name not in held)
+    ended = tuple(pair for pair in verdict.escalate if pair[0] not in held)
+    give_up = tuple(name for name in verdict.give_up if name not in held)
+    return replace(verdict, heal=kept, release=held, promote=(), escalate=ended, give_up=give_up, abandon="")
+
+
+def _judges_softly(state: RunState, window: Window) -> healing.Verdict:
+    return _releases_all(state, window, _AFTER_WINDOW(state, window))
 
 
 @contextlib.contextmanager
 def _heals_for_ever() -> Iterator[None]:
     with patch.object(healing, "may_heal_again", lambda _state, _lineage: True):
         yield
+
+
+def _with_freezes(plan: Plan) -> Plan:
+    stopped = tuple(Death(after, 3, freezes=True) for after in (20.0, 60.0, 200.0))
+    return replace(plan, deaths=stopped, work_sec=(1.0, 60.0), rates=Rates(), stops=(), asked=(), keeper_deaths=())
+
+
+def _with_lies(plan: Plan) -> Plan:
+    """Every task lacks the same sentence, and the healer always has something else to say."""
+    cause = Cause("alpha", "RULE alpha: keep the convention alpha.", "shared_context", "context/a.md")
+    policy = replace(
+        plan.policy, heal_schedule=HealSchedule.BATCH, max_heal_rounds_per_window=2, max_total_heal_rounds=8
+    )
+    return replace(
+        plan,
+        policy=policy,
+        budget=Budget(),
+        causes=(cause,),
+        needs={spec.id: (cause,) for spec in plan.specs},
+        rates=Rates(),
+        healer=HealerRates(lie=1.0),
+        calm_at=1e9,
+    )
 
 
 PLANTED = (
@@ -106,6 +145,8 @@ PLANTED = (
         ("unrecorded start",),
         lambda: patch.object(Journal, "_commit", _acknowledges_first),
     ),
-    Planted("no fence", ("stale lead",), lambda: patch.object(MemoryStore, "append", _appends_for_anybody), seeds=200),
-    Planted("hold released", ("canary",), lambda: patch.object(healing, "_held_behind", _releases_all), seeds=200),
+    Planted(
+        "no fence", ("stale lead",), lambda: patch.object(MemoryStore, "append", _appends_for_anybody), _with_freezes
+    ),
+    Planted("hold released", ("canary",), lambda: patch.object(windows, "after_window", _judges_softly), _with_lies),
 )

@@ -11,9 +11,9 @@ from pathlib import Path
 from ganger.core import events as ev
 from ganger.core.invariants import Seen, broken
 from ganger.core.vocabulary import RunStatus, TaskStatus
-from ganger.engine.files import RunFolder
+from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.journal import stamp
-from ganger.engine.run import LEASE_SEC, Lead
+from ganger.engine.run import Lead
 from ganger.errors import GangerError
 from ganger.stores.memory import Memory, MemoryStore
 from sim.borrowed import Hands, borrowed
@@ -33,7 +33,6 @@ _QUIET_SEC = 8 * 3600.0
 _LONGEST_SEC = 30 * 24 * 3600.0
 _LOOK_SEC = 1800.0
 _THAW_STEPS = 400
-_THAW_AFTER_SEC = 45.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def play(plan: Plan, place: Path) -> Outcome:
     place.mkdir(parents=True)
     try:
         game = Game(plan, place)
-        with borrowed(game.hands, plan.tick_sec):
+        with borrowed(game.hands, plan):
             return game.run()
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -88,6 +87,7 @@ class Game:
         self._loop: SimLoop | None = None
         self._frozen: SimLoop | None = None
         self._last_error = ""
+        self._taken_up_again = False
         self._dead: set[int] = set()
         self._plan_happenings()
 
@@ -187,7 +187,7 @@ class Game:
         if self._frozen is not None:
             self._frozen.bury()
         self._frozen = loop
-        self.clock.at(self.clock.elapsed + LEASE_SEC + _THAW_AFTER_SEC, partial(self._thaw, loop))
+        self.clock.at(self.clock.elapsed + LEASE_SEC + self.plan.thaw_sec, partial(self._thaw, loop))
 
     def _thaw(self, loop: SimLoop) -> None:
         """A lead that was stopped comes back beside the new one. Whatever it says must be refused."""
@@ -210,7 +210,7 @@ class Game:
         events = self.house.memory.events
         last = events[-1].event if events else None
         if finished and isinstance(last, ev.RunFinished) and last.run_status is not RunStatus.RUNNING:
-            self.ended = True
+            self.ended = last.run_status is RunStatus.COMPLETED or not self._take_up_again()
         text = self.house.folder.state.read_text(encoding="utf-8") if self.house.folder.state.exists() else None
         seen = Seen(
             state_text=text,
@@ -225,6 +225,17 @@ class Game:
             self._judge_files()
         if self.witness.wrong:
             self.ended = True
+
+    def _take_up_again(self) -> bool:
+        """A person answers what is open and has the rest tried once more, once."""
+        if self._taken_up_again or not self.plan.taken_up_again:
+            return False
+        self._taken_up_again = True
+        self._send(Asked(0.0, "answer", (("text", "go on"),)))
+        for name, known in self.witness.tasks.items():
+            if known.status is not TaskStatus.DONE:
+                self._send(Asked(0.0, "retry", (("task", name), ("hint", "once more"))))
+        return True
 
     def _changed(self) -> list[str]:
         files, before = self.house.project.files, self.plan.files

@@ -13,6 +13,7 @@ from sim.life import Life
 from sim.programs import CHECK, HEALER, checked_attempt
 
 Attempt = tuple[str, int]
+_KILLED, _TERMINATED = 9, 15
 # A canary that was blocked could not tell; then the next of its cluster takes its place.
 _CANARY_SAYS_GO = (TaskStatus.DONE, TaskStatus.BLOCKED)
 
@@ -108,7 +109,7 @@ class Witness:
             return
         if process.exit is None:
             self.say(f"paid twice: {event.task}/{event.attempt} was thrown away while it worked")
-        elif not process.exit.lost and process.exit.signal not in (9, 15):
+        elif not process.exit.lost and process.exit.signal not in (_KILLED, _TERMINATED):
             self.say(f"paid twice: {event.task}/{event.attempt} had ended by itself and was thrown away")
 
     # --- processes ------------------------------------------------------------------------------------------------
@@ -160,11 +161,18 @@ class Witness:
         self.checking[process.number] = ((task, attempt), process.ending.code == 0)
 
     def ended(self, process: Process) -> None:
-        if process.launch.argv[0] != CHECK or process.exit is None:
+        ended = process.exit
+        if ended is None or process.launch.argv[0] == HEALER:
             return
-        attempt, good = self.checking[process.number]
-        if good and process.exit.code == 0 and not process.exit.timed_out:
-            self.passed.add(attempt)
+        if process.launch.argv[0] == CHECK:
+            attempt, good = self.checking[process.number]
+            if good and ended.code == 0 and not ended.timed_out:
+                self.passed.add(attempt)
+            return
+        task, number = process.launch.argv[1], int(process.launch.argv[2])
+        killed = ended.signal == _KILLED and not ended.lost
+        if killed and self.tasks[task].open and self.tasks[task].attempt == number and not self.stop_asked:
+            self.say(f"paid twice: {task}/{number} was killed although its answer counts")
 
     # --- files ----------------------------------------------------------------------------------------------------
 

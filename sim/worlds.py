@@ -127,6 +127,8 @@ def _common(seed: int, kind: str, chance: random.Random, specs: tuple[TaskSpec, 
         needs={name: tuple(found) for name, found in needs.items() if found},
         hopeless=frozenset(name for name in names if chance.random() < hopeless),
         appends=frozenset(name for name in names if chance.random() < 0.4),
+        snapshot_events=chance.choice((20, 200, 5000)),
+        taken_up_again=chance.random() < 0.4,
         files=files,
     )
 
@@ -181,6 +183,7 @@ def _with_faults(chance: random.Random, plan: Plan, span: float) -> Plan:
         plan,
         deaths=tuple(_death(chance, span) for _ in range(some(6))),
         away_sec=tuple(chance.choice((0.1, 5.0, 60.0, 1200.0)) for _ in range(8)),
+        thaw_sec=chance.choice((30.0, 300.0, 2000.0)),
         keeper_deaths=tuple(sorted(when() for _ in range(some(3)))),
         clock_steps=tuple((when(), chance.choice((-86_400.0, -60.0, 30.0, 86_400.0))) for _ in range(some(2))),
         stops=tuple(sorted(when() for _ in range(some(2)))),
@@ -195,7 +198,7 @@ def _death(chance: random.Random, span: float) -> Death:
     after = 0.0 if chance.random() < 0.25 else chance.expovariate(4.0 / span)
     if chance.random() < 0.5:
         return Death(after, chance.randrange(6), chance.choice(_PLACES))
-    return Death(after, int(chance.expovariate(1 / 40)), freezes=chance.random() < 0.2)
+    return Death(after, int(chance.expovariate(1 / 40)), freezes=chance.random() < 0.35)
 
 
 def _asked(chance: random.Random, plan: Plan, at: float) -> Asked:

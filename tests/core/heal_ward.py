@@ -287,15 +287,12 @@ class Ward:
         judged = judge(said, ground) if said is not None else Judged()
         applied = self.applied(judged, round_)
         touched = frozenset(name for one in applied for name in one.tasks)
-        cure = Cure(
-            judged.reset if applied else (), judged.escalate, touched, next_epoch=judged.retry_window == "next_epoch"
-        )
+        cure = Cure(judged.reset, judged.escalate, touched, next_epoch=judged.retry_window == "next_epoch")
         again: tuple[str, ...] = ()
-        retry: tuple[str, ...] = ()
-        if applied or judged.escalate:
+        if applied:
             retry, after = after_round(self.state, round_, cure)
         else:
-            again, after = after_nothing(self.state, round_)
+            again, retry, after = after_nothing(self.state, round_, dict(judged.escalate))
         ended = [e.task for e in after if isinstance(e, ev.TaskSettled)]
         after += [*questions_for(after), *blocked_behind(self.state, ended)]
         if again:
@@ -317,3 +314,23 @@ class Ward:
                 )
             )
         return made
+
+
+# --- short ways to a finished run ----------------------------------------------------------------------------------
+
+SICK = Ailment("cure")
+
+
+def policy(schedule: HealSchedule = HealSchedule.AUTO, **more: Any) -> Policy:
+    return replace(Policy(heal_schedule=schedule, concurrency=99), **more)
+
+
+def ward(count: int, sick: tuple[str, ...], healer: Healer | None, given: Policy | None = None, **more: Any) -> Ward:
+    """`count` alike tasks of which `sick` lack the word `cure`, run to the end."""
+    world = {name: [SICK] for name in sick}
+    made = Ward(tasks(count, **more), world, healer, given or policy())
+    return made.begin().run()
+
+
+def rounds(run: Ward) -> list[tuple[str, ...]]:
+    return [round_.failed for round_ in run.state.heal_rounds]

@@ -165,7 +165,7 @@ def test_a_retry_grants_one_attempt_and_its_hint_is_kept() -> None:
     run.ask("q-1", "a")
     assert run.do("retry", task="a", hint=" look in src/ \n") == "a runs again with your hint"
     task = run.state.tasks["a"]
-    assert (task.granted, task.hints, task.respawns) == (1, ("look in src/",), 0)
+    assert (task.granted_by_person, task.hints, task.respawns) == (1, ("look in src/",), 0)
     assert run.state.questions["q-1"].answer == "look in src/"
 
 
@@ -173,7 +173,7 @@ def test_a_hint_for_a_pending_task_costs_nothing() -> None:
     """G12: kept for the attempt to come, no attempt is granted."""
     run = Run()
     assert run.do("retry", task="a", hint="look in src/") == "a runs with your hint"
-    assert (run.state.tasks["a"].granted, run.state.tasks["a"].hints) == (0, ("look in src/",))
+    assert (run.state.tasks["a"].granted_by_person, run.state.tasks["a"].hints) == (0, ("look in src/",))
 
 
 def test_what_waits_for_another_failure_stays_blocked() -> None:

@@ -33,6 +33,12 @@ def test_a_lead_killed_at_any_system_call_is_continued_as_if_nothing_had_happene
     require_clean("crash", "--points", "8", "--double", "4", "--seeds", "2")
 
 
+@pytest.mark.needs("strace")
+def test_a_keeper_killed_at_any_system_call_costs_only_what_was_running() -> None:
+    """G01 H10: what had ended is harvested, what ran is run again, and no counter pays."""
+    require_clean("crash", "--keeper", "--points", "4", "--seeds", "1")
+
+
 @pytest.mark.parametrize("whom", ["lead", "keeper", "both"])
 def test_kills_at_random_moments_lose_nothing_and_leave_nobody(whom: str) -> None:
     """G01 H08 H10: every task DONE, every line written once, no orphan, only lost attempts run again."""

@@ -16,6 +16,7 @@ from typing import TypeVar
 from ganger.launchers.door import KeeperOptions
 from ganger.launchers.kept import KeptLauncher
 from ganger.launchers.ledger import Account, read_ledger
+from ganger.launchers.traces import clear_traces
 from ganger.ports import Exit, Launch
 
 T = TypeVar("T")
@@ -129,8 +130,10 @@ class Run:
             _kill(pid)
 
     def clear(self) -> None:
-        """After a test that may have failed halfway."""
-        self.kill("guard", "keeper")
+        """After a test that may have failed halfway. A guard that loses its keeper clears up and leaves."""
+        self.kill("keeper")
+        until(lambda: not self.processes("guard"))
+        clear_traces(str(self.folder / "keeper"))
         for pid in self.survivors():
             _kill(pid)
 

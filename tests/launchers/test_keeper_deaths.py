@@ -13,6 +13,8 @@ import pytest
 from keeper_bench import Run, until
 
 from ganger.errors import DiskFullError, KeeperError
+from ganger.launchers.door import start_keeper
+from ganger.launchers.house import House, hold
 from ganger.launchers.kept import KeptLauncher
 from ganger.ports import Exit
 
@@ -96,6 +98,19 @@ def test_a_keeper_killed_around_a_start_leaves_a_lost_launch_and_no_process(tmp_
     assert outcome(run.found("a")) == (None, True, True)
     assert run.starts() <= 1 and run.survivors() == []
     run.clear()
+
+
+def test_a_second_keeper_leaves_the_first_ones_things_alone(run: Run) -> None:
+    """G01 H08: a keeper without its guard may still be ending programs; whoever comes then goes away again."""
+    house = House(run.folder)
+    house.room.mkdir()
+    lock = hold(house.lock)
+    house.write(house.address, "/nowhere/ganger-x/s")
+    house.write(house.cgroup, "/nowhere/ganger-x")
+    assert asyncio.run(start_keeper(house, run.options, 30)) == b"busy\n"
+    until(lambda: not run.processes("guard"))
+    assert house.read(house.address) and house.read(house.cgroup)
+    os.close(lock or 0)
 
 
 def told_is_kept(run: Run) -> bool:

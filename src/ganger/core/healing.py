@@ -311,22 +311,33 @@ def _not_again(state: RunState, name: str, cure: Cure) -> str:
     return "" if granted else "no patch touches it, and its attempts are used up"
 
 
-def after_nothing(state: RunState, round_: HealRound) -> tuple[tuple[str, ...], list[ev.Event]]:
-    """A round without a single patch: the tasks to ask about once more, or what becomes of them."""
+def after_nothing(
+    state: RunState, round_: HealRound, escalate: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...], list[ev.Event]]:
+    """A round without a single patch: the tasks to ask about once more, those of a retry window, and the events."""
     failed = [name for name in round_.failed if state.tasks[name].status is TaskStatus.FAILED]
-    if failed and may_heal_again(state, round_.lineage):
-        return tuple(failed), []
-    why = "no heal round brought a patch"
-    again = [name for name in failed if may_run_again(state, name)]
-    events: list[ev.Event] = [ev.TaskRequeued(name, f"{why}; tried again as it is") for name in again]
-    events += [
-        ev.TaskSettled(name, TaskStatus.FAILED, f"{state.tasks[name].detail} ({why})")
-        for name in failed
-        if name not in again
+    events: list[ev.Event] = [
+        ev.TaskSettled(name, TaskStatus.ESCALATED, escalate[name]) for name in failed if name in escalate
     ]
-    return (), events
+    failed = [name for name in failed if name not in escalate]
+    if failed and may_heal_again(state, round_.lineage):
+        return tuple(failed), (), events
+    again = [name for name in failed if may_run_again(state, name) and state.tasks[name].held_by not in failed]
+    if round_.isolate:
+        retry, events = _isolated(state, again, Cure(tuple(again)), events)
+    else:
+        retry = tuple(again)
+        events += [ev.TaskRequeued(name, f"{_NOTHING}; tried again as it is") for name in again]
+    behind = {name for name in failed if state.tasks[name].held_by in again}
+    events += [
+        ev.TaskSettled(name, TaskStatus.FAILED, f"{state.tasks[name].detail} ({_NOTHING})")
+        for name in failed
+        if name not in again and name not in behind
+    ]
+    return (), retry, events
 
 
+_NOTHING = "no heal round brought a patch"
 Outcome = tuple[tuple[str, ...], list[ev.Event]]
 
 
@@ -340,7 +351,7 @@ def _isolated(state: RunState, again: list[str], cure: Cure, events: list[ev.Eve
     for _, names in clusters({name: _shared_signature(state, name, again) for name in again}):
         canary = _canary(state, names)
         canaries.append(canary)
-        events.append(_requeue(canary, cure, "healed; runs first as the canary of its failure"))
+        events.append(_requeue(canary, cure, "runs first as the canary of its failure"))
         events += [ev.TaskHeld(name, canary) for name in names if name != canary]
     return tuple(canaries), events
 

@@ -60,6 +60,7 @@ class _Task:
     status: TaskStatus = TaskStatus.PENDING
     attempts: int = 0
     granted: int = 0
+    by_person: int = 0
     steps: set[str] = field(default_factory=set)
     used: dict[str, int] = field(default_factory=dict)
 
@@ -215,7 +216,9 @@ class _Walk:
 
     def most_attempts(self, task: _Task) -> int:
         """A later, narrower policy does not forbid what an earlier one had queued."""
-        return max((allowed_attempts(task.spec, policy, task.granted) for policy in self.policies), default=0)
+        return max(
+            (allowed_attempts(task.spec, policy, task.granted, task.by_person) for policy in self.policies), default=0
+        )
 
     def charge(self, task: _Task, counter: str, limit: int) -> None:
         task.used[counter] = task.used.get(counter, 0) + 1
@@ -304,7 +307,10 @@ class _Walk:
 
     def requeued(self, event: ev.TaskRequeued) -> None:
         self._over(event.task, TaskStatus.PENDING)
-        self.tasks[event.task].granted += event.granted
+        if event.by_person:
+            self.tasks[event.task].by_person += event.granted
+        else:
+            self.tasks[event.task].granted += event.granted
 
     # --- money and healing ----------------------------------------------------------------------------------------
 

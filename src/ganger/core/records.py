@@ -197,6 +197,7 @@ class TaskState:
     respawns: int = 0
     transient_retries: int = 0
     granted: int = 0
+    granted_by_person: int = 0
     repeats: int = 0
     healed: bool = False
     heal_signature: str = ""

@@ -7,10 +7,11 @@ from ganger.core.healing import may_run_again
 from ganger.core.misfits import open_round
 from ganger.core.records import RunState
 from ganger.core.retries import attempts_left
-from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
 
 # A person, or the account's clock, brings these back.
 _WAITS_FOR_SOMEBODY = frozenset({BlockReason.PAUSED, BlockReason.PERMISSION_DENIED, BlockReason.QUOTA_WAIT})
+_UNDER_WAY = frozenset({TaskStatus.PENDING, TaskStatus.RUNNING})
 _BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
 
 
@@ -48,8 +49,11 @@ def _verdict(state: RunState, name: str, bad: set[str], *, in_window: bool) -> e
 def _undecided(state: RunState) -> frozenset[str]:
     """Failures that an open window, a healer at work or a canary will decide about."""
     round_ = open_round(state)
-    held = (name for names in state.held.values() for name in names)
-    return frozenset({*(state.window.tasks if state.window else ()), *(round_.failed if round_ else ()), *held})
+    judged = {*(state.window.tasks if state.window else ()), *(round_.failed if round_ else ())}
+    if state.policy.heal_schedule is HealSchedule.OFF:
+        return frozenset(judged)
+    canaries = [name for name in state.held if name in judged or state.tasks[name].status in _UNDER_WAY]
+    return frozenset(judged.union(*(state.held[name] for name in canaries)))
 
 
 def _comes_back(state: RunState, name: str, *, in_window: bool) -> bool:
@@ -59,7 +63,7 @@ def _comes_back(state: RunState, name: str, *, in_window: bool) -> bool:
         if task.block_reason in _WAITS_FOR_SOMEBODY or name in _asked_about(state):
             return False
         return attempts_left(state.specs[name], task, state.policy) > 0
-    return not in_window and not task.held_by and may_run_again(state, name)
+    return not in_window and may_run_again(state, name)
 
 
 def _asked_about(state: RunState) -> set[str]:

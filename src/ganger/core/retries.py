@@ -30,14 +30,17 @@ class Next:
     delay_sec: float = 0.0
 
 
-def allowed_attempts(spec: TaskSpec, policy: Policy, granted: int = 0) -> int:
-    """The policy's number, widened by `metadata.max_attempts` and by healing; `retry_policy` is the last word (T13)."""
+def allowed_attempts(spec: TaskSpec, policy: Policy, granted: int = 0, by_person: int = 0) -> int:
+    """The policy's number, widened by `metadata.max_attempts` and by healing, narrowed by `retry_policy` (T13).
+
+    A person has the last word: what they granted comes on top.
+    """
     limit = (spec.widened_attempts or policy.max_worker_attempts_per_task) + granted
-    return min(limit, spec.max_attempts) if spec.max_attempts is not None else limit
+    return (min(limit, spec.max_attempts) if spec.max_attempts is not None else limit) + by_person
 
 
 def attempts_left(spec: TaskSpec, task: TaskState, policy: Policy) -> int:
-    return allowed_attempts(spec, policy, task.granted) - task.worker_attempts
+    return allowed_attempts(spec, policy, task.granted, task.granted_by_person) - task.worker_attempts
 
 
 _FIRST_DELAY_SEC, _LONGEST_DELAY_SEC = 5.0, 60.0
@@ -74,7 +77,7 @@ def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Fail
     if row.blocks_as is not None:
         pays = "none" if cls is FailureClass.QUOTA else "worker_attempts"
         return Next(Then.SETTLE, pays, row.then, TaskStatus.BLOCKED, row.blocks_as)
-    limit = allowed_attempts(spec, policy, task.granted)
+    limit = allowed_attempts(spec, policy, task.granted, task.granted_by_person)
     used = f"{task.worker_attempts} of {limit} worker attempts used"
     if not may_retry_class(spec, cls.value):
         by = "the task's retry_on" if spec.retry_on is not None else "its class"

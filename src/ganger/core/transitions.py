@@ -591,6 +591,7 @@ def _attempt_failed(_s: RunState, name: str, task: TaskState, event: ev.AttemptF
         last_failure_signature=event.signature,
         detail=event.detail,
         reminder=event.reminder,
+        step="failed",
         history=_with_worker_line(task, name, at, **marks),
         pending_history=None,
     )
@@ -633,7 +634,8 @@ def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled,
 def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued, _at: str) -> TaskState:
     """A granted attempt begins a new life: its crash and repeat counters start again when a person granted it."""
     if event.by_person:
-        task = replace(task, respawns=0, repeats=0, transient_retries=0)
+        extra = task.granted_by_person + event.granted
+        task = replace(task, respawns=0, repeats=0, transient_retries=0, granted_by_person=extra)
     return replace(
         task,
         status=P,
@@ -644,7 +646,7 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
         launched=None,
         verified_attempt=None,
         held_by="",
-        granted=task.granted + event.granted,
+        granted=task.granted + (0 if event.by_person else event.granted),
         not_before=event.not_before,
         hints=(*task.hints, event.hint) if event.hint else task.hints,
         spent=_released(state, task),

@@ -281,7 +281,8 @@ def closing_events(state: RunState, close: CloseWindow) -> list[ev.Event]:
     events += [ev.TaskRequeued(name, "its canary passed", granted=1) for name in verdict.release]
     for canary in verdict.promote:
         first, *rest = state.held[canary]
-        events.append(ev.TaskRequeued(first, f"the canary {canary} could not tell; this one runs first"))
+        why = f"the canary {canary} could not tell; this one runs first"
+        events.append(ev.TaskRequeued(first, why, granted=1))
         events += [ev.TaskHeld(name, first) for name in rest]
     settled = [ev.TaskSettled(name, TaskStatus.FAILED, state.tasks[name].detail) for name in verdict.give_up]
     settled += [ev.TaskSettled(name, TaskStatus.ESCALATED, why) for name, why in verdict.escalate]

@@ -15,7 +15,7 @@ from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused
 from ganger.contracts.task_result import Write
 from ganger.core import events as ev
-from ganger.core.budgets import reservation
+from ganger.core.budgets import active_seconds, reservation
 from ganger.core.dependents import blocked_behind
 from ganger.core.healing import Cure, after_nothing, after_round, questions_for
 from ganger.core.names import healer_log, healer_prompt
@@ -26,6 +26,7 @@ from ganger.engine.attempt import Tools, one_line
 from ganger.engine.files import named_os_errors
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.heal_prompt import gather, render
+from ganger.engine.journal import stamp
 from ganger.engine.overlay import Kept
 from ganger.errors import GangerError, RollbackFailed, WriteRefused
 from ganger.ports import AttemptContext, Exit, Usage
@@ -142,8 +143,15 @@ class Healing:
             workspace=self.tools.workspace.root,
             prompt_file=prompt,
             log_path=self.log_path,
-            timeout_sec=self.tools.heal_timeout_sec,
+            timeout_sec=self._time_limit(),
         )
+
+    def _time_limit(self) -> float:
+        """The healer's own limit, and what is left of the run's wall time."""
+        own, most = self.tools.heal_timeout_sec, self.state.budget.wall_sec
+        if most is None:
+            return own
+        return max(0.1, min(own, most - active_seconds(self.state, stamp(self.tools.clock.now()))))
 
     def _read(self, ended: Exit) -> Parsed[HealDecision] | Refused:
         if not ended.started:
@@ -168,17 +176,16 @@ class Healing:
             ev.PatchRefused(self.number, r.place, r.target, one_line(r.why)) for r in (*judged.refused, *kept.refused)
         ]
         cure = Cure(
-            judged.reset if kept.applied else (),
+            judged.reset,
             judged.escalate,
             frozenset(name for applied in kept.applied for name in applied.tasks),
             next_epoch=judged.retry_window == "next_epoch",
         )
         again: tuple[str, ...] = ()
-        if kept.applied or judged.escalate:
+        if kept.applied:
             retry, after = after_round(self.state, self.round, cure)
         else:
-            retry = ()
-            again, after = after_nothing(self.state, self.round)
+            again, retry, after = after_nothing(self.state, self.round, dict(judged.escalate))
         after = self._completed(after)
         finished = self._finished(answer, ended, retry)
         last = self.round
@@ -210,7 +217,7 @@ class Healing:
         code, took = ended.code, round(ended.duration_sec, 3)
         if isinstance(answer, Refused):
             problem = one_line(f"the healer gave no usable answer ({answer.code}: {answer.message})")
-            return ev.HealFinished(self.number, "NOT_FIXABLE", "", "", code, took, problem=problem)
+            return ev.HealFinished(self.number, "NOT_FIXABLE", "", "", code, took, problem=problem, retry=retry)
         said = answer.value
         return ev.HealFinished(
             self.number,

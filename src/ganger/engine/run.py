@@ -123,10 +123,6 @@ class Lead:
                 order.run_id, order.manifest_digest, order.policy, order.tasks, order.version, order.contents
             )
             await self.journal.record(begun)
-        if order.reconcile is not None:
-            await self._reconcile(order.reconcile)
-        if order.seen:
-            await self.journal.record(ev.ContentsSeen(order.seen))
         await self.journal.record(
             ev.LeadStarted(
                 order.pid,
@@ -140,6 +136,10 @@ class Lead:
                 order.accounts,
             )
         )
+        if order.reconcile is not None:
+            await self._reconcile(order.reconcile)
+        if order.seen:
+            await self.journal.record(ev.ContentsSeen(order.seen))
         self._begun = True
         if self._stop_why:
             self._spawn(self._stop_all())
@@ -225,6 +225,9 @@ class Lead:
                     await self._finish(decision)
 
     async def _finish(self, finish: Finish) -> None:
+        if self.state.stopping and self._healing is not None:
+            await asyncio.wait({self._healing})
+            return
         if await self._take_commands():
             return
         events: list[ev.Event] = []
@@ -263,7 +266,7 @@ class Lead:
                 self._spawn(Attempt(self.tools, claim.task, self._gate).run())
 
     def _seen(self, names: list[str]) -> list[ev.Event]:
-        """What the prompts of tasks hold that are attempted for the first time: an earlier task may have written them."""
+        """What prompts hold whose tasks are attempted for the first time: an earlier task may have written them."""
         first = [self.state.specs[name] for name in names if not self.state.tasks[name].attempts]
         now = self.tools.contents(first)
         seen = {name: text for name, text in now.items() if self.state.contents.get(name) != text}

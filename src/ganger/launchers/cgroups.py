@@ -35,11 +35,11 @@ def make(name: str) -> str | None:
     return None
 
 
-def leave(folder: str) -> None:
-    """Back to the group above; an empty group is removed."""
+def leave(folder: str) -> bool:
+    """Back to the group above; the one left is removed if it is empty. Whether it was."""
     with contextlib.suppress(OSError):
         _write(f"{os.path.dirname(folder)}/cgroup.procs", "0")
-    _remove(folder)
+    return _remove(folder)
 
 
 def own_cgroup() -> str | None:

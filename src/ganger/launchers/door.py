@@ -22,6 +22,7 @@ from ganger.launchers.wire import PROTOCOL, Garbage, Lines, Message, line, numbe
 
 IDLE_SEC = 5.0
 _REACHED_WITHIN_SEC = 30.0
+_GREETED_WITHIN_SEC = 10.0
 _TRIES = 3
 _FIRST_PAUSE_SEC = 0.005
 _LONGEST_PAUSE_SEC = 0.1
@@ -138,7 +139,14 @@ async def connect(house: House, hear: Callable[[Message], None], lost: Callable[
         raise
     loop = asyncio.get_running_loop()
     _, made = await loop.create_unix_connection(lambda: Line(hear, lost), sock=connection)
-    greeting = await made.greeting
+    try:
+        greeting = await asyncio.wait_for(asyncio.shield(made.greeting), _GREETED_WITHIN_SEC)
+    except TimeoutError:
+        made.hang_up()
+        raise KeeperError(
+            f"the keeper of {house.folder} lives and does not answer",
+            hint=f"Continue it if it was stopped, or end it; it is the process that holds {house.lock}.",
+        ) from None
     if not greeting:
         return None
     if greeting.get("protocol") != PROTOCOL:
@@ -161,7 +169,7 @@ async def reach(
         found = await connect(house, hear, lost)
         if found is not None:
             return found
-        said = await _start(house, options, give_up_at - loop.time())
+        said = await start_keeper(house, options, give_up_at - loop.time())
         failures += not said
         if failures == _TRIES:
             raise KeeperError(
@@ -178,7 +186,7 @@ async def reach(
     )
 
 
-async def _start(house: House, options: KeeperOptions, within_sec: float) -> bytes:
+async def start_keeper(house: House, options: KeeperOptions, within_sec: float) -> bytes:
     """What the guard or the keeper said: ready, busy, or nothing."""
     house.room.mkdir(mode=0o700, parents=True, exist_ok=True)
     answer, ready = os.pipe()

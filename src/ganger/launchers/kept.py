@@ -126,7 +126,7 @@ class KeptLauncher:
 
     async def _reach(self) -> Line:
         async with self._reaching:
-            if self._line is None:
+            if self._line is None or self._line.is_over.done():
                 self._line = await reach(self._house, self._options, self._hear, self._lose)
             return self._line
 

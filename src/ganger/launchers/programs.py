@@ -40,7 +40,7 @@ class Programs:
         self._watch_at = NEVER
         self._ledger = self._take_over()
         self._next_tag = _FIRST_TAG | int.from_bytes(os.urandom(5), "big") << 20
-        self._cgroup = cgroups.make(str(os.getpid())) if with_cgroup else None
+        self._cgroup = cgroups.make(os.urandom(8).hex()) if with_cgroup else None
         if self._cgroup is not None:
             house.write(house.cgroup, self._cgroup)
 
@@ -92,9 +92,9 @@ class Programs:
         self._confirm(tree)
 
     def see_ends(self, now: float) -> None:
-        for tree in self.running.values():
-            tree.see_end(now)
-        adopted({tree.pid for tree in self.running.values()})
+        """Those of leaders; an orphan's end, which nobody waits for, is seen by reaping it."""
+        if not [tree for tree in self.running.values() if not tree.has_ended and tree.see_end(now)]:
+            adopted({tree.pid for tree in self.running.values()})
 
     def enforce(self, now: float) -> None:
         """Limits of time, and of output at a modest pace."""
@@ -143,8 +143,8 @@ class Programs:
             time.sleep(_SWEEP_PAUSE_SEC)
 
     def close(self) -> None:
-        if self._cgroup is not None:
-            cgroups.leave(self._cgroup)
+        """A control group in which something is still on its way out is left to the guard."""
+        if self._cgroup is not None and cgroups.leave(self._cgroup):
             self._house.cgroup.unlink(missing_ok=True)
 
     def _is_ours(self, pid: int, tags: Collection[int]) -> bool:

@@ -169,8 +169,9 @@ def _evidence(_state: RunState, _name: str, task: TaskState) -> tuple[str, ...]:
 
 def _counters(state: RunState, name: str, task: TaskState) -> dict[str, str]:
     policy = state.policy
+    allowed = allowed_attempts(state.specs[name], policy, task.granted, task.granted_by_person)
     return {
-        "worker_attempts": f"{task.worker_attempts} of {allowed_attempts(state.specs[name], policy, task.granted)}",
+        "worker_attempts": f"{task.worker_attempts} of {allowed}",
         "format_retries": f"{task.format_retries} of {policy.format_retries}",
         "respawns": f"{task.respawns} of {policy.respawns}",
         "transient_retries": f"{task.transient_retries} of {policy.transient_retries}",
