@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench import overhead, parsing, planning, profiling, starting
+from bench import overhead, parsing, planning, profiling, resuming, starting
 from bench.figures import Figure, save, table
 from bench.processes import BenchError
 from bench.sizes import DEFAULT, FULL, TINY, Sizes
@@ -19,6 +19,7 @@ PARTS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "plan": planning.measure,
     "parser": parsing.measure,
     "start": starting.measure,
+    "resume": resuming.measure,
 }
 _KEY = """
 overhead  a whole `ganger run` of independent tasks whose agent only prints a result and whose check is `true`,
@@ -26,6 +27,8 @@ overhead  a whole `ganger run` of independent tasks whose agent only prints a re
 plan      the least of several; linked tasks, one prompt, a whole project
 parser    the least of several, file in the page cache
 start     the least of many
+resume    the least of several, each beside a `ganger validate` of the same project: a prompt for each task, one shared
+          context file; store, ledger and caches as a half-finished run leaves them. An event: medians of paired blocks
 """
 
 

@@ -19,6 +19,10 @@ class Sizes:
     log_bytes: int = 256 * MIB
     log_rounds: int = 5
     start_rounds: int = 20
+    resume_tasks: int = 10_000
+    resume_rounds: int = 5
+    event_tasks: tuple[int, int] = (1_000, 10_000)
+    event_rounds: int = 10
 
 
 DEFAULT = Sizes()
@@ -34,4 +38,8 @@ TINY = Sizes(
     log_bytes=MIB,
     log_rounds=1,
     start_rounds=1,
+    resume_tasks=30,
+    resume_rounds=1,
+    event_tasks=(20, 40),
+    event_rounds=2,
 )

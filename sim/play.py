@@ -103,8 +103,6 @@ class Game:
             at(when, self._stop)
         for asked in plan.asked:
             at(asked.at, partial(self._send, asked))
-        last = max([plan.calm_at, *(asked.at for asked in plan.asked)])
-        at(last + 60.0, partial(self._send, Asked(0.0, "resume")))
         at(_LOOK_SEC, self._look)
 
     def _step_clock(self, step: float) -> None:
@@ -127,11 +125,16 @@ class Game:
         return next((one for one in asked if one not in answered), "q-1")
 
     def _look(self) -> None:
-        """Liveness: something is recorded now and then, and the run does not go on for ever."""
+        """Liveness: something is recorded now and then, and the run does not go on for ever.
+
+        A person comes by, too: a run that was paused is not left so.
+        """
         if self.ended:
             return
         if self.clock.elapsed > self.plan.calm_at + _LONGEST_SEC:
             raise Stuck("the run is still going on long after the last fault")
+        if self._lead is not None and self._lead.state.paused and self.clock.elapsed > self.plan.calm_at:
+            self._send(Asked(0.0, "resume"))
         waits = _QUIET_SEC + sum(abs(step) for _, step in self.plan.clock_steps)
         quiet = self.clock.elapsed - self.witness.last_commit_at
         if self._lead is not None and quiet > waits and not self._lead.state.paused:
@@ -160,6 +163,7 @@ class Game:
             lead = self._lead = self._take(life)
             loop.run_until_complete(lead.run())
             finished = True
+            self._dead.add(life.pid)
         except Frozen:
             self._freeze(loop)
         except Killed:

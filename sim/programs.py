@@ -50,7 +50,7 @@ class Programs:
     def _work(self, launch: Launch) -> Ending:
         _, task, attempt = launch.argv[:3]
         chance = self._chance(launch)
-        lasts = chance.uniform(*self.plan.work_sec)
+        lasts = min(chance.uniform(*self.plan.work_sec), 0.9 * (launch.timeout_sec or _TOO_LONG_SEC))
         way = _pick(chance, Rates() if self._calm() else self.plan.rates)
         body = self._answer(task, launch, chance, way)
         text = f"working on {task}, attempt {attempt}\n{usage_line(chance)}\n"

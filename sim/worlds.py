@@ -62,6 +62,7 @@ def _long(seed: int, chance: random.Random) -> Plan:
     plan = _common(seed, "long", chance, specs, workers=20)
     plan = replace(
         plan,
+        policy=replace(plan.policy, max_total_heal_rounds=chance.choice((8, 30))),
         rates=_rates(chance, chance.choice((0.0, 0.02, 0.1))),
         healer=_healer_rates(chance),
         work_sec=(120.0, chance.choice((1800.0, 3600.0))),

@@ -211,7 +211,7 @@ def test_a_prompt_too_long_for_an_argument_blocks_its_task_with_a_way_out(tmp_pa
     """T24: a setting of the agent, not the end of the run."""
     agent = 'kind = "command"\nprompt = "argument"\nargv = ["true"]'
     project = Project(tmp_path, [task("a", prompt_ref="long.md")], agent=agent, files={"long.md": "x" * 200_000}).make()
-    assert project.run() == 4
+    assert project.run() == 3
     assert 'prompt = "stdin"' in project.state().tasks["a"].detail
 
 

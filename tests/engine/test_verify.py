@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import secrets
 import sys
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ from ganger.core.tiers import TieredStep
 from ganger.core.vocabulary import Tier
 from ganger.engine.verify import Verdict, first_error, run_steps
 from ganger.errors import GangerError
-from ganger.launchers.local import LocalLauncher
+from ganger.launchers.kept import KeptLauncher
 
 PYTHON = f"'{sys.executable}' -S -c"
 
@@ -30,18 +31,23 @@ def step(
 
 
 def verify(workspace: Path, *steps: TieredStep, log: Path | None = None, timeout_sec: float = 30) -> Verdict:
-    return asyncio.run(
-        run_steps(
-            steps,
-            workspace=workspace,
-            log_path=log or workspace.parent / f"{workspace.name}.log",
-            env={"PATH": os.environ["PATH"]},
-            launcher=LocalLauncher(grace_sec=0.1),
-            deny=DEFAULT_DENY,
-            default_timeout_sec=timeout_sec,
-            key_prefix=f"{os.getpid()}:{workspace}",
-        )
-    )
+    async def run() -> Verdict:
+        launcher = KeptLauncher(workspace.parent, grace_sec=0.1)
+        try:
+            return await run_steps(
+                steps,
+                workspace=workspace,
+                log_path=log or workspace.parent / f"{workspace.name}.log",
+                env={"PATH": os.environ["PATH"]},
+                launcher=launcher,
+                deny=DEFAULT_DENY,
+                default_timeout_sec=timeout_sec,
+                key_prefix=f"{workspace.parent}/{secrets.token_hex(4)}",
+            )
+        finally:
+            await launcher.close()
+
+    return asyncio.run(run())
 
 
 @pytest.fixture

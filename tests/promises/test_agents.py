@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from ganger.agents.script import ScriptProblem, load_script
 from ganger.agents.table import ANNOUNCED, KINDS, AgentSettings, make_agent
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.errors import GangerError, InputError, NotBuiltYet
-from ganger.launchers.local import LocalLauncher
+from ganger.launchers.kept import KeptLauncher
 from ganger.ports import Agent, AttemptContext, Exit
 
 RESULT = '{"contract_version":"2.0","task_id":"a","status":"DONE","summary":"did it"}'
@@ -50,7 +51,13 @@ def context(root: Path, prompt: str = "Do it.", **changes: object) -> AttemptCon
 
 def called(agent: Agent, where: AttemptContext) -> Exit:
     async def run() -> Exit:
-        return await (await agent.execute(agent.prepare(where), LocalLauncher())).wait()
+        launcher = KeptLauncher(where.log_path.parent, grace_sec=1)
+        try:
+            return await (await agent.execute(agent.prepare(where), launcher)).wait()
+        finally:
+            await launcher.close()
+            # The same attempt may be called again here, which a keeper that remembers would not start twice.
+            shutil.rmtree(where.log_path.parent / "keeper", ignore_errors=True)
 
     return asyncio.run(run())
 
