@@ -161,7 +161,9 @@ def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def import_everything() -> None:
     """What a lead imports on its way, so that its forks need not."""
+
     import ganger.app
+    import ganger.cli.answer
     import ganger.cli.drive
     import ganger.cli.main
     import ganger.cli.run  # noqa: F401

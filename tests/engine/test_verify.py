@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import secrets
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -31,8 +31,8 @@ def step(
 
 
 def verify(workspace: Path, *steps: TieredStep, log: Path | None = None, timeout_sec: float = 30) -> Verdict:
-    async def run() -> Verdict:
-        launcher = KeptLauncher(workspace.parent, grace_sec=0.1)
+    async def run(room: Path) -> Verdict:
+        launcher = KeptLauncher(room, grace_sec=0.1)
         try:
             return await run_steps(
                 steps,
@@ -42,12 +42,13 @@ def verify(workspace: Path, *steps: TieredStep, log: Path | None = None, timeout
                 launcher=launcher,
                 deny=DEFAULT_DENY,
                 default_timeout_sec=timeout_sec,
-                key_prefix=f"{workspace.parent}/{secrets.token_hex(4)}",
+                key_prefix=f"{room}/verify",
             )
         finally:
             await launcher.close()
 
-    return asyncio.run(run())
+    with tempfile.TemporaryDirectory() as room:
+        return asyncio.run(run(Path(room)))
 
 
 @pytest.fixture

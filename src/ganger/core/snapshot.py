@@ -63,9 +63,14 @@ def _describe(kind: Any, found: dict[str, object]) -> None:
         found[kind.__name__] = [member.value for member in kind]
     elif dataclasses.is_dataclass(kind):
         fields = dataclasses.fields(kind)
-        found[kind.__name__] = [[f.name, str(f.type), repr(f.default)] for f in fields]
+        found[kind.__name__] = [[f.name, str(f.type), _default(f.default)] for f in fields]
         for hint in typing.get_type_hints(kind).values():
             _describe(hint, found)
+
+
+def _default(default: object) -> str:
+    """What is missing shows its address, which is another one in every process."""
+    return "" if default is dataclasses.MISSING else repr(default)
 
 
 # A state is kept by columns, one for each field of all records together: few lists to read, and the work of building
