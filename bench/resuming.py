@@ -35,6 +35,7 @@ from ganger.core.windows import Start, decide
 from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal
 from ganger.engine.run import Lead
+from ganger.errors import EXIT_INTERRUPTED
 from ganger.launchers.house import House, is_held
 from ganger.launchers.ledger import Ledger
 from ganger.launchers.proc import mark_of, pids, stat_fields
@@ -52,6 +53,7 @@ _LONG_AGO_SEC = 3600.0
 # The most events a lead that was killed can leave behind its newest snapshot.
 _UNSAVED_EVENTS_PER_TASK = 2
 _EVENTS_PER_ATTEMPT = 7
+_BEGUN = b'"type": "attempt_started"'
 _WAITING_AGENT = "exec sleep 600\n"
 
 _T = TypeVar("_T")
@@ -137,16 +139,19 @@ def _first_start(root: Path, folder: RunFolder) -> Taken:
         limit.start()
         assert lead.stdout is not None
         with lead.stdout as lines:
-            found = next((line for line in lines if b'"attempt_started"' in line), None)
+            last = b""
+            for last in lines:
+                if _BEGUN in last:
+                    break
             taken = Taken(time.perf_counter() - began, _cpu_sec(lead.pid))
             lead.send_signal(signal.SIGTERM)
             lines.read()
         code = lead.wait()
         limit.cancel()
-        if found is None or code != 130:
+        if _BEGUN not in last or code != EXIT_INTERRUPTED:
             talk.seek(0)
-            said = talk.read().decode("utf-8", "replace")[-2000:]
-            raise BenchError(f"ganger run in {root} ended with {code}; an attempt began: {found is not None}:\n{said}")
+            said = (last + talk.read()).decode("utf-8", "replace")[-2000:]
+            raise BenchError(f"ganger run in {root} ended with {code} instead of being stopped at an attempt:\n{said}")
     _require_gone(House(folder.path))
     return taken
 

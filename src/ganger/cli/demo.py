@@ -54,8 +54,8 @@ def _play(root: Path, *, kept: bool) -> int:
 
 
 def _report(root: Path, state: object, *, kept: bool) -> int:
+    from ganger.core.moments import seconds_between
     from ganger.core.records import RunState
-    from ganger.core.transitions import seconds_between
     from ganger.demo.project import EXPECTED, changed_files
     from ganger.views.board import GLYPHS, counts_line, shown_duration
 

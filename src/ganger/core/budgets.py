@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ganger.core.moments import seconds_between
 from ganger.core.records import Budget, RunState, Spending, TaskState
-from ganger.core.transitions import seconds_between
 
 
 @dataclass(frozen=True, slots=True)

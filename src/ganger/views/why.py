@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ganger.core.misfits import open_round
+from ganger.core.moments import seconds_between
 from ganger.core.quota import account_of
 from ganger.core.records import RunState, TaskState
 from ganger.core.retries import allowed_attempts
-from ganger.core.transitions import seconds_between
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 

@@ -1,0 +1,38 @@
+"""What the state keeps for speed, made anew from its tasks."""
+
+from __future__ import annotations
+
+from ganger.core.plan import make_plan
+from ganger.core.records import RunState, TaskState
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
+
+
+def index_tasks(state: RunState) -> None:
+    """Makes every index anew from `specs` and `tasks`."""
+    specs, tasks = state.specs, state.tasks
+    state.by_rank = list(make_plan(tuple(specs.values())).order)
+    state.rank = {task: rank for rank, task in enumerate(state.by_rank)}
+    state.counts = dict.fromkeys(TaskStatus, 0)
+    for task in tasks.values():
+        state.counts[task.status] += 1
+    done = {name for name, task in tasks.items() if task.status is D}
+    state.unmet = {name: len(set(spec.depends_on) - done) for name, spec in specs.items()}
+    state.dependents = {}
+    for spec in specs.values():
+        for need in dict.fromkeys(spec.depends_on):
+            state.dependents.setdefault(need, []).append(spec.id)
+    state.ready = [r for r, name in enumerate(state.by_rank) if tasks[name].status is P and not state.unmet[name]]
+    state.running = {name for name, task in tasks.items() if task.status is R}
+    state.waiting = {name for name, task in tasks.items() if waits(task)}
+    state.busy_files = {file: name for name in state.running for file in specs[name].writes}
+    state.held = {}
+    for name, task in tasks.items():
+        if task.held_by:
+            state.held.setdefault(task.held_by, []).append(name)
+
+
+def waits(task: TaskState) -> bool:
+    """Whether only time must pass until the task may run."""
+    return bool(task.not_before) and (task.status is P or task.block_reason is BlockReason.QUOTA_WAIT)

@@ -1,0 +1,171 @@
+"""How each event changes the run as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ganger.core import events as ev
+from ganger.core.heal_changes import HEAL_CHANGES
+from ganger.core.indexes import index_tasks
+from ganger.core.misfits import SETTLED
+from ganger.core.moments import seconds_between
+from ganger.core.records import Question, RunState, Scope, TaskSpec, TaskState, Window
+from ganger.core.vocabulary import HealSchedule, RunStatus
+
+
+def _run_started(state: RunState, event: ev.RunStarted, at: str) -> None:
+    state.run_id, state.manifest_digest, state.started_at = event.run_id, event.manifest_digest, at
+    state.policy = event.policy
+    state.specs = {spec.id: spec for spec in event.tasks}
+    state.tasks = {spec.id: TaskState() for spec in event.tasks}
+    state.contents = contents_by_task(event.tasks, event.contents)
+    index_tasks(state)
+    state.current_batch_size = _first_size(state)
+
+
+def contents_by_task(tasks: tuple[TaskSpec, ...], contents: tuple[str, ...]) -> dict[str, str]:
+    return {spec.id: text for spec, text in zip(tasks, contents, strict=False)}
+
+
+def _reconciled(state: RunState, event: ev.Reconciled, _at: str) -> None:
+    """Changed tasks begin anew; their attempts go on counting, because logs are named after them."""
+    before, anew = state.tasks, frozenset(event.changed)
+    state.manifest_digest = event.manifest_digest
+    state.specs = {spec.id: spec for spec in event.tasks}
+    state.contents = contents_by_task(event.tasks, event.contents)
+    state.tasks = {}
+    state.retired.update({name: before[name].attempts for name in event.removed if name in before})
+    for name in state.specs:
+        old = before.get(name, TaskState(attempts=state.retired.get(name, 0)))
+        state.tasks[name] = (
+            TaskState(attempts=old.attempts, history=old.history, spent=old.spent) if name in anew else old
+        )
+    index_tasks(state)
+    forget_window(state)
+    state.retry_now = tuple(name for name in state.retry_now if name in state.tasks)
+
+
+def _contents_seen(state: RunState, event: ev.ContentsSeen, _at: str) -> None:
+    state.contents.update(event.contents)
+
+
+def _first_size(state: RunState) -> int:
+    schedule = state.policy.heal_schedule
+    if schedule is HealSchedule.BATCH:
+        return state.policy.batch_size
+    return max(1, len(state.specs)) if schedule in (HealSchedule.EPOCH, HealSchedule.OFF) else 1
+
+
+def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
+    changed = state.policy.heal_schedule is not event.policy.heal_schedule
+    state.policy = event.policy
+    if changed:
+        forget_window(state)
+        state.retry_now, state.retry_of = (), 0
+    if changed or event.policy.heal_schedule is not HealSchedule.AUTO:
+        state.current_batch_size = _first_size(state)
+    state.budget, state.limits, state.healer = event.budget, event.limits, event.healer
+    state.accounts = dict(event.accounts)
+    state.active_sec += seconds_between(state.lead_since, state.last_at)
+    state.lead_since = at
+    state.leads += 1
+    state.scope = Scope(None if event.only is None else frozenset(event.only), event.max_tasks)
+    state.touched = set()
+    state.status, state.abort_reason = RunStatus.RUNNING, None
+    state.stopping = state.finished = state.draining = False
+    state.heal_abandoned = state.finished_at = ""
+
+
+def _window_opened(state: RunState, event: ev.WindowOpened, _at: str) -> None:
+    state.window = Window(event.index, event.size, event.tasks, event.retry_of)
+    state.retry_now, state.retry_of = (), 0
+    state.window_open = {t for t in event.tasks if state.tasks[t].status not in SETTLED}
+    state.window_ready = sorted(state.rank[t] for t in state.window_open if not state.unmet[t])
+    state.windows_opened = event.index
+
+
+def _window_closed(state: RunState, event: ev.WindowClosed, _at: str) -> None:
+    forget_window(state)
+    state.current_batch_size = event.next_size
+
+
+def forget_window(state: RunState) -> None:
+    state.window, state.window_open, state.window_ready = None, set(), []
+
+
+def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
+    state.questions[event.question] = Question(event.question, event.task, event.kind, event.text, at)
+    state.asked += 1
+
+
+def _question_answered(state: RunState, event: ev.QuestionAnswered, _at: str) -> None:
+    state.questions[event.question] = replace(state.questions[event.question], answer=event.text)
+
+
+def _account_paused(state: RunState, event: ev.AccountPaused, _at: str) -> None:
+    state.accounts_paused[event.account] = max(event.until, state.accounts_paused.get(event.account, 0.0))
+
+
+def _account_limited(state: RunState, event: ev.AccountLimited, _at: str) -> None:
+    if event.at_once:
+        state.accounts_limited[event.account] = event.at_once
+    else:
+        state.accounts_limited.pop(event.account, None)
+
+
+def _command_taken(state: RunState, event: ev.CommandTaken, _at: str) -> None:
+    state.commands_taken = max(state.commands_taken, event.number)
+
+
+def _run_paused(state: RunState, _event: ev.RunPaused, _at: str) -> None:
+    state.paused = True
+
+
+def _run_resumed(state: RunState, _event: ev.RunResumed, _at: str) -> None:
+    state.paused = False
+
+
+def _settings_changed(state: RunState, event: ev.SettingsChanged, _at: str) -> None:
+    state.policy, state.budget = event.policy, event.budget
+
+
+def _drain_requested(state: RunState, _event: ev.DrainRequested, _at: str) -> None:
+    state.draining = True
+
+
+def _stop_requested(state: RunState, _event: ev.StopRequested, _at: str) -> None:
+    state.stopping = True
+
+
+def _nothing(_state: RunState, _event: object, _at: str) -> None:
+    """Recorded for people; changes nothing."""
+
+
+def _run_finished(state: RunState, event: ev.RunFinished, at: str) -> None:
+    state.status, state.abort_reason = event.run_status, event.abort_reason
+    state.finished, state.finished_at = True, at
+
+
+RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
+    ev.RunStarted: _run_started,
+    ev.LeadStarted: _lead_started,
+    ev.WindowOpened: _window_opened,
+    ev.WindowClosed: _window_closed,
+    ev.Reconciled: _reconciled,
+    ev.ContentsSeen: _contents_seen,
+    ev.PatchRefused: _nothing,
+    ev.QuestionAsked: _question_asked,
+    ev.QuestionAnswered: _question_answered,
+    ev.AccountPaused: _account_paused,
+    ev.AccountLimited: _account_limited,
+    ev.CommandTaken: _command_taken,
+    ev.RunPaused: _run_paused,
+    ev.RunResumed: _run_resumed,
+    ev.SettingsChanged: _settings_changed,
+    ev.DrainRequested: _drain_requested,
+    ev.StopRequested: _stop_requested,
+    ev.RunFinished: _run_finished,
+    **HEAL_CHANGES,
+}

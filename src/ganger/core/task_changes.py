@@ -1,0 +1,237 @@
+"""How each event changes the one task it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ganger.core import events as ev
+from ganger.core.names import verify_log, worker_log
+from ganger.core.records import Ended, HistoryItem, RunState, TaskState
+from ganger.core.spending import released, reserve, settle_cost
+from ganger.core.vocabulary import Phase, TaskStatus
+
+P, R, B = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.BLOCKED
+
+
+def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.AttemptStarted, at: str) -> TaskState:
+    state.touched.add(name)
+    state.spent = reserve(
+        replace(state.spent, attempts=state.spent.attempts + 1), event.reserved_usd, event.reserved_tokens
+    )
+    return replace(
+        task,
+        status=R,
+        block_reason=None,
+        detail="",
+        final=False,
+        attempts=event.attempt,
+        worker_attempts=task.worker_attempts + 1,
+        token=event.token,
+        started_at=at,
+        step="agent",
+        summary="",
+        verified_attempt=None,
+        verify_steps=(),
+        backup="",
+        launched=None,
+        ended=None,
+        held_by="",
+        not_before=0.0,
+        account=event.account,
+        spent=reserve(replace(task.spent, attempts=task.spent.attempts + 1), event.reserved_usd, event.reserved_tokens),
+        pending_history=HistoryItem(Phase.WORKER, event.attempt, event.log, at, patches=task.patches),
+    )
+
+
+def _attempt_launched(_s: RunState, _n: str, task: TaskState, event: ev.AttemptLaunched, _at: str) -> TaskState:
+    return replace(task, launched=(event.pid, event.start_ticks))
+
+
+def _attempt_exited(_s: RunState, _n: str, task: TaskState, event: ev.AttemptExited, at: str) -> TaskState:
+    item = task.pending_history
+    code = event.exit_code if event.signal is None else -event.signal
+    line = None if item is None else replace(item, exit_code=code, duration_sec=event.duration_sec, at=at)
+    spent = replace(task.spent, wall_sec=task.spent.wall_sec + event.duration_sec)
+    ended = Ended(event.exit_code, event.signal, event.timed_out, event.over_output, event.error)
+    return replace(task, step="parse", launched=None, ended=ended, pending_history=line, spent=spent)
+
+
+def _cost_settled(state: RunState, _n: str, task: TaskState, event: ev.CostSettled, _at: str) -> TaskState:
+    usd, tokens = task.spent.reserved_usd, task.spent.reserved_tokens
+    state.spent = settle_cost(state.spent, event, usd, tokens)
+    return replace(task, spent=settle_cost(task.spent, event, usd, tokens))
+
+
+def _result_accepted(_s: RunState, _n: str, task: TaskState, event: ev.ResultAccepted, _at: str) -> TaskState:
+    return replace(task, summary=event.summary)
+
+
+def _result_refused(_s: RunState, _n: str, task: TaskState, event: ev.ResultRefused, _at: str) -> TaskState:
+    return replace(task, detail=f"{event.code}: {event.message}")
+
+
+def _writes_intended(state: RunState, _n: str, task: TaskState, event: ev.WritesIntended, _at: str) -> TaskState:
+    state.written.update(event.files)
+    return replace(task, step="write", backup=event.backup)
+
+
+def _writes_applied(_s: RunState, _n: str, task: TaskState, _event: ev.WritesApplied, _at: str) -> TaskState:
+    return replace(task, step="written")
+
+
+def _rolled_back(_s: RunState, _n: str, task: TaskState, event: ev.WritesRolledBack, at: str) -> TaskState:
+    line = HistoryItem(Phase.ROLLBACK, event.attempt, event.log, at, patches=task.patches)
+    return replace(task, backup="", history=(*task.history, line))
+
+
+def _verify_started(_s: RunState, _n: str, task: TaskState, event: ev.VerifyStarted, _at: str) -> TaskState:
+    item = task.pending_history
+    return replace(
+        task, step="verify", pending_history=None if item is None else replace(item, verify_log_path=event.log)
+    )
+
+
+def _verify_finished(_s: RunState, name: str, task: TaskState, event: ev.VerifyFinished, at: str) -> TaskState:
+    failed = next((s for s in event.steps if s.outcome not in ("passed", "skipped") and s.tier != "quality"), None)
+    line = HistoryItem(
+        Phase.VERIFY,
+        event.attempt,
+        event.log or verify_log(name, event.attempt),
+        at,
+        verify_log_path=event.log or None,
+        exit_code=0 if failed is None else failed.exit_code,
+        duration_sec=event.duration_sec,
+        patches=task.patches,
+    )
+    return replace(
+        task,
+        step="verified",
+        verified_attempt=event.attempt if event.passed else None,
+        verify_steps=event.steps,
+        history=(*_with_worker_line(task, name, at), line),
+        pending_history=None,
+    )
+
+
+def _with_worker_line(task: TaskState, name: str, at: str, **changes: Any) -> tuple[HistoryItem, ...]:
+    """The history with the attempt's worker line, which is held back until the attempt's end is known."""
+    item = task.pending_history
+    if item is not None:
+        return (*task.history, replace(item, **changes))
+    if not changes:
+        return task.history
+    marked = list(task.history)
+    for index in range(len(marked) - 1, -1, -1):
+        if marked[index].phase in (Phase.WORKER, Phase.VERIFY) and marked[index].attempt == task.attempts:
+            marked[index] = replace(marked[index], **changes)
+    return tuple(marked) or (
+        HistoryItem(Phase.WORKER, max(1, task.attempts), worker_log(name, task.attempts), at, **changes),
+    )
+
+
+def _attempt_failed(_s: RunState, name: str, task: TaskState, event: ev.AttemptFailed, at: str) -> TaskState:
+    marks = {"failure_class": event.failure_class, "failure_signature": event.signature}
+    if event.counter == "worker_attempts" and task.healed:
+        repeats = task.repeats + 1 if event.signature == task.heal_signature else 0
+        task = replace(task, repeats=repeats, healed=False)
+    if event.counter != "worker_attempts":
+        task = replace(task, worker_attempts=task.worker_attempts - 1)
+    match event.counter:
+        case "format_retries":
+            task = replace(task, format_retries=task.format_retries + 1)
+        case "respawns":
+            task = replace(task, respawns=task.respawns + 1)
+        case "transient_retries":
+            task = replace(task, transient_retries=task.transient_retries + 1)
+    return replace(
+        task,
+        last_failure_class=event.failure_class,
+        last_failure_signature=event.signature,
+        detail=event.detail,
+        reminder=event.reminder,
+        step="failed",
+        history=_with_worker_line(task, name, at, **marks),
+        pending_history=None,
+    )
+
+
+def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptInterrupted, at: str) -> TaskState:
+    return replace(
+        task,
+        status=P,
+        worker_attempts=task.worker_attempts - 1,
+        spent=released(state, task),
+        detail=event.why,
+        step="",
+        backup="",
+        launched=None,
+        verified_attempt=None,
+        history=_with_worker_line(task, name, at),
+        pending_history=None,
+    )
+
+
+def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled, at: str) -> TaskState:
+    return replace(
+        task,
+        status=event.status,
+        block_reason=event.block_reason if event.status is B else None,
+        detail=event.detail,
+        step="",
+        final=event.final,
+        held_by="",
+        not_before=event.not_before,
+        spent=released(state, task),
+        backup="",
+        launched=None,
+        history=_with_worker_line(task, name, at),
+        pending_history=None,
+    )
+
+
+def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued, _at: str) -> TaskState:
+    """A granted attempt begins a new life: its crash and repeat counters start again when a person granted it."""
+    if event.by_person:
+        extra = task.granted_by_person + event.granted
+        task = replace(task, respawns=0, repeats=0, transient_retries=0, granted_by_person=extra)
+    return replace(
+        task,
+        status=P,
+        block_reason=None,
+        detail=event.why,
+        step="",
+        final=False,
+        launched=None,
+        verified_attempt=None,
+        held_by="",
+        granted=task.granted + (0 if event.by_person else event.granted),
+        not_before=event.not_before,
+        hints=(*task.hints, event.hint) if event.hint else task.hints,
+        spent=released(state, task),
+    )
+
+
+def _held(_s: RunState, _n: str, task: TaskState, event: ev.TaskHeld, _at: str) -> TaskState:
+    return replace(task, held_by=event.canary)
+
+
+TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskState]] = {
+    ev.AttemptStarted: _attempt_started,
+    ev.AttemptLaunched: _attempt_launched,
+    ev.AttemptExited: _attempt_exited,
+    ev.CostSettled: _cost_settled,
+    ev.ResultAccepted: _result_accepted,
+    ev.ResultRefused: _result_refused,
+    ev.WritesIntended: _writes_intended,
+    ev.WritesApplied: _writes_applied,
+    ev.WritesRolledBack: _rolled_back,
+    ev.VerifyStarted: _verify_started,
+    ev.VerifyFinished: _verify_finished,
+    ev.AttemptFailed: _attempt_failed,
+    ev.AttemptInterrupted: _interrupted,
+    ev.TaskSettled: _settled,
+    ev.TaskRequeued: _requeued,
+    ev.TaskHeld: _held,
+}
