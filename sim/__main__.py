@@ -30,6 +30,7 @@ class Tally:
     events: int = 0
     leads: int = 0
     ends: Counter[str] = field(default_factory=Counter)
+    happened: Counter[str] = field(default_factory=Counter)
 
     def add(self, played: Played) -> None:
         self.worlds += 1
@@ -38,6 +39,7 @@ class Tally:
         self.events += played.events
         self.leads += played.leads
         self.ends[f"{played.kind} {played.status}"] += 1
+        self.happened.update(played.happened)
 
 
 def main() -> int:
@@ -54,7 +56,8 @@ def main() -> int:
             if tally.worlds % _TELL_EVERY == 0:
                 print(f"… {_figures(tally, time.monotonic() - begun)}", file=sys.stderr, flush=True)
     print(_figures(tally, time.monotonic() - begun))
-    print("ends: " + ", ".join(f"{count} {end}" for end, count in sorted(tally.ends.items())))
+    print(f"ends: {_listed(tally.ends)}")
+    print(f"met: {_listed(tally.happened)}")
     return 1 if tally.failures else 0
 
 
@@ -89,6 +92,10 @@ def _fix_hashing() -> None:
 
 def _fast_folder() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
 
 
 def _figures(tally: Tally, took_sec: float) -> str:

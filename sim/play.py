@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -47,6 +49,7 @@ class Outcome:
     simulated_sec: float
     workers: int
     leads: int
+    happened: Mapping[str, int]
 
     @property
     def run_hours(self) -> float:
@@ -83,6 +86,7 @@ class Game:
         self.house = House(plan, folder, project, self.clock, keeper, Memory(), disk, self.witness)
         self.leads = 0
         self.ended = False
+        self.happened: Counter[str] = Counter()
         self._lead: Lead | None = None
         self._loop: SimLoop | None = None
         self._frozen: SimLoop | None = None
@@ -165,8 +169,10 @@ class Game:
             finished = True
             self._dead.add(life.pid)
         except Frozen:
+            self.happened["leads stopped"] += 1
             self._freeze(loop)
         except Killed:
+            self.happened["leads killed"] += 1
             self._dead.add(life.pid)
         except GangerError as problem:
             self._last_error = f"{problem.code}: {problem.message}"
@@ -197,6 +203,7 @@ class Game:
         """A lead that was stopped comes back beside the new one. Whatever it says must be refused."""
         if self._frozen is not loop or self._loop is None:
             return
+        self.happened["leads come back"] += 1
         before, self.hands.life = self.hands.life, loop.life
         loop.run_aside(_THAW_STEPS)
         loop.bury()
@@ -267,7 +274,16 @@ class Game:
             self.clock.elapsed,
             self.plan.policy.concurrency,
             self.leads,
+            self._counted(),
         )
+
+    def _counted(self) -> Counter[str]:
+        """What this world really met, so that a quiet simulator is noticed."""
+        kinds = Counter(type(entry.event) for entry in self.witness.events)
+        lost = sum(1 for one in self.house.keeper.processes.values() if one.exit is not None and one.exit.lost)
+        seen = {"attempts": kinds[ev.AttemptStarted], "heal rounds": kinds[ev.HealStarted], "lost processes": lost}
+        seen |= {"commands": kinds[ev.CommandTaken], "failed appends": len(self.house.disk.fired)}
+        return self.happened + Counter(seen)
 
 
 def fingerprint(outcome: Outcome) -> str:

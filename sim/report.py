@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ class Played:
     run_hours: float
     events: int
     leads: int
+    happened: Mapping[str, int]
     wrong: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
 
@@ -43,6 +44,7 @@ def play_seed(seed: int, place: Path, *, twice: bool = False, also: Sequence[str
         outcome.run_hours,
         len(outcome.events),
         outcome.leads,
+        outcome.happened,
         tuple(wrong),
         last,
     )

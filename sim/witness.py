@@ -100,6 +100,8 @@ class Witness:
         if event.status is TaskStatus.DONE and attempt not in self.passed:
             self.say(f"false DONE: no check passed for {event.task}/{known.attempt}")
         self._over(event.task, event.status)
+        if event.final:
+            known.canary = ""
 
     def _interrupted(self, event: ev.AttemptInterrupted) -> None:
         """G01: an attempt is only ever thrown away because its process was lost, or because a person said stop."""

@@ -181,19 +181,26 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
             journal = Journal(store, RunState(), SystemClock())
             journal.replay()
             _require_known(options, checked)
-            order = _order(project, checked, options, journal.state, folder, fence, accounts_of(project, agents))
+            contents = Contents(project.root, folder.path / CONTENTS)
+            order = _order(project, checked, options, journal.state, contents, fence, accounts_of(project, agents))
             journal.listeners.extend(options.listeners)
-            tools = _tools(project, checked, folder, journal, agents)
+            tools = _tools(project, checked, folder, journal, agents, contents)
             yield Lead(tools, order, grace_sec=project.config.policy.grace_sec)
     finally:
         store.close()
 
 
-def _tools(project: Project, checked: Checked, folder: RunFolder, journal: Journal, agents: dict[str, Agent]) -> Tools:
+def _tools(
+    project: Project,
+    checked: Checked,
+    folder: RunFolder,
+    journal: Journal,
+    agents: dict[str, Agent],
+    contents: Contents,
+) -> Tools:
     assert checked.profiles is not None
     config = project.config
     workspace = DirectWorkspace(project.root, protection_of(project, checked.source))
-    contents = Contents(project.root, folder.path / CONTENTS)
     return Tools(
         journal=journal,
         folder=folder,
@@ -218,7 +225,10 @@ def _tools(project: Project, checked: Checked, folder: RunFolder, journal: Journ
 
 def difference_of(project: Project, checked: Checked, state: RunState, folder: RunFolder) -> Compared:
     """The manifest and its prompts beside the run that was begun with them."""
-    contents = Contents(project.root, folder.path / CONTENTS)
+    return _compared(checked, state, Contents(project.root, folder.path / CONTENTS))
+
+
+def _compared(checked: Checked, state: RunState, contents: Contents) -> Compared:
     now = contents.of(checked.specs)
     contents.save()
     if not state.last_seq:
@@ -248,12 +258,12 @@ def _order(
     checked: Checked,
     options: RunOptions,
     state: RunState,
-    folder: RunFolder,
+    contents: Contents,
     fence: int,
     accounts: dict[str, str],
 ) -> Order:
     assert checked.manifest is not None
-    compared = difference_of(project, checked, state, folder)
+    compared = _compared(checked, state, contents)
     return Order(
         run_id=checked.manifest.run_id,
         manifest_digest=checked.digest,

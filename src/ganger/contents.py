@@ -32,6 +32,8 @@ class Contents:
 
     def __init__(self, root: Path, cache_file: Path | None = None, *, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._root, self._cache_file, self._now_ns = root, cache_file, now_ns
+        # A string, not a Path: a manifest may name 100,000 prompts.
+        self._above = f"{root}/"
         self._known = _read_cache(cache_file) if cache_file is not None else {}
         self._keep: dict[str, list[int | str]] = {}
         self._written_ns: dict[str, int] = {}
@@ -66,8 +68,7 @@ class Contents:
 
     def _look(self, tree: Tree, ref: str) -> str:
         try:
-            # A string, not a Path: a manifest may name 100,000 prompts.
-            now = os.lstat(f"{self._root}/{ref}")
+            now = os.lstat(self._above + ref)
         except (FileNotFoundError, NotADirectoryError):
             return MISSING
         except (OSError, ValueError):

@@ -153,6 +153,9 @@ class Launcher(Protocol):
     async def find(self, key: str) -> Running | None:
         """What an earlier lead started under this key: running, ended or lost. None: it was never started."""
 
+    def knows_all(self) -> bool:
+        """Whether whoever keeps the processes has done so without a break: a key it does not know was never started."""
+
     async def end_others(self, keep: Collection[str]) -> int:
         """Ends every tree of this run whose key is not kept, however it fled; returns once they are gone."""
 

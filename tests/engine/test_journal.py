@@ -11,6 +11,7 @@ from ganger.core import events as ev
 from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.engine.journal import Journal
 from ganger.errors import StoreError
+from ganger.ports import Entry
 from ganger.stores.memory import MemoryStore
 
 
@@ -29,7 +30,7 @@ class Counting(MemoryStore):
         super().__init__()
         self.commits, self.fails_at = 0, fails_at
 
-    def append(self, batch: Sequence[tuple[str, ev.Event]]) -> list[ev.Recorded]:
+    def append(self, batch: Sequence[Entry]) -> list[ev.Recorded]:
         self.commits += 1
         if self.commits >= self.fails_at:
             raise StoreError("the disk is gone", hint="find it")

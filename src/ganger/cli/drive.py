@@ -41,6 +41,7 @@ def drive(
         lead.journal.listeners.append(screen.on_event)
         if _already_complete(lead) and lead.order.reconcile is None:
             screen.note(f"run {lead.state.run_id} is COMPLETED already; nothing to do")
+            lead.show_state()
             screen.show_end(lead, quiet=True)
             return 0
         for warning in warnings(project, checked):

@@ -116,6 +116,7 @@ class AttemptExited:
     duration_sec: float
     error: str = ""
     over_output: bool = False
+    log_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 
 from ganger.core import events as ev
 from ganger.core.healing import may_run_again
@@ -26,7 +27,7 @@ class ContentDigest:
 
     @property
     def text(self) -> str:
-        return ",".join([f"p:{self.prompt}", *(f"c:{part}" for part in self.context)])
+        return ",c:".join((f"p:{self.prompt}", *self.context))
 
     @classmethod
     def read(cls, text: str) -> ContentDigest | None:
@@ -109,7 +110,7 @@ def compare(
 ) -> Difference:
     """`edited` are files that were written after the run's last event, so by somebody else."""
     given = {spec.id: spec for spec in specs}
-    foreign = _foreign_edits(state, specs, edited)
+    foreign = _Foreign(state, specs, edited)
     changes = (_change(state, spec, contents.get(spec.id), foreign) for spec in specs if spec.id in state.specs)
     found = Difference(
         run_id=state.run_id,
@@ -126,30 +127,32 @@ def compare(
     return replace(found, back=_comes_back(state, specs, found), stop=tuple(stop))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Foreign:
-    """Which changed files are somebody else's doing: never one the run itself writes."""
+    """Which changed files are somebody else's doing: never one the run itself writes. Worked out when asked for."""
 
-    own: frozenset[str]
-    context: frozenset[str]
+    state: RunState
+    specs: Sequence[TaskSpec]
+    edited: Collection[str]
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        declared = {file for spec in (*self.state.specs.values(), *self.specs) for file in spec.writes}
+        return frozenset(map(posixpath.normpath, declared | self.state.written))
 
     def prompt(self, ref: str) -> bool:
         return posixpath.normpath(ref) not in self.own
 
-
-def _foreign_edits(state: RunState, specs: Sequence[TaskSpec], edited: Collection[str]) -> _Foreign:
-    """While attempts run their agents may edit any file, so an edited context file tells nothing then."""
-    declared = {file for spec in (*state.specs.values(), *specs) for file in spec.writes}
-    own = frozenset(map(posixpath.normpath, declared | state.written))
-    context = () if state.running else (ref for ref in edited if posixpath.normpath(ref) not in own)
-    return _Foreign(own, frozenset(context))
+    def context(self, ref: str) -> bool:
+        """While attempts run their agents may edit any file, so an edited context file tells nothing then."""
+        return not self.state.running and ref in self.edited and posixpath.normpath(ref) not in self.own
 
 
 def _change(state: RunState, spec: TaskSpec, now: ContentDigest | None, foreign: _Foreign) -> Change | None:
     task, known = state.tasks[spec.id], state.specs[spec.id]
-    found = list(_field_changes(known, spec))
-    before = ContentDigest.read(state.contents.get(spec.id, "")) if task.attempts else None
-    if before is not None and now is not None and before != now:
+    found = list(_field_changes(known, spec)) if known != spec else []
+    kept = state.contents.get(spec.id, "") if task.attempts else ""
+    if now is not None and kept != now.text and (before := ContentDigest.read(kept)) is not None:
         whys = _content_changes(known, spec, before, now, foreign)
         found += [(why, Weight.EVERYTHING) for why in whys]
     if not found:
@@ -159,8 +162,6 @@ def _change(state: RunState, spec: TaskSpec, now: ContentDigest | None, foreign:
 
 
 def _field_changes(before: TaskSpec, now: TaskSpec) -> Iterator[tuple[str, Weight]]:
-    if before == now:
-        return
     for name, (shown, weight) in FIELDS.items():
         old, new = getattr(before, name), getattr(now, name)
         if (set(old) != set(new)) if name == "depends_on" else old != new:
@@ -175,7 +176,7 @@ def _content_changes(
         yield f"content of {spec.prompt_ref}"
     if known.context_refs == spec.context_refs:
         parts = zip(spec.context_refs, before.context, now.context, strict=False)
-        yield from (f"content of {ref}" for ref, was, is_now in parts if was != is_now and ref in foreign.context)
+        yield from (f"content of {ref}" for ref, was, is_now in parts if was != is_now and foreign.context(ref))
 
 
 def _begins_anew(task: TaskState, weight: Weight) -> bool:

@@ -182,6 +182,7 @@ class Ended:
     timed_out: bool = False
     over_output: bool = False
     error: str = ""
+    log_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

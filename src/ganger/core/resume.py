@@ -21,6 +21,8 @@ def taken_up(state: RunState) -> list[ev.Event]:
     bad: set[str] = set()
     window = _undecided(state)
     for name in state.by_rank:
+        if state.tasks[name].status is TaskStatus.DONE or (state.tasks[name].status is TaskStatus.PENDING and not bad):
+            continue
         event = _verdict(state, name, bad, in_window=name in window)
         if event is not None:
             events.append(event)

@@ -66,6 +66,9 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
         state.retry_now, state.retry_of = (), 0
     if changed or event.policy.heal_schedule is not HealSchedule.AUTO:
         state.current_batch_size = _first_size(state)
+    for patch in state.patches.values():
+        if patch.concurrency is not None and not patch.undone and state.policy.concurrency == patch.before[0]:
+            state.policy = replace(state.policy, concurrency=patch.concurrency)
     state.budget, state.limits, state.healer = event.budget, event.limits, event.healer
     state.accounts = dict(event.accounts)
     state.active_sec += seconds_between(state.lead_since, state.last_at)

@@ -54,7 +54,7 @@ def _attempt_exited(_s: RunState, _n: str, task: TaskState, event: ev.AttemptExi
     code = event.exit_code if event.signal is None else -event.signal
     line = None if item is None else replace(item, exit_code=code, duration_sec=event.duration_sec, at=at)
     spent = replace(task.spent, wall_sec=task.spent.wall_sec + event.duration_sec)
-    ended = Ended(event.exit_code, event.signal, event.timed_out, event.over_output, event.error)
+    ended = Ended(event.exit_code, event.signal, event.timed_out, event.over_output, event.error, event.log_bytes)
     return replace(task, step="parse", launched=None, ended=ended, pending_history=line, spent=spent)
 
 

@@ -85,7 +85,7 @@ class _Failed(Exception):
 
 
 class _Lost(Exception):
-    """The keeper died under the agent: nobody saw how it ended."""
+    """The keeper died under the agent, or a power cut took its answer: nobody saw how it ended."""
 
 
 class Attempt:
@@ -120,7 +120,7 @@ class Attempt:
             await self._fail(problem)
         except _Lost:
             self._roll_back("the keeper was lost")
-            gone = ev.AttemptInterrupted(self.task, self.number, "the keeper was lost; run again")
+            gone = ev.AttemptInterrupted(self.task, self.number, "the keeper or the end of its log was lost; run again")
             await self._record(*self._cost(None), gone)
         except Stopped:
             await self._interrupt("the run was stopped")
@@ -134,6 +134,7 @@ class Attempt:
             return
         agent = self.tools.agents[self.spec.role]
         ended = self.now.ended or await self._execute(agent)
+        self._require_whole_log(ended)
         if self.now.step == "verified":
             raise self._recorded_verdict()
         result = await self._read_result(agent, ended)
@@ -153,7 +154,9 @@ class Attempt:
         landed = self.tools.workspace.landed(self.backup)
         if not landed:
             agent = self.tools.agents[self.spec.role]
-            result = await self._read_result(agent, self.now.ended or Ended(code=0))
+            ended = self.now.ended or Ended(code=0)
+            self._require_whole_log(ended)
+            result = await self._read_result(agent, ended)
             if landed is None:
                 self._roll_back("half of the change was written when the lead died")
                 if self._lost_changes:
@@ -168,6 +171,9 @@ class Attempt:
 
     async def _execute(self, agent: Agent) -> Ended:
         running = await self.gate.find(str(self.tools.folder.path / self.log)) if self.again else None
+        if running is None and self.again and not self.gate.knows_all():
+            # After a power cut nobody can tell whether it was started; as a new attempt it is counted for certain.
+            raise _Lost
         if running is None:
             running = await agent.execute(self._prepare(agent), self.gate)
         if running.pid is not None and running.start_time is not None and self.now.launched is None:
@@ -177,7 +183,20 @@ class Attempt:
             raise _Lost
         self._record(self._exited(ended), *self._cost(self._usage(agent, ended)))
         self.gate.check()
-        return Ended(ended.code, ended.signal, ended.timed_out, ended.over_output, "" if ended.started else ended.error)
+        error = "" if ended.started else ended.error
+        return Ended(ended.code, ended.signal, ended.timed_out, ended.over_output, error, ended.log_bytes)
+
+    def _require_whole_log(self, ended: Ended) -> None:
+        """A log that is shorter than it was lost its end in a power cut: the answer is gone, and nobody is to blame."""
+        if not self.again or ended.log_bytes is None:
+            return
+        log = self.tools.folder.path / self.log
+        try:
+            size = log.stat().st_size
+        except OSError:
+            size = 0
+        if size < ended.log_bytes:
+            raise _Lost
 
     def _exited(self, ended: Exit) -> ev.AttemptExited:
         return ev.AttemptExited(
@@ -189,6 +208,7 @@ class Attempt:
             round(ended.duration_sec, 3),
             one_line(ended.error) if not ended.started else "",
             ended.over_output,
+            ended.log_bytes,
         )
 
     def _usage(self, agent: Agent, ended: Exit) -> Usage | None:

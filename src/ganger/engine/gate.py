@@ -33,6 +33,9 @@ class Gate:
     async def find(self, key: str) -> Running | None:
         return await self._launcher.find(key)
 
+    def knows_all(self) -> bool:
+        return self._launcher.knows_all()
+
     async def end_others(self, keep: Collection[str]) -> int:
         return await self._launcher.end_others(keep)
 

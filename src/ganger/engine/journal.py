@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Generator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -112,6 +113,8 @@ class Journal:
             known = decode_state(kept[1])
             if known is not None and known.last_seq == kept[0]:
                 self.state, self._snapshot_seq = known, kept[0]
+                # It lives as long as this process; looking for garbage in it would take time now and later.
+                gc.freeze()
         count = 0
         for entry in self.store.read(self.state.last_seq):
             apply(self.state, entry)

@@ -110,11 +110,15 @@ class Lead:
             await self._leave(problem)
             raise
         await self._end_all()
+        self.show_state()
+        self.journal.save_snapshot(ending=True)
+        return exit_code(self.state)
+
+    def show_state(self) -> None:
+        """What people and programs read, as the events have it: the last lead may have died before it got here."""
         self.projector.write()
         write_report(self.tools.folder, self.state)
         write_rules(self.tools.folder, self.state)
-        self.journal.save_snapshot(ending=True)
-        return exit_code(self.state)
 
     async def _begin(self) -> None:
         order = self.order

@@ -65,6 +65,14 @@ class KeptLauncher:
         self._ends: dict[str, _End] = {}
         self._asking_again: asyncio.Task[None] | None = None
         self._closed = False
+        self._knows_all: bool | None = None
+
+    def knows_all(self) -> bool:
+        """A keeper that lived when this launcher came, or none before it; any other has read a ledger that may lack
+        its end."""
+        if self._knows_all is None:
+            self._knows_all = is_held(self._house.lock) or not self._house.ledger.exists()
+        return self._knows_all
 
     async def start(self, launch: Launch) -> KeptRunning:
         """Asking twice is harmless, so a request whose answer was lost is simply made again."""
@@ -126,8 +134,15 @@ class KeptLauncher:
 
     async def _reach(self) -> Line:
         async with self._reaching:
+            self.knows_all()
             if self._line is None or self._line.is_over.done():
-                self._line = await reach(self._house, self._options, self._hear, self._lose)
+                try:
+                    self._line = await reach(self._house, self._options, self._hear, self._lose)
+                except OSError as problem:
+                    where = f"{self._house.folder}: its keeper cannot be reached or started ({problem.strerror})"
+                    raise KeeperError(
+                        where, hint="Mend the folder's permissions or the disk, then run again."
+                    ) from problem
             return self._line
 
     def _found(self, key: str, answer: Message) -> KeptRunning | DiskFullError | None:

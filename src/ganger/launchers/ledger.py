@@ -75,6 +75,8 @@ class Ledger:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         # After a crash or a full disk the last line may have no end.
         self._torn = os.fstat(self._file).st_size > 0
+        # Where there is no ledger nothing was ever started: that must hold after a power cut too.
+        self.sync()
 
     def starting(self, key: str, log: Path, tag: int, at: float) -> None:
         self._append({"do": "starting", "key": key, "log": str(log), "tag": tag, "at": at})

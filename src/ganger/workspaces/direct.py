@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ganger.contracts.task_result import Write
@@ -49,27 +50,18 @@ class DirectWorkspace:
 
     def propose(self, writes: Sequence[Write], *, allow_shrinkage: bool) -> ChangeSet:
         rules = WriteRules(protection=self._protection, allow_shrinkage=allow_shrinkage)
-        with Tree(self.root) as tree:
+        with _machine_troubles(), Tree(self.root) as tree:
             return plan_changes(tree, list(_requests(writes)), rules)
 
     def back_up(self, changes: Changes, folder: Path) -> None:
         assert isinstance(changes, ChangeSet)
-        with Tree(self.root) as tree:
+        with _machine_troubles(), Tree(self.root) as tree:
             prepare_backup(tree, changes, folder)
 
     def apply(self, changes: Changes, folder: Path) -> None:
         assert isinstance(changes, ChangeSet)
-        try:
-            with Tree(self.root) as tree:
-                apply_changes(tree, changes, folder)
-        except WriteRefused as refused:
-            if isinstance(refused.__cause__, OSError) and refused.__cause__.errno == errno.EIO:
-                raise GangerError(
-                    f"{refused.message}; the disk reports errors, so the run stops",
-                    hint="check the disk, then run the same command again",
-                    code="IO_ERROR",
-                ) from refused
-            raise
+        with _machine_troubles(), Tree(self.root) as tree:
+            apply_changes(tree, changes, folder)
 
     def landed(self, folder: Path) -> bool | None:
         found = is_applied(self.root, folder)
@@ -88,6 +80,25 @@ class DirectWorkspace:
 
     def discard(self, folder: Path) -> None:
         discard_backup(folder)
+
+
+_OF_THE_MACHINE = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS})
+
+
+@contextlib.contextmanager
+def _machine_troubles() -> Iterator[None]:
+    """What the disk or the system refuses is no fault of the agent's: the run stops instead of blaming it."""
+    try:
+        yield
+    except WriteRefused as refused:
+        cause = refused.__cause__
+        if not isinstance(cause, OSError) or cause.errno not in _OF_THE_MACHINE:
+            raise
+        raise GangerError(
+            f"{refused.message}; the disk or the system reports errors, so the run stops",
+            hint="check the disk and the limits of this process, then run the same command again",
+            code="IO_ERROR",
+        ) from refused
 
 
 def _requests(writes: Iterable[Write]) -> Iterable[WriteRequest]:
