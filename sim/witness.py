@@ -14,8 +14,7 @@ from sim.programs import CHECK, HEALER, checked_attempt
 
 Attempt = tuple[str, int]
 _KILLED, _TERMINATED = 9, 15
-# A canary that was blocked could not tell; then the next of its cluster takes its place.
-_CANARY_SAYS_GO = (TaskStatus.DONE, TaskStatus.BLOCKED)
+_GIVEN_UP = (TaskStatus.FAILED, TaskStatus.ESCALATED)
 
 
 @dataclass(slots=True)
@@ -27,6 +26,7 @@ class Known:
     attempt: int = 0
     open: bool = False
     canary: str = ""
+    held_after: int = 0
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Witness:
     starts: dict[Attempt, int] = field(default_factory=dict)
     workers: dict[Attempt, Process] = field(default_factory=dict)
     healers: list[Process] = field(default_factory=list)
-    rounds: int = 0
+    rounds_ended: int = 0
     round_open: bool = False
     intents: set[str] = field(default_factory=set)
     passed: set[Attempt] = field(default_factory=set)
@@ -72,16 +72,17 @@ class Witness:
             case ev.StopRequested():
                 self.stop_asked = True
             case ev.HealStarted():
-                self.rounds, self.round_open = event.round, True
+                self.round_open = True
             case ev.HealFinished():
-                self.round_open = False
+                self.round_open, self.rounds_ended = False, event.round
             case ev.WritesIntended():
                 self.intents.add(backup_folder(event.task, event.attempt).rpartition("/")[2])
             case ev.AttemptStarted():
                 known = self.tasks[event.task]
                 known.status, known.attempt, known.open = TaskStatus.RUNNING, event.attempt, True
             case ev.TaskHeld():
-                self.tasks[event.task].canary = event.canary
+                known = self.tasks[event.task]
+                known.canary, known.held_after = event.canary, self.rounds_ended
             case ev.AttemptInterrupted():
                 self._interrupted(event)
             case ev.TaskRequeued():
@@ -139,9 +140,15 @@ class Witness:
         waits = [need for need in known.needs if self.tasks[need].status is not TaskStatus.DONE]
         if waits:
             self.say(f"dependency: {task}/{attempt} starts although {', '.join(waits)} is not DONE")
-        if known.canary and self.tasks[known.canary].status not in _CANARY_SAYS_GO:
+        if known.canary and not self._may_go(known):
             self.say(f"canary: {task}/{attempt} starts although its canary {known.canary} has not passed")
         self.workers[task, attempt] = process
+
+    def _may_go(self, held: Known) -> bool:
+        """A canary that was blocked could not tell; one given up is followed by another only after another round."""
+        canary = self.tasks[held.canary].status
+        followed = canary in _GIVEN_UP and self.rounds_ended > held.held_after
+        return canary in (TaskStatus.DONE, TaskStatus.BLOCKED) or followed
 
     def _healer_started(self, process: Process) -> None:
         if not self.round_open:

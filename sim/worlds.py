@@ -182,7 +182,7 @@ def _with_faults(chance: random.Random, plan: Plan, span: float) -> Plan:
 
     return replace(
         plan,
-        deaths=tuple(_death(chance, span) for _ in range(some(6))),
+        deaths=tuple(_death(chance, span) for _ in range(chance.choice((0, 1, 2, 4, 8, 12)))),
         away_sec=tuple(chance.choice((0.1, 5.0, 60.0, 1200.0)) for _ in range(8)),
         thaw_sec=chance.choice((30.0, 300.0, 2000.0)),
         keeper_deaths=tuple(sorted(when() for _ in range(some(3)))),
@@ -196,7 +196,7 @@ def _with_faults(chance: random.Random, plan: Plan, span: float) -> Plan:
 
 
 def _death(chance: random.Random, span: float) -> Death:
-    after = 0.0 if chance.random() < 0.25 else chance.expovariate(4.0 / span)
+    after = 0.0 if chance.random() < 0.3 else chance.expovariate(15.0 / span)
     if chance.random() < 0.5:
         return Death(after, chance.randrange(6), chance.choice(_PLACES))
     return Death(after, int(chance.expovariate(1 / 40)), freezes=chance.random() < 0.35)

@@ -123,6 +123,9 @@ class Tree:
     def close(self) -> Ended:
         """How it ended; only when it is cleared."""
         log_bytes = self.log_bytes()
+        if not self._launch.append:
+            # An agent's answer is in its log alone: it must be on the disk before the end is recorded.
+            os.fsync(self._log)
         os.close(self._log)
         code = self._process.returncode
         exit_ = Exit(
