@@ -176,7 +176,6 @@ class Game:
             self._dead.add(life.pid)
         except GangerError as problem:
             self._last_error = f"{problem.code}: {problem.message}"
-            self.witness.lead_failed = True
             self._dead.add(life.pid)
         except Exception as problem:  # noqa: BLE001
             self.witness.say(f"{type(problem).__name__}: {problem}")
@@ -256,8 +255,10 @@ class Game:
         """What is DONE is there, once and as it was checked; of everything else nothing is left."""
         for name, known in self.witness.tasks.items():
             text = self.house.project.files.get(output_path(name), "")
-            if known.status is TaskStatus.DONE and text != f"{name} {known.attempt} {GOOD}\n":
-                self.witness.say(f"files: {name} is DONE by attempt {known.attempt} and its file says {text!r}")
+            author = self.witness.author(name)
+            number = author.launch.argv[2] if author is not None else "?"
+            if known.status is TaskStatus.DONE and text != f"{name} {number} {GOOD}\n":
+                self.witness.say(f"files: {name} is DONE by agent {number} and its file says {text!r}")
             elif known.status is not TaskStatus.DONE and text:
                 self.witness.say(f"files: {name} is {known.status.value} and its file says {text!r}")
 

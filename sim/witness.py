@@ -24,6 +24,7 @@ class Known:
     needs: tuple[str, ...]
     status: TaskStatus = TaskStatus.PENDING
     attempt: int = 0
+    log: str = ""
     open: bool = False
     canary: str = ""
     held_after: int = 0
@@ -40,6 +41,7 @@ class Witness:
     leader: int = 0
     starts: dict[Attempt, int] = field(default_factory=dict)
     workers: dict[Attempt, Process] = field(default_factory=dict)
+    by_log: dict[str, Process] = field(default_factory=dict)
     healers: list[Process] = field(default_factory=list)
     rounds_ended: int = 0
     round_open: bool = False
@@ -47,7 +49,6 @@ class Witness:
     passed: set[Attempt] = field(default_factory=set)
     checking: dict[int, tuple[Attempt, bool]] = field(default_factory=dict)
     stop_asked: bool = False
-    lead_failed: bool = False
     last_commit_at: float = 0.0
 
     def say(self, what: str) -> None:
@@ -68,7 +69,7 @@ class Witness:
             case ev.RunStarted():
                 self.tasks = {spec.id: Known(spec.depends_on) for spec in event.tasks}
             case ev.LeadStarted():
-                self.stop_asked = self.lead_failed = False
+                self.stop_asked = False
             case ev.StopRequested():
                 self.stop_asked = True
             case ev.HealStarted():
@@ -80,6 +81,7 @@ class Witness:
             case ev.AttemptStarted():
                 known = self.tasks[event.task]
                 known.status, known.attempt, known.open = TaskStatus.RUNNING, event.attempt, True
+                known.log = event.log
             case ev.TaskHeld():
                 known = self.tasks[event.task]
                 known.canary, known.held_after = event.canary, self.rounds_ended
@@ -105,15 +107,19 @@ class Witness:
             known.canary = ""
 
     def _interrupted(self, event: ev.AttemptInterrupted) -> None:
-        """G01: an attempt is only ever thrown away because its process was lost, or because a person said stop."""
-        process = self.workers.get((event.task, event.attempt))
+        """G01: an answer is only ever thrown away because its process was lost, or ended when a person said stop."""
+        process = self.author(event.task)
         self._over(event.task, TaskStatus.PENDING)
-        if self.stop_asked or self.lead_failed or process is None:
+        if process is None or event.harvest:
             return
         if process.exit is None:
             self.say(f"paid twice: {event.task}/{event.attempt} was thrown away while it worked")
         elif not process.exit.lost and process.exit.signal not in (_KILLED, _TERMINATED):
             self.say(f"paid twice: {event.task}/{event.attempt} had ended by itself and was thrown away")
+
+    def author(self, task: str) -> Process | None:
+        """The agent whose answer the current attempt of a task uses; it may have been started by an earlier one."""
+        return self.by_log.get(self.tasks[task].log)
 
     # --- processes ------------------------------------------------------------------------------------------------
 
@@ -143,6 +149,7 @@ class Witness:
         if known.canary and not self._may_go(known):
             self.say(f"canary: {task}/{attempt} starts although its canary {known.canary} has not passed")
         self.workers[task, attempt] = process
+        self.by_log["/".join(process.launch.log_path.parts[-2:])] = process
 
     def _may_go(self, held: Known) -> bool:
         """A canary that was blocked could not tell; one given up is followed by another only after another round."""
@@ -164,7 +171,7 @@ class Witness:
         known = self.tasks.get(task)
         if known is None or not known.open or known.attempt != attempt:
             self.say(f"unrecorded start: a check of {task}/{attempt} without a recorded claim")
-        worker = self.workers.get((task, attempt))
+        worker = self.author(task)
         if worker is None or worker.alive:
             self.say(f"early check: {task}/{attempt} is checked before its agent has ended")
         self.checking[process.number] = ((task, attempt), process.ending.code == 0)

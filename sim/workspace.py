@@ -107,10 +107,13 @@ class SimWorkspace:
     def roll_back(self, folder: Path) -> tuple[str, ...]:
         self._life.effect("rollback.before")
         backup = self._backup(folder)
+        after, foreign = dict(backup.after), []
         for path, text in backup.before:
+            if self._project.files.get(path) not in (text, after[path]):
+                foreign.append(path)
             self._project.put(path, text)
             self._life.effect("rollback.file")
-        return tuple(path for path, _ in backup.before)
+        return tuple(foreign)
 
     def discard(self, folder: Path) -> None:
         self._life.effect("discard.before")

@@ -24,7 +24,7 @@ from ganger.core.records import Budget, Limits, Policy, RunState
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule
 from ganger.engine.attempt import Tools
-from ganger.engine.files import RunFolder, leading, named_os_errors
+from ganger.engine.files import RunFolder, alone_in, leading, named_os_errors
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
 from ganger.engine.rules import learned_elsewhere
@@ -177,7 +177,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
     _ignore_state_dir(project.state_path)
     store = SqliteStore(folder.database)
     try:
-        with leading(folder, store) as fence:
+        with leading(folder, store) as fence, alone_in(project.state_path, checked.manifest.run_id):
             journal = Journal(store, RunState(), SystemClock())
             journal.replay()
             _require_known(options, checked)

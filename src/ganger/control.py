@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ganger.core.control import was_refused
+from ganger.core.control import act, was_refused
 from ganger.core.events import CommandTaken
 from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, is_led
+from ganger.ports import Command
 from ganger.stores.sqlite import SqliteStore
 
 WAIT_SEC = 2.0
@@ -42,7 +43,12 @@ class Told:
 
 
 def tell(folder: RunFolder, state: RunState, kind: str, data: Mapping[str, object], wait_sec: float = WAIT_SEC) -> Told:
-    """Leaves the command and waits a moment for the lead. `state` is the run as it was read just before."""
+    """Leaves the command and waits a moment for the lead. `state` is the run as it was read just before.
+
+    What makes no sense for a run that nobody leads is refused at once; it would still make none later.
+    """
+    if not is_led(folder) and (refusal := _refusal(state, kind, data)):
+        return Told(state.run_id, kind, 0, False, refusal)
     store = SqliteStore(folder.database)
     try:
         number = store.send(_stamp(time.time()), kind, data)
@@ -50,6 +56,13 @@ def tell(folder: RunFolder, state: RunState, kind: str, data: Mapping[str, objec
         store.close()
     led, outcome = _wait(folder, state.last_seq, number, wait_sec)
     return Told(state.run_id, kind, number, led, outcome)
+
+
+def _refusal(state: RunState, kind: str, data: Mapping[str, object]) -> str:
+    probe = Command(state.commands_taken + 1, "", kind, data)
+    taken = act(replace(state, finished=False), probe, time.time())
+    outcome = next((event.outcome for event in taken if isinstance(event, CommandTaken)), "")
+    return outcome if was_refused(outcome) else ""
 
 
 def _wait(folder: RunFolder, since: int, number: int, wait_sec: float) -> tuple[bool, str]:

@@ -265,7 +265,10 @@ class Workspace(Protocol):
         before, None when some are and some are not, or somebody else changed one."""
 
     def roll_back(self, folder: Path) -> tuple[str, ...]:
-        """Puts everything back from the backup alone; harmless to repeat. The paths it restored."""
+        """Puts everything back from the backup alone; harmless to repeat.
+
+        The paths that somebody else had changed since; what they wrote is saved beside the backup.
+        """
 
     def discard(self, folder: Path) -> None: ...
 

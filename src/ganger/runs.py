@@ -55,3 +55,13 @@ def read_events(folder: RunFolder, since: int) -> Iterator[Recorded]:
         yield from store.read(since)
     finally:
         store.close()
+
+
+def keeper_pid(folder: RunFolder) -> int | None:
+    """The process that keeps this run's agents, if one lives."""
+    try:
+        with open(folder.path / "keeper" / "lock", encoding="ascii") as file:
+            pid = int(file.read().strip() or 0)
+    except (OSError, ValueError):
+        return None
+    return pid if pid and Path(f"/proc/{pid}").exists() else None

@@ -123,4 +123,4 @@ def test_files_are_left_half_written_where_the_lead_dies_and_put_back_from_the_b
         first.apply(changes, backup)
     second = SimWorkspace(project, Life(2, None, lambda: 0.0), watch_apply=lambda _name: None)
     assert second.landed(backup) is None
-    assert second.roll_back(backup) == ("a", "b") and project.files == {"a": "old"}
+    assert second.roll_back(backup) == () and project.files == {"a": "old"}

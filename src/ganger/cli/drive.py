@@ -51,6 +51,9 @@ def drive(
             code = asyncio.run(_lead_on(lead, screen))
         finally:
             screen.close()
+        if code == EXIT_INTERRUPTED:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED))
         screen.show_end(lead, quiet=quiet_end)
         return code
 
@@ -96,7 +99,7 @@ async def _lead_on(lead: Lead, screen: Screen) -> int:
 
     # A closed terminal is a request to stop too, unless somebody (nohup) has said that it shall be ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, on_signal, number)
     ticking = loop.create_task(screen.tick(lead))
     try:

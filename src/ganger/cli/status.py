@@ -24,7 +24,9 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
     """
     from ganger.core.vocabulary import NEEDS_FIRST, RunStatus, TaskStatus
     from ganger.engine.files import is_led
-    from ganger.views.board import GLYPHS, counts, counts_line, task_row, task_rows
+    from ganger.runs import keeper_pid
+    from ganger.views.board import GLYPHS, counts, counts_line, open_questions, task_row, task_rows
+    from ganger.views.costs import spending, spending_line
 
     folder, state = open_run(project, run_id)
     led = is_led(folder)
@@ -34,11 +36,19 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
             "status", run_id=state.run_id, led=led, run_status=state.status.value, abort_reason=state.abort_reason,
             counts=counts(state), total=len(state.tasks), started_at=state.started_at or None,
             finished_at=state.finished_at or None, folder=str(folder.path), open_tasks=open_rows,
+            paused=state.paused, spent=spending(state), open_questions=len(open_questions(state)),
+            heal_rounds=len(state.heal_rounds), keeper=keeper_pid(folder),
         )  # fmt: skip
         return 0
     click.echo(f"run {state.run_id}: {state.status.value}: {counts_line(state)} of {len(state.tasks)}")
     if state.status is RunStatus.RUNNING and not led:
         click.echo("  no process leads this run now; ganger run continues it")
+    if state.paused:
+        click.echo("  paused; nothing starts until: ganger resume")
+    if open_questions(state):
+        click.echo(f"  {len(open_questions(state))} open questions: ganger inbox")
+    if money := spending_line(state):
+        click.echo(f"  spent {money}")
     if state.abort_reason:
         click.echo(f"  {printable(state.abort_reason)}")
     for status in NEEDS_FIRST[:4]:

@@ -205,11 +205,17 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptInterrupted:
-    """The attempt ended because Ganger did; no counter pays."""
+    """The attempt ended because Ganger or its keeper did; no counter pays.
+
+    `harvest`: its agent had ended, so the next attempt reads that answer instead of asking again.
+    """
 
     task: str
     attempt: int
     why: str
+    harvest: bool = False
+    lost: bool = False
+    not_before: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,8 @@ def _hopeless(state: RunState, window: Window, sick: list[str], stubborn: list[s
                 f"healing does not converge: {together} tasks fail with {signature!r}, "
                 f"unchanged after {rounds} heal rounds"
             )
-    beaten = _defeated(state)
+    # One that shares a coarse failure with another is no proof; a window in which nothing works any more is.
+    beaten = {} if any(state.tasks[t].status is TaskStatus.DONE for t in window.tasks) else _defeated(state)
     for name in _without(sick, stubborn):
         known = beaten.get(_signature(state, name))
         if known is not None and not state.tasks[name].healer_attempts:

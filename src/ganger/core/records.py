@@ -222,6 +222,10 @@ class TaskState:
     backup: str = ""
     launched: tuple[int, int] | None = None
     ended: Ended | None = None
+    log: str = ""
+    harvest: str = ""
+    losses: int = 0
+    attempt_usd: float = 0.0
     final: bool = False
     pending_history: HistoryItem | None = None
     history: tuple[HistoryItem, ...] = ()
@@ -282,6 +286,7 @@ class RunState:
     limits: Limits = field(default_factory=Limits)
     healer: str = ""
     spent: Spending = field(default_factory=Spending)
+    cost_of_class: dict[str, float] = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
     heal_rounds: list[HealRound] = field(default_factory=list)
     heal_abandoned: str = ""

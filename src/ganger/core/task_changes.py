@@ -30,13 +30,15 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
         worker_attempts=task.worker_attempts + 1,
         token=event.token,
         started_at=at,
-        step="agent",
+        step="parse" if task.harvest else "agent",
         summary="",
         verified_attempt=None,
         verify_steps=(),
         backup="",
         launched=None,
-        ended=None,
+        ended=task.ended if task.harvest else None,
+        log=event.log,
+        attempt_usd=0.0,
         held_by="",
         not_before=0.0,
         account=event.account,
@@ -55,13 +57,14 @@ def _attempt_exited(_s: RunState, _n: str, task: TaskState, event: ev.AttemptExi
     line = None if item is None else replace(item, exit_code=code, duration_sec=event.duration_sec, at=at)
     spent = replace(task.spent, wall_sec=task.spent.wall_sec + event.duration_sec)
     ended = Ended(event.exit_code, event.signal, event.timed_out, event.over_output, event.error, event.log_bytes)
-    return replace(task, step="parse", launched=None, ended=ended, pending_history=line, spent=spent)
+    return replace(task, step="parse", launched=None, ended=ended, losses=0, pending_history=line, spent=spent)
 
 
 def _cost_settled(state: RunState, _n: str, task: TaskState, event: ev.CostSettled, _at: str) -> TaskState:
     usd, tokens = task.spent.reserved_usd, task.spent.reserved_tokens
     state.spent = settle_cost(state.spent, event, usd, tokens)
-    return replace(task, spent=settle_cost(task.spent, event, usd, tokens))
+    spent = settle_cost(task.spent, event, usd, tokens)
+    return replace(task, spent=spent, attempt_usd=task.attempt_usd + event.usd)
 
 
 def _result_accepted(_s: RunState, _n: str, task: TaskState, event: ev.ResultAccepted, _at: str) -> TaskState:
@@ -131,8 +134,11 @@ def _with_worker_line(task: TaskState, name: str, at: str, **changes: Any) -> tu
     )
 
 
-def _attempt_failed(_s: RunState, name: str, task: TaskState, event: ev.AttemptFailed, at: str) -> TaskState:
+def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.AttemptFailed, at: str) -> TaskState:
     marks = {"failure_class": event.failure_class, "failure_signature": event.signature}
+    if task.attempt_usd:
+        known = state.cost_of_class.get(event.failure_class, 0.0)
+        state.cost_of_class[event.failure_class] = known + task.attempt_usd
     if event.counter == "worker_attempts" and task.healed:
         repeats = task.repeats + 1 if event.signature == task.heal_signature else 0
         task = replace(task, repeats=repeats, healed=False)
@@ -152,6 +158,7 @@ def _attempt_failed(_s: RunState, name: str, task: TaskState, event: ev.AttemptF
         detail=event.detail,
         reminder=event.reminder,
         step="failed",
+        harvest="",
         history=_with_worker_line(task, name, at, **marks),
         pending_history=None,
     )
@@ -161,6 +168,9 @@ def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptI
     return replace(
         task,
         status=P,
+        harvest=task.log if event.harvest else "",
+        losses=task.losses + 1 if event.lost else task.losses,
+        not_before=event.not_before,
         worker_attempts=task.worker_attempts - 1,
         spent=released(state, task),
         detail=event.why,
@@ -180,6 +190,7 @@ def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled,
         block_reason=event.block_reason if event.status is B else None,
         detail=event.detail,
         step="",
+        harvest="",
         final=event.final,
         held_by="",
         not_before=event.not_before,

@@ -94,12 +94,17 @@ def decide(state: RunState, now: float) -> list[Decision]:
     if due:
         return [Wake(due)]
     if state.paused:
-        return []
+        over = not state.running and not state.counts[TaskStatus.PENDING] and not state.waiting
+        return [_finish(state)] if over and (state.window is None or not _unfinished(state)) else []
     return (
         _decide_continuous(state, now)
         if state.policy.heal_schedule is HealSchedule.OFF
         else _decide_windowed(state, now)
     )
+
+
+def _unfinished(state: RunState) -> bool:
+    return state.counts[TaskStatus.DONE] < len(state.tasks)
 
 
 def _due(state: RunState, now: float) -> tuple[str, ...]:
@@ -305,7 +310,12 @@ def _finish(state: RunState, spent_out: str = "") -> Finish:
         return Finish(RunStatus.ABORTED, reason, "the budget is used up", question=spent_out)
     if pending and state.scope.limited:
         return Finish(RunStatus.RUNNING, None, f"limit reached; {len(pending)} tasks are still to be run")
-    return Finish(RunStatus.ABORTED, abort_reason(state, open_tasks), "nothing more can run")
+    reason = abort_reason(state, open_tasks)
+    last = state.heal_rounds[-1] if state.heal_rounds else None
+    if last is not None and any(state.tasks[t].healer_attempts for t in open_tasks):
+        brought = last.problem or f"the last said {last.decision}: {last.root_cause}"
+        reason = f"healing did not help in {len(state.heal_rounds)} rounds ({brought}); {reason}"
+    return Finish(RunStatus.ABORTED, reason, "nothing more can run")
 
 
 def abort_reason(state: RunState, open_tasks: list[str]) -> str:

@@ -45,6 +45,7 @@ from ganger.ports import Agent, AttemptContext, Clock, Exit, Launch, Launcher, U
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
 _VERIFY_TRIES = 3
+_MOST_LOSSES = 5
 # What a worker may ask a person in the `failure_class` of a BLOCKED result.
 QUESTION_KINDS = ("ambiguous_spec", "dependency_missing", "verification_unclear")
 
@@ -98,7 +99,7 @@ class Attempt:
         self.state = tools.journal.state
         self.spec: TaskSpec = self.state.specs[task]
         self.number, self.token = self.now.attempts, self.now.token
-        self.log = worker_log(task, self.number)
+        self.log = self.now.log or worker_log(task, self.number)
         self.verify_log = verify_log(task, self.number)
         self.backup: Path | None = tools.folder.path / self.now.backup if self.now.backup else None
         self._lost_changes = ""
@@ -120,10 +121,9 @@ class Attempt:
             await self._fail(problem)
         except _Lost:
             self._roll_back("the keeper was lost")
-            gone = ev.AttemptInterrupted(self.task, self.number, "the keeper or the end of its log was lost; run again")
-            await self._record(*self._cost(None), gone)
+            await self._record(*self._cost(None), *self._after_loss())
         except Stopped:
-            await self._interrupt("the run was stopped")
+            await self._interrupt("the run was stopped", harvest=self.now.ended is not None)
         self._drop_backup()
 
     async def _run(self) -> None:
@@ -180,6 +180,7 @@ class Attempt:
             self._record(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
         ended = await running.wait()
         if ended.lost:
+            self.gate.check()
             raise _Lost
         self._record(self._exited(ended), *self._cost(self._usage(agent, ended)))
         self.gate.check()
@@ -310,6 +311,8 @@ class Attempt:
     def _note_result(self, answer: Parsed[TaskResult]) -> None:
         value = answer.value
         count = len(value.writes or ())
+        if self.again and self.now.summary:
+            return
         self._record(
             ev.ResultAccepted(self.task, self.number, value.status, one_line(value.summary), answer.repaired, count)
         )
@@ -439,12 +442,15 @@ class Attempt:
         if self.backup is None:
             return
         try:
-            self.tools.workspace.roll_back(self.backup)
+            foreign = self.tools.workspace.roll_back(self.backup)
         except RollbackFailed as problem:
             if problem.code != "BACKUP_MISSING":
                 raise
             self._lost_changes = problem.message
             return
+        if foreign:
+            place = self.backup.with_name(f"{self.backup.name}.saved")
+            why = f"{why}; somebody else had changed {', '.join(foreign)}: saved in {place}"
         self._record(ev.WritesRolledBack(self.task, self.number, one_line(why), self.verify_log))
 
     def _drop_backup(self) -> None:
@@ -454,18 +460,29 @@ class Attempt:
                 self.tools.workspace.discard(self.backup)
             self.backup = None
 
+    def _after_loss(self) -> list[ev.Event]:
+        """No counter pays, but one that loses its keeper again and again (does it kill it?) waits, then asks."""
+        losses = self.now.losses + 1
+        if losses > _MOST_LOSSES:
+            detail = f"its keeper died {losses} times while it worked; does the agent end its own parent?"
+            settled: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.BLOCKED, detail, BlockReason.PAUSED)]
+            return [*settled, *questions_for(settled), *blocked_behind(self.state, [self.task])]
+        due = self.tools.clock.now() + 2.0**losses if losses > 1 else 0.0
+        why = "the keeper or the end of its log was lost; run again"
+        return [ev.AttemptInterrupted(self.task, self.number, why, lost=True, not_before=round(due, 3))]
+
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""
         await self._interrupt(why)
         self._drop_backup()
 
-    async def _interrupt(self, why: str) -> None:
-        """Ends the attempt as if it had not been; nothing pays for it."""
+    async def _interrupt(self, why: str, *, harvest: bool = False) -> None:
+        """Ends the attempt as if it had not been; nothing pays for it. `harvest`: its answer is used by the next."""
         self._roll_back(why)
         if self._lost_changes:
             await self._record(*changes_lost(self.tools.journal, self.task, self._lost_changes))
         else:
-            await self._record(ev.AttemptInterrupted(self.task, self.number, why))
+            await self._record(ev.AttemptInterrupted(self.task, self.number, why, harvest=harvest))
 
     async def _fail(self, problem: _Failed) -> None:
         failed = problem.failed

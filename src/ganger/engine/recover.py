@@ -42,5 +42,5 @@ def _drop_backups(state: RunState, folder: RunFolder, workspace: Workspace) -> N
     with named_os_errors(folder.path / "backups"):
         left = sorted((folder.path / "backups").iterdir())
     for backup in left:
-        if backup not in needed:
+        if backup not in needed and backup.suffix != ".saved":
             workspace.discard(backup)

@@ -21,6 +21,12 @@ def report_text(state: RunState) -> str:
         f"- Started: {state.started_at or '-'}",
         f"- Ended: {state.finished_at or '-'}",
     ]
+    if state.spent.usd or state.spent.tokens:
+        lines.append(f"- Spent: ${state.spent.usd:.2f}, {state.spent.tokens} tokens in {state.spent.attempts} attempts")
+    if state.heal_rounds:
+        lines.append(f"- Healing: {len(state.heal_rounds)} rounds, {len(state.patches)} patches")
+    asked = [question for question in state.questions.values() if question.answer is None]
+    lines += [f"- Question {q.id} ({q.kind}): {_safe(q.text)}" for q in asked]
     if state.abort_reason:
         lines.append(f"- Why it ended: {_safe(state.abort_reason)}")
     for status in NEEDS_FIRST:

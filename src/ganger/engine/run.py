@@ -144,6 +144,9 @@ class Lead:
             await self._reconcile(order.reconcile)
         if order.seen:
             await self.journal.record(ev.ContentsSeen(order.seen))
+        moot = [q.id for q in self.state.questions.values() if q.kind == "budget" and q.answer is None]
+        if moot:
+            await self.journal.record(*(ev.QuestionAnswered(name, "the run was continued") for name in moot))
         self._begun = True
         if self._stop_why:
             self._spawn(self._stop_all())
@@ -258,7 +261,7 @@ class Lead:
                     secrets.token_hex(8),
                     agent,
                     why,
-                    worker_log(name, number),
+                    task.harvest or worker_log(name, number),
                     account_of(self.state, name),
                     wanted.usd,
                     wanted.tokens,

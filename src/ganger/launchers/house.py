@@ -103,6 +103,8 @@ def hold(lock: str | Path) -> int | None:
     except BlockingIOError:
         os.close(descriptor)
         return None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
 
 

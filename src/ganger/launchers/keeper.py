@@ -161,8 +161,7 @@ class Keeper:
     def _end_everything(self) -> None:
         """It is no fault of the programs, so they count as lost."""
         self._leaving = True
-        for tree in self._programs.running.values():
-            tree.lost = tree.lost or not tree.has_ended
+        self._programs.lose()
         self._programs.terminate(time.monotonic())
 
     def _accept(self) -> None:
@@ -222,6 +221,7 @@ class Keeper:
                 self._answer(client, text(message, "key"), number(message, "n"))
             case "stop":
                 wish = Wish(client, number(message, "n"), set(self._programs.running.values()))
+                self._programs.lose()
                 self._programs.terminate(time.monotonic(), seconds(message, "grace"))
                 self._wishes.append(wish)
             case "end_others":
@@ -229,6 +229,7 @@ class Keeper:
                 others = self._programs.kill(keep)
                 self._wishes.append(Wish(client, n, others, keep, {tree.pid for tree in others}))
             case "kill":
+                self._programs.lose()
                 self._programs.kill()
             case "bye":
                 client.said_bye = True

@@ -102,11 +102,11 @@ class KeptLauncher:
 
     def kill_all(self) -> None:
         """What this process knows is killed by itself, the rest by the keeper."""
+        tell_in_passing(self._house, {"do": "kill"})
         for running in self._running.values():
             if running.pid is not None and start_ticks(running.pid) == running.start_time:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(running.pid, signal.SIGKILL)
-        tell_in_passing(self._house, {"do": "kill"})
 
     async def close(self) -> None:
         """A keeper with nothing to do leaves at once; one with programs stays with them."""

@@ -105,6 +105,11 @@ class Programs:
                 tree.watch_output()
             self._watch_at = now + _WATCH_SEC if any(tree.is_limited for tree in self.running.values()) else NEVER
 
+    def lose(self) -> None:
+        """Whoever ends now was ended from outside: no fault of the program, so it counts as lost."""
+        for tree in self.running.values():
+            tree.lost = tree.lost or not tree.has_ended
+
     def terminate(self, now: float, grace_sec: float | None = None) -> None:
         for tree in self.running.values():
             tree.terminate(now, grace_sec)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ganger.core import events as ev
-from ganger.core.records import RunState
+from ganger.core.records import Question, RunState
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 
 GLYPHS = {
@@ -30,6 +30,8 @@ class TaskRow:
     detail: str
     failure_class: str | None
     failure_signature: str | None
+    usd: float = 0.0
+    tokens: int = 0
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -42,6 +44,8 @@ class TaskRow:
             "detail": self.detail or None,
             "failure_class": self.failure_class,
             "failure_signature": self.failure_signature,
+            "usd": self.usd,
+            "tokens": self.tokens,
         }
 
 
@@ -56,8 +60,12 @@ def task_row(state: RunState, name: str) -> TaskRow:
     reason = task.block_reason.value if task.block_reason else None
     return TaskRow(
         name, task.status, reason, task.attempts, task.worker_attempts, task.step, said,
-        task.last_failure_class, task.last_failure_signature,
+        task.last_failure_class, task.last_failure_signature, round(task.spent.usd, 6), task.spent.tokens,
     )  # fmt: skip
+
+
+def open_questions(state: RunState) -> list[Question]:
+    return [question for question in state.questions.values() if question.answer is None]
 
 
 def counts(state: RunState) -> dict[str, int]:

@@ -178,4 +178,6 @@ def _counters(state: RunState, name: str, task: TaskState) -> dict[str, str]:
         "heal_rounds": str(task.healer_attempts),
         "same_failure_after_healing": f"{task.repeats} of {policy.signature_repeat_limit}",
         "attempts_started": str(task.attempts),
+        "usd": f"{task.spent.usd:.2f}",
+        "tokens": str(task.spent.tokens),
     }

@@ -41,7 +41,13 @@ __all__ = [
     "make_durable",
     "prepare_backup",
     "roll_back",
+    "saved_folder",
 ]
+
+
+def saved_folder(backup: Path) -> Path:
+    """Where a rollback saves what somebody else had written."""
+    return backup.with_name(f"{backup.name}.saved")
 
 
 class Applied(StrEnum):
@@ -52,13 +58,15 @@ class Applied(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RollbackReport:
-    """What a rollback did. Nothing is ever thrown away that was not this change set's: it is moved aside or kept."""
+    """What a rollback did. Nothing is ever thrown away that was not this change set's: it is moved aside, kept, or
+    saved beside the backup."""
 
     restored: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     untouched: tuple[str, ...] = ()
     moved_aside: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    saved: tuple[str, ...] = ()
 
 
 def apply_changes(tree: Tree, changes: ChangeSet, backup: Backup | Path) -> None:
@@ -200,6 +208,7 @@ class _Rollback:
     untouched: list[str] = field(default_factory=list)
     moved_aside: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
+    saved: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
 
     def run(self, entries: Sequence[BackupEntry], *, touched: Sequence[str], new_dirs: Sequence[str]) -> RollbackReport:
@@ -223,6 +232,7 @@ class _Rollback:
             untouched=tuple(self.untouched),
             moved_aside=tuple(self.moved_aside),
             kept=tuple(self.kept),
+            saved=tuple(self.saved),
         )
 
     def _guarded(self, path: str, act: Callable[[], None]) -> None:
@@ -243,7 +253,26 @@ class _Rollback:
                         path = f"{directory}/{name}" if directory else name
                         self._guarded(path, partial(self.tree.unlink, path))
 
+    def _save_foreign(self, entry: BackupEntry) -> None:
+        """What is neither the old nor the new content is somebody else's: it is kept beside the backup."""
+        present = self._present(entry.path)
+        own = {entry.after_sha256, entry.before.sha256 if entry.before else ""}
+        if present is None or present.sha256 in own:
+            return
+        found = self.tree.read(entry.path, present.size)
+        if found is None:
+            return
+        folder = saved_folder(self.backup.folder)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with Tree(folder) as store:
+            name = f"{found.image.sha256[:12]}-{entry.path.replace('/', '%2F')[-180:]}"
+            if store.look(name) is None:
+                store.land(name, Draft(found.data, 0o600), expected=None, tag="saved")
+            store.sync([""])
+        self.saved.append(entry.path)
+
     def _remove(self, entry: BackupEntry) -> None:
+        self._save_foreign(entry)
         if self._occupied(entry.path) and not self._clear(entry.path):
             self.tree.unlink(entry.path)
         self.removed.append(entry.path)
@@ -252,6 +281,7 @@ class _Rollback:
         if self._is_as_before(entry.path, before):
             self.untouched.append(entry.path)
             return
+        self._save_foreign(entry)
         data = self._original(entry, before)
         for parent in parents_of(entry.path):
             self._ensure_directory(parent)

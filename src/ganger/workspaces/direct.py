@@ -76,7 +76,7 @@ class DirectWorkspace:
                 hint="look at the files by hand; ganger events names them",
                 code="BACKUP_MISSING",
             )
-        return roll_back(self.root, folder).restored
+        return roll_back(self.root, folder).saved
 
     def discard(self, folder: Path) -> None:
         discard_backup(folder)
