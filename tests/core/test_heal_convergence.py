@@ -26,7 +26,7 @@ from ganger.core import events as ev
 from ganger.core.healing import converging
 from ganger.core.projection import state_data
 from ganger.core.records import TaskSpec
-from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus
+from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
 from ganger.engine.report import report_text
 
 TASK, BATCH, EPOCH = HealSchedule.TASK, HealSchedule.BATCH, HealSchedule.EPOCH
@@ -53,14 +53,21 @@ def test_a_single_hopeless_task_escalates_and_independent_ones_go_on() -> None:
     assert [(q.task, q.kind) for q in run.state.questions.values()] == [("t03", "escalated")]
 
 
-def test_a_second_task_with_a_failure_that_healing_could_not_mend_ends_the_run() -> None:
+def test_a_failure_that_healing_could_not_mend_ends_the_run_where_nothing_else_works() -> None:
     """T22: going on would only repeat the same failure; no further round is paid for it."""
-    run = ward(20, ("t01", "t05", "t09"), in_turn(WRONG))
+    every = tuple(f"t{n:02}" for n in range(1, 9))
+    run = ward(8, every, in_turn(WRONG))
     assert run.state.heal_abandoned == (
-        f"healing does not converge: t05 fails with {GAP_SIGN!r}, which healing could not mend for t01"
+        f"healing does not converge: t02 fails with {GAP_SIGN!r}, which healing could not mend for t01"
     )
-    assert rounds(run) == [("t01",), ("t01",)] and run.started.count("t05") == 1
-    assert run.status("t01", "t05", "t09") == ["ESCALATED", "FAILED", "PENDING"]
+    assert rounds(run) == [("t01",), ("t01",)] and run.started.count("t02") == 1
+
+
+def test_unrelated_tasks_that_fail_alike_escalate_one_by_one_while_others_work() -> None:
+    """T12: an escalated task never stops independent ones; a coarse signature is no proof of one cause."""
+    run = ward(20, ("t01", "t05", "t09"), in_turn(WRONG))
+    assert run.status("t01", "t05", "t09") == ["ESCALATED"] * 3 and run.state.heal_abandoned == ""
+    assert run.state.counts[TaskStatus.DONE] == 17
 
 
 def test_two_tasks_that_keep_one_failure_without_a_canary_end_the_run_too() -> None:

@@ -12,7 +12,7 @@ import pytest
 from write_harness import Place, append, create, land, make_place, replace, snapshot
 
 from ganger.errors import RollbackFailed
-from ganger.workspaces.apply import RollbackReport, roll_back
+from ganger.workspaces.apply import RollbackReport, roll_back, saved_folder
 from ganger.workspaces.backup import INDEX_NAME
 
 FILES = {"a.txt": "a\n" * 80, "sub/b.sh": "#!/bin/sh\n", "sub/keep.txt": "keep\n"}
@@ -102,7 +102,17 @@ def test_a_verifier_that_meddles_with_the_files_changes_nothing(tmp_path: Path, 
     place, before = applied(tmp_path)
     meddle(place.root)
     roll_back(place.root, place.folder)
-    assert place.snapshot() == before
+    assert {name: entry for name, entry in place.snapshot().items() if ".saved" not in name} == before
+
+
+def test_what_somebody_else_wrote_meanwhile_is_saved_beside_the_backup(tmp_path: Path) -> None:
+    """T18 G08: a change of neither the old nor the new content is nobody's to throw away."""
+    place, _ = applied(tmp_path)
+    edit_everything(place.root)
+    report = roll_back(place.root, place.folder)
+    saved = sorted(path.read_bytes() for path in saved_folder(place.folder).iterdir())
+    assert report.saved and saved and all(b"edited by the verifier" in data for data in saved)
+    assert roll_back(place.root, place.folder).saved == ()
 
 
 def test_a_new_directory_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
