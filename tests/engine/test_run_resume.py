@@ -12,11 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from run_projects import Project, done, leading, require_state_2_0, task, until, write
+from run_projects import SCRIPTED, Project, done, leading, require_state_2_0, task, until, write
 
 from ganger.core import events as ev
+from ganger.core.events import type_name
 from ganger.core.projection import state_text
 from ganger.core.vocabulary import RunStatus, TaskStatus
+from ganger.engine.run import Lead
 from ganger.errors import GangerError
 
 D, P = TaskStatus.DONE, TaskStatus.PENDING
@@ -323,3 +325,42 @@ def test_a_stray_that_left_its_process_group_is_ended_too(tmp_path: Path) -> Non
         assert len(project.processes()) == 3
         assert project.run(during=lambda lead: lead.stop("only recover")) == 130
         assert project.processes() == []
+
+
+def stop_at(kind: type[ev.Event]) -> Callable[[Lead], None]:
+    def during(lead: Lead) -> None:
+        lead.journal.listeners.append(lambda entry: lead.stop("asked to") if isinstance(entry.event, kind) else None)
+
+    return during
+
+
+def test_a_stop_during_verification_keeps_the_answer_that_was_paid_for(tmp_path: Path) -> None:
+    """T23 G01: files are put back, and the next run reads the same log instead of asking the agent again."""
+    project = Project(tmp_path, script={"a": done(write("out.txt", "once"))}).make()
+    verify_a_by(tmp_path, "sleep 60")
+    assert project.run(during=stop_at(ev.VerifyStarted)) == 130
+    assert not (tmp_path / "out.txt").exists() and project.status() is TaskStatus.PENDING
+    verify_a_by(tmp_path, "true")
+    assert project.run() == 0 and (tmp_path / "out.txt").read_text() == "once"
+    assert len(project.find(ev.AttemptLaunched)) == 1 and project.state().tasks["a"].worker_attempts == 1
+
+
+def test_an_agent_that_a_stop_had_to_kill_has_not_crashed(tmp_path: Path) -> None:
+    """T23 H04: SIGTERM is asked for, then the lead dies; nobody pays for what a stop did."""
+    argv = ["sh", "-c", "trap : TERM; touch begun.txt; while :; do sleep 1; done"]
+    agent = f'kind = "command"\nargv = {json.dumps(argv)}'
+    project = Project(tmp_path, agent=agent).make()
+    with leading(project) as lead:
+        until(lambda: (tmp_path / "begun.txt").exists(), beside=lead)
+        lead.terminate()
+        until(is_recorded_run(project, "stop_requested"), beside=lead)
+        lead.terminate()
+        assert lead.wait(20) == 130
+    (tmp_path / "ganger.toml").write_text((tmp_path / "ganger.toml").read_text().replace(agent, SCRIPTED))
+    project.write_script({})
+    assert project.run() == 0 and project.state().tasks["a"].respawns == 0
+    assert not any(event.failure_class == "crash" for event in project.find(ev.AttemptFailed))
+
+
+def is_recorded_run(project: Project, kind: str) -> Callable[[], bool]:
+    return lambda: any(type_name(entry.event) == kind for entry in project.events())
