@@ -70,7 +70,7 @@ def command_fault(words: list[str]) -> str:
     return f"unknown flags {unknown}" if unknown else ""
 
 
-@pytest.mark.parametrize("line", ["ganger runn", "ganger run --concurency 3", "ganger state initt", "ganger inbox"])
+@pytest.mark.parametrize("line", ["ganger runn", "ganger run --concurency 3", "ganger state initt", "ganger approve x"])
 def test_a_call_that_does_not_exist_is_seen(line: str) -> None:
     assert [command_fault(words) for words in command_lines(f"```sh\nX=1 {line}  # why\n```")] != [""]
 

@@ -167,7 +167,8 @@ def _with_healing(state: RunState, window: Window, sick: list[str], so_far: Verd
     if reason or not curable:
         return _replace(so_far, escalate=escalate, give_up=(*so_far.give_up, *_all(state, curable)), abandon=reason)
     if may_heal_again(state, window.lineage):
-        isolate = failure_rate(state, window.tasks) > policy.failure_threshold
+        held = any(name in state.held for name in curable)
+        isolate = held or failure_rate(state, window.tasks) > policy.failure_threshold
         return _replace(so_far, escalate=escalate, heal=tuple(_all(state, curable)), isolate=isolate)
     again = [t for t in curable if may_run_again(state, t) and not state.tasks[t].healer_attempts]
     left = _all(state, _without(curable, again))

@@ -61,6 +61,7 @@ class _Task:
     attempts: int = 0
     granted: int = 0
     by_person: int = 0
+    harvest: bool = False
     steps: set[str] = field(default_factory=set)
     used: dict[str, int] = field(default_factory=dict)
 
@@ -205,7 +206,10 @@ class _Walk:
         if self.window is not None and event.task not in self.window:
             self.say("windows", "it is not in the window that is open")
         self.new_token(event.token)
-        task.attempts, task.status, task.steps = event.attempt, TaskStatus.RUNNING, set()
+        task.attempts, task.status = event.attempt, TaskStatus.RUNNING
+        # An answer that was harvested needs no process: its end was recorded with the attempt before.
+        task.steps = {"attempt_exited"} if task.harvest else set()
+        task.harvest = False
         self.live[event.task] = None
         self.begun.add((event.task, event.attempt))
         self.attempts += 1
@@ -286,6 +290,9 @@ class _Walk:
     def interrupted(self, event: ev.AttemptInterrupted) -> None:
         task = self.tasks[event.task]
         task.used["worker_attempts"] -= 1
+        if event.harvest and "attempt_exited" not in task.steps:
+            self.say("order", "an answer is harvested that never was")
+        task.harvest = event.harvest
         self._over(event.task, TaskStatus.PENDING)
         if (event.task, event.attempt) in self.intents:
             self.say("writes", "unverified changes were neither put back nor judged")

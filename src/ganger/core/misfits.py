@@ -136,9 +136,9 @@ def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
         return _start_misfit(state, task, event)
     if isinstance(event, ev.TaskSettled):
         return _settle_misfit(task, event)
+    if isinstance(event, ev.AttemptFailed | ev.AttemptInterrupted) and task.step == "failed":
+        return "this attempt has failed already"
     if isinstance(event, ev.AttemptFailed):
-        if task.step == "failed":
-            return "this attempt has failed already"
         return "" if event.counter in COUNTERS else f"there is no counter {event.counter!r}"
     return ""
 

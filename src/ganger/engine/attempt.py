@@ -103,6 +103,7 @@ class Attempt:
         self.verify_log = verify_log(task, self.number)
         self.backup: Path | None = tools.folder.path / self.now.backup if self.now.backup else None
         self._lost_changes = ""
+        self._answered = self.now.ended is not None
 
     @property
     def now(self) -> TaskState:
@@ -123,7 +124,7 @@ class Attempt:
             self._roll_back("the keeper was lost")
             await self._record(*self._cost(None), *self._after_loss())
         except Stopped:
-            await self._interrupt("the run was stopped", harvest=self.now.ended is not None)
+            await self._interrupt("the run was stopped", harvest=self._answered)
         self._drop_backup()
 
     async def _run(self) -> None:
@@ -183,6 +184,7 @@ class Attempt:
             self.gate.check()
             raise _Lost
         self._record(self._exited(ended), *self._cost(self._usage(agent, ended)))
+        self._answered = ended.started
         self.gate.check()
         error = "" if ended.started else ended.error
         return Ended(ended.code, ended.signal, ended.timed_out, ended.over_output, error, ended.log_bytes)
@@ -197,6 +199,7 @@ class Attempt:
         except OSError:
             size = 0
         if size < ended.log_bytes:
+            self._answered = False
             raise _Lost
 
     def _exited(self, ended: Exit) -> ev.AttemptExited:
@@ -469,7 +472,10 @@ class Attempt:
             return [*settled, *questions_for(settled), *blocked_behind(self.state, [self.task])]
         due = self.tools.clock.now() + 2.0**losses if losses > 1 else 0.0
         why = "the keeper or the end of its log was lost; run again"
-        return [ev.AttemptInterrupted(self.task, self.number, why, lost=True, not_before=round(due, 3))]
+        again = ev.AttemptInterrupted(
+            self.task, self.number, why, harvest=self._answered, lost=True, not_before=round(due, 3)
+        )
+        return [again]
 
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""

@@ -343,7 +343,7 @@ class Lead:
         self._gate.shut()
         await self._cancel(self._tasks)
         await self.tools.launcher.close()
-        if not isinstance(problem, LeadLost):
+        if self.state.last_seq and not isinstance(problem, LeadLost):
             with contextlib.suppress(GangerError):
                 self.projector.write()
 
