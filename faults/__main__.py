@@ -121,7 +121,7 @@ def _kills(asked: argparse.Namespace) -> int:
 
 def _planted_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(planted.BUGS)}; all without it")
-    parser.add_argument("--most", type=int, default=16, help="how many points are tried for each")
+    parser.add_argument("--most", type=int, default=48, help="how many points are tried for each")
     parser.add_argument("--jobs", type=int, default=0)
     parser.set_defaults(act=_planted)
 

@@ -273,7 +273,7 @@ def _order(
         version=__version__,
         only=options.only,
         max_tasks=options.max_tasks,
-        contents=tuple(compared.contents[spec.id].text for spec in checked.specs),
+        contents=() if state.last_seq else tuple(compared.contents[spec.id].text for spec in checked.specs),
         fence=fence,
         budget=budget_of(project),
         limits=limits_of(project),

@@ -44,12 +44,11 @@ class Contents:
         digests: dict[str, ContentDigest] = {}
         with Tree(self._root) as tree:
             for spec in specs:
-                refs = (spec.prompt_ref, *spec.context_refs)
-                for ref in refs:
+                for ref in (spec.prompt_ref, *spec.context_refs):
                     if ref not in found:
                         found[ref] = self._look(tree, ref)
-                prompt, *context = [found[ref] for ref in refs]
-                digests[spec.id] = ContentDigest(prompt, tuple(context))
+                context = tuple([found[ref] for ref in spec.context_refs])
+                digests[spec.id] = ContentDigest(found[spec.prompt_ref], context)
         return digests
 
     def edited_after(self, moment: float) -> frozenset[str]:
@@ -77,7 +76,6 @@ class Contents:
         image = [now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino]
         known = self._known.get(ref)
         if known is not None and known[:4] == image and isinstance(known[-1], str):
-            self._keep[ref] = known
             return known[-1]
         digest, whole = _read(tree, ref, now)
         if whole and _has_settled(now, self._now_ns()):

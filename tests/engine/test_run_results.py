@@ -145,7 +145,7 @@ def test_a_worker_that_reports_failure_is_retried_and_then_failed(tmp_path: Path
 def test_a_crash_is_run_again_once_and_then_paused(tmp_path: Path) -> None:
     """H04 Z07: the second crash blocks, and says how the agent ended."""
     project = Project(tmp_path, script={"a": {"crash": "SIGKILL"}}).make()
-    assert project.run() == 3
+    assert project.run() == 4
     entry = project.state().tasks["a"]
     assert (entry.block_reason, entry.attempts, entry.respawns) == (BlockReason.PAUSED, 2, 1)
     assert "signal 9" in entry.detail

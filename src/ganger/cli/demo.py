@@ -18,8 +18,9 @@ from ganger.errors import GangerError
 def command(keep: Path | None) -> int:
     """Eight tasks on a small real program with real tests; scripted agents, so no key, no network, no cost.
 
-    Most tasks succeed. One breaks a test and is rolled back, one answers with garbage and is saved by the format
-    retry, one is blocked because only a person can help. Exits 0 when all of that happened.
+    Most tasks succeed. One breaks a test, is rolled back and becomes a question to you; two miss the same rule and are
+    healed by one patch; one answers with garbage and is saved by the format retry; one is blocked. Exits 0 when all of
+    that happened.
 
     \b
     Examples:
@@ -68,13 +69,16 @@ def _report(root: Path, state: object, *, kept: bool) -> int:
     changed = changed_files(root)
     if "ledger/money.py" in changed:
         wrong.append("ledger/money.py was not rolled back")
+    if len(state.heal_rounds) != 2 or len(state.patches) != 1:
+        wrong.append(f"{len(state.heal_rounds)} heal rounds and {len(state.patches)} patches, expected 2 and 1")
     took = shown_duration(seconds_between(state.started_at, state.finished_at))
     click.echo(f"\nWhat happened ({took}, $0.00): {counts_line(state)}")
     for name in EXPECTED:
         task = state.tasks[name]
         said = task.summary if task.status == "DONE" else task.detail
-        click.echo(f"  {GLYPHS[task.status]} {task.status.value:<8} {name:<13} {said[:88]}")
+        click.echo(f"  {GLYPHS[task.status]} {task.status.value:<9} {name:<13} {said[:86]}")
     click.echo(f"\n  The broken change left no trace: {len(changed)} files changed, ledger/money.py is not among them.")
+    click.echo("  One patch to the shared context healed two tasks; your prompt files are as they were.")
     if wrong:
         click.echo("\nThis is not what the demo's script says:\n  " + "\n  ".join(wrong), err=True)
         return 1
@@ -85,10 +89,12 @@ def _report(root: Path, state: object, *, kept: bool) -> int:
 def _next_steps(root: Path, *, kept: bool) -> None:
     click.echo("\nNext steps:")
     if kept:
-        click.echo(f"  1. cd {root} && ganger why rounding      why it failed, with the evidence")
+        click.echo(
+            f"  1. cd {root} && ganger inbox             what waits for you; ganger patches shows what healing did"
+        )
     else:
         click.echo(
-            "  1. ganger demo --keep DIR                keeps it; then: ganger why rounding, ganger events, ganger logs"
+            "  1. ganger demo --keep DIR                keeps it; then: ganger inbox, ganger patches, ganger why rounding"
         )
     click.echo("  2. ganger init                           in your own repository: a first configuration")
     click.echo("  3. ganger run                            your first verified task")

@@ -111,7 +111,7 @@ def compare(
     """`edited` are files that were written after the run's last event, so by somebody else."""
     given = {spec.id: spec for spec in specs}
     foreign = _Foreign(state, specs, edited)
-    changes = (_change(state, spec, contents.get(spec.id), foreign) for spec in specs if spec.id in state.specs)
+    changes = [_change(state, spec, contents.get(spec.id), foreign) for spec in specs if spec.id in state.specs]
     found = Difference(
         run_id=state.run_id,
         digest_before=state.manifest_digest,
@@ -150,9 +150,11 @@ class _Foreign:
 
 def _change(state: RunState, spec: TaskSpec, now: ContentDigest | None, foreign: _Foreign) -> Change | None:
     task, known = state.tasks[spec.id], state.specs[spec.id]
-    found = list(_field_changes(known, spec)) if known != spec else []
     kept = state.contents.get(spec.id, "") if task.attempts else ""
-    if now is not None and kept != now.text and (before := ContentDigest.read(kept)) is not None:
+    if known == spec and (not kept or (now is not None and kept == now.text)):
+        return None
+    found = list(_field_changes(known, spec))
+    if now is not None and (before := ContentDigest.read(kept)) is not None:
         whys = _content_changes(known, spec, before, now, foreign)
         found += [(why, Weight.EVERYTHING) for why in whys]
     if not found:

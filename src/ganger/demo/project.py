@@ -13,7 +13,7 @@ from ganger.core.vocabulary import TaskStatus
 EXPECTED = {
     "account": TaskStatus.DONE,
     "readme": TaskStatus.DONE,
-    "rounding": TaskStatus.FAILED,
+    "rounding": TaskStatus.ESCALATED,
     "publish": TaskStatus.BLOCKED,
     "statement": TaskStatus.DONE,
     "csv-export": TaskStatus.DONE,
@@ -170,6 +170,13 @@ def _create(path: str, content: str, op: str = "create") -> dict[str, str]:
     return {"path": path, "op": op, "encoding": "utf8", "content": content}
 
 
+_RULE = "Amounts are shown with to_text."
+_HEALS = [
+    [{"text": "reading the failed test"}, {"delay": 0.5}, {"heal": {"decision": "ESCALATE", "failure_class": "test_error", "root_cause": "Which way half cents round is a decision, not a prompt."}}],
+    [{"text": "two tasks miss the same rule"}, {"delay": 0.5}, {"heal": {"root_cause": "The house rules never say how amounts are shown.", "learned_rule": "Say in the house rules how amounts are shown.", "patches": [{"target": "shared_context", "operation": "append", "path": "prompts/_house-rules.md", "content": _RULE}]}}],
+]  # fmt: skip
+
+
 def _works(seconds: float, said: list[str], summary: str, *writes: dict[str, str]) -> list[dict[str, object]]:
     steps: list[dict[str, object]] = []
     for line in said:
@@ -189,8 +196,9 @@ _SCRIPT = {
         "readme": [_works(0.5, ["writing README.md"], "Wrote a short README.", _create("README.md", "# ledger\n\nA very small ledger.\nRun the tests with `python -m unittest`.\n"))],
         "rounding": [_BROKEN_TRY],
         "publish": [[{"text": "looking for credentials"}, {"delay": 0.4}, {"result": {"status": "BLOCKED", "summary": "Publishing needs a token that nobody gave me."}}]],
-        "statement": [_works(0.7, ["writing statement"], "Added statement().", _create("ledger/statement.py", _STATEMENT))],
-        "csv-export": [_GARBAGE_TRY, _works(0.6, ["answering again, in the wanted form"], "Added to_csv().", _create("ledger/csv_export.py", _CSV))],
+        "healer": _HEALS,
+        "statement": [[{"needs": _RULE}, *_works(0.7, ["writing statement"], "Added statement().", _create("ledger/statement.py", _STATEMENT))]],
+        "csv-export": [[{"needs": _RULE}, *_GARBAGE_TRY], [{"needs": _RULE}, *_GARBAGE_TRY], _works(0.6, ["answering again, in the wanted form"], "Added to_csv().", _create("ledger/csv_export.py", _CSV))],
         "transfer": [_works(0.8, ["writing transfer"], "Added transfer().", _create("ledger/transfer.py", _TRANSFER))],
         "command-line": [_works(0.6, ["writing __main__"], "Added the command line.", _create("ledger/__main__.py", _MAIN))],
     }
@@ -199,7 +207,8 @@ _SCRIPT = {
 _CONFIG = """manifest = "manifest.json"
 
 [policy]
-heal_schedule = "off"
+heal_schedule = "batch"
+batch_size = 4
 concurrency = 3
 
 [agents.scripted]
@@ -207,6 +216,9 @@ kind = "scripted"
 script = "agent-script.json"
 
 [roles.worker]
+agent = "scripted"
+
+[roles.healer]
 agent = "scripted"
 
 [verify]
