@@ -94,7 +94,7 @@ def _next_steps(root: Path, *, kept: bool) -> None:
         )
     else:
         click.echo(
-            "  1. ganger demo --keep DIR                keeps it; then: ganger inbox, ganger patches, ganger why rounding"
+            "  1. ganger demo --keep DIR         keeps it; then: ganger inbox, ganger patches, ganger why rounding"
         )
     click.echo("  2. ganger init                           in your own repository: a first configuration")
     click.echo("  3. ganger run                            your first verified task")
