@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import subprocess
+import sys
 import types
 import typing
 from collections.abc import Iterator
@@ -138,3 +140,10 @@ def test_the_fingerprint_covers_everything_a_state_is_made_of() -> None:
     snapshot._describe(RunState, found)
     assert {"RunState", "TaskState", "HistoryItem", "VerifyStep", "Policy", "TaskStatus", "Phase"} <= set(found)
     assert len(found["TaskState"]) == len(dataclasses.fields(TaskState))
+
+
+def test_another_process_makes_the_same_fingerprint() -> None:
+    """T20: or no snapshot would ever be taken."""
+    code = "from ganger.core.snapshot import fingerprint; print(fingerprint())"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert made.stdout.strip() == fingerprint()

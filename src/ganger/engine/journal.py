@@ -16,7 +16,7 @@ from ganger.ports import Clock, Entry, Listener, Store
 
 # A snapshot costs time in proportion to the tasks, so it is made only after as many events as that is worth.
 _SNAPSHOT_EVERY_EVENTS = 5000
-_SNAPSHOT_EVENTS_PER_TASK = 2
+_SNAPSHOT_EVENTS_PER_TASK = 0.5
 
 
 def stamp(seconds: float) -> str:
@@ -123,7 +123,7 @@ class Journal:
 
     def save_snapshot(self, *, ending: bool = False) -> None:
         """Makes the next start cheap, when enough has happened since the last time."""
-        worth = max(_SNAPSHOT_EVERY_EVENTS, _SNAPSHOT_EVENTS_PER_TASK * len(self.state.tasks))
+        worth = max(_SNAPSHOT_EVERY_EVENTS, int(_SNAPSHOT_EVENTS_PER_TASK * len(self.state.tasks)))
         since = self.state.last_seq - self._snapshot_seq
         if self.error is None and since >= (worth // 10 if ending else worth):
             self.store.save_snapshot(self.state.last_seq, encode_state(self.state))

@@ -15,10 +15,15 @@ from ganger.engine.journal import Journal
 from ganger.ports import Launcher, Workspace
 
 
-async def recover(journal: Journal, folder: RunFolder, workspace: Workspace, launcher: Launcher) -> list[str]:
-    """The attempts to re-enter, those that hold files half-way first. Harmless to repeat at any point."""
+async def recover(
+    journal: Journal, folder: RunFolder, workspace: Workspace, launcher: Launcher, *, clean: bool
+) -> list[str]:
+    """The attempts to re-enter, those that hold files half-way first. Harmless to repeat at any point.
+
+    `clean`: the last lead had ended everything, and said so.
+    """
     state = journal.state
-    if any(task.attempts for task in state.tasks.values()):
+    if not clean and any(task.attempts for task in state.tasks.values()):
         await launcher.end_others(_kept(state, folder))
     after = taken_up(state)
     if after:

@@ -122,6 +122,7 @@ class Lead:
 
     async def _begin(self) -> None:
         order = self.order
+        clean = self.state.finished and not self.state.running and open_round(self.state) is None
         if self.state.last_seq == 0:
             begun = ev.RunStarted(
                 order.run_id, order.manifest_digest, order.policy, order.tasks, order.version, order.contents
@@ -152,7 +153,8 @@ class Lead:
             self._spawn(self._stop_all())
         if self.tools.heal_in_place:
             write_in_place(self.tools, self.state.patches)
-        for name in await recover(self.journal, self.tools.folder, self.tools.workspace, self.tools.launcher):
+        tools = self.tools
+        for name in await recover(self.journal, tools.folder, tools.workspace, tools.launcher, clean=clean):
             self._spawn(Attempt(self.tools, name, self._gate, again=True).run())
 
     async def _reconcile(self, wanted: Reconcile) -> None:

@@ -11,7 +11,9 @@ have run at all, which nobody can tell any more; so it counts as one that did.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -62,8 +64,8 @@ class Begun:
 class Account:
     """What a ledger says: the launches that ended, and those that never did."""
 
-    ended: dict[str, Ended]
-    open: dict[str, Begun]
+    ended: Mapping[str, Ended]
+    open: Mapping[str, Begun]
 
 
 class Ledger:
@@ -106,27 +108,63 @@ class Ledger:
         self._torn = False
 
 
+class _Ends(Mapping[str, Ended]):
+    """The launches that ended, as their lines: a run has thousands of them, and few are ever asked for."""
+
+    def __init__(self, lines: dict[bytes, list[bytes]]) -> None:
+        self._lines = lines
+
+    def __getitem__(self, key: str) -> Ended:
+        begun, ended = _understood(self._lines[_written(key)])
+        if begun is None:
+            raise KeyError(key)
+        return begun.ended(ended or LOST)
+
+    def __iter__(self) -> Iterator[str]:
+        return (json.loads(b'"%s"' % key) for key in self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
 def read_ledger(path: Path) -> Account:
-    """Lines that are torn or make no sense are passed over."""
-    account = Account({}, {})
+    """Lines that are torn or make no sense are passed over. Most tell of what is over and are only sorted."""
+    begun: dict[bytes, list[bytes]] = {}
+    over: dict[bytes, list[bytes]] = {}
     with contextlib.suppress(FileNotFoundError):
         for each in path.read_bytes().split(b"\n"):
-            with contextlib.suppress(Garbage):
-                _enter(account, message(each))
-    return account
+            key = each.partition(_KEY)[2].partition(_KEY_ENDS)[0]
+            if each.startswith(_STARTS):
+                begun.setdefault(key, []).append(each)
+            elif key in begun and each.endswith(_WHOLE_END):
+                over[key] = [*begun.pop(key), each]
+    understood = ((key, _understood(lines)[0]) for key, lines in begun.items())
+    return Account(_Ends(over), {json.loads(b'"%s"' % key): found for key, found in understood if found is not None})
 
 
-def _enter(account: Account, fact: Message) -> None:
-    key = text(fact, "key")
-    match fact.get("do"):
-        case "starting":
-            account.open[key] = Begun(Path(text(fact, "log")), number(fact, "tag"))
-        case "started" if key in account.open:
-            ticks = number(fact, "ticks")
-            account.open[key] = replace(account.open[key], pid=number(fact, "pid"), start_ticks=ticks)
-        case "ended" if key in account.open:
-            account.ended[key] = account.open[key].ended(exit_of(part(fact, "exit")))
-            del account.open[key]
+# As `line` writes them. A quote inside a text has a backslash before it, so none of these can be part of one.
+_STARTS, _KEY, _KEY_ENDS, _WHOLE_END = b'{"do":"start', b'"key":"', b'","', b"}}"
+
+
+def _written(key: str) -> bytes:
+    return json.dumps(key)[1:-1].encode("ascii")
+
+
+def _understood(lines: Iterable[bytes]) -> tuple[Begun | None, Exit | None]:
+    """What the lines of one launch say, one after the other."""
+    begun: Begun | None = None
+    ended: Exit | None = None
+    for each in lines:
+        with contextlib.suppress(Garbage):
+            fact = message(each)
+            match fact.get("do"):
+                case "starting":
+                    begun = Begun(Path(text(fact, "log")), number(fact, "tag"))
+                case "started" if begun is not None:
+                    begun = replace(begun, pid=number(fact, "pid"), start_ticks=number(fact, "ticks"))
+                case "ended":
+                    ended = exit_of(part(fact, "exit"))
+    return begun, ended
 
 
 def _sync_folder(path: Path) -> None:

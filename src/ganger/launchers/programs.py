@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ganger.errors import DiskFullError
 from ganger.launchers import cgroups
@@ -35,6 +35,7 @@ class Programs:
     def __init__(self, house: House, *, with_cgroup: bool) -> None:
         self.running: dict[str, Tree] = {}
         self._ended: dict[str, Ended] = {}
+        self._past: Mapping[str, Ended] = {}
         self._house = house
         self._boot_id = boot_id()
         self._watch_at = NEVER
@@ -48,7 +49,7 @@ class Programs:
         clear_traces(str(self._house.room))
         account = read_ledger(self._house.ledger)
         ledger = Ledger(self._house.ledger)
-        self._ended.update(account.ended)
+        self._past = account.ended
         if account.open:
             give_up_at = time.monotonic() + _GONE_WITHIN_SEC
             tags = {found.tag for found in account.open.values()}
@@ -68,7 +69,7 @@ class Programs:
         return min(self._watch_at, *(tree.due_at for tree in self.running.values()), NEVER)
 
     def find(self, key: str) -> Tree | Ended | None:
-        return self.running.get(key) or self._ended.get(key)
+        return self.running.get(key) or self._ended.get(key) or self._past.get(key)
 
     def begin(self, launch: Launch, grace_sec: float) -> None:
         """Intent, effect, outcome. A keeper killed in between leaves a launch that may have run, so it counts as lost.
