@@ -218,7 +218,7 @@ def test_a_run_that_was_killed_and_continued_is_followed() -> None:
     """G01 G07: what the dead lead had expected is forgotten."""
     play = Play(2, Policy(heal_schedule=HealSchedule.OFF, concurrency=2))
     play.commit(*(ev.AttemptStarted(n, 1, n, "agent", "", "log") for n in ("t0", "t1")))
-    play.commit(ev.AttemptFailed("t0", 1, "test_error", "s", "x", "worker_attempts"))
+    play.commit(ev.ResultRefused("t0", 1, "NO_SENTINEL", "x"))
     play.commit(ev.LeadStarted(2, play.state.policy))
     play.commit(*(ev.AttemptInterrupted(n, 1, "the lead died") for n in ("t0", "t1")))
     assert differences(play.run()) == []
