@@ -171,7 +171,14 @@ def _left_alive(place: Place) -> list[str]:
     ]
 
 
-def paid_twice(place: Place, usual: Mapping[str, int], *, keeper_died: bool = False, errors: bool = False) -> list[str]:
+def paid_twice(
+    place: Place,
+    usual: Mapping[str, int],
+    *,
+    keeper_died: bool = False,
+    errors: bool = False,
+    power_cut: bool = False,
+) -> list[str]:
     """G01: agents that were started more or less often than in an undisturbed run, and nothing recorded explains it.
 
     A dead keeper explains each attempt recorded as lost, and only those; an error also what it made fail.
@@ -183,8 +190,9 @@ def paid_twice(place: Place, usual: Mapping[str, int], *, keeper_died: bool = Fa
         if isinstance(event, ev.AttemptExited):
             ended.add((event.task, event.attempt))
         if isinstance(event, ev.AttemptInterrupted):
-            lost[event.task] += keeper_died
-            if (event.task, event.attempt) in ended and not errors:
+            lost[event.task] += keeper_died and not event.harvest
+            # A power cut may take the end of a log, and with it the answer; a harvested one is not asked for again.
+            if (event.task, event.attempt) in ended and not event.harvest and not errors and not power_cut:
                 wrong.append(f"paid twice: {event.task}/{event.attempt} had ended and is run again")
         if isinstance(event, ev.HealRefused) and event.code == "LOST":
             lost["healer"] += keeper_died

@@ -85,7 +85,7 @@ def _cut(place: Place, at: Disk, cut: Cut, before: Callable[[], None] | None) ->
     wrong = [f"after the power cut: {problem}" for problem in judge(place, struck.shown, ended=whole)]
     ended = leads.run_on(place, before=before)
     wrong += [f"at the end: {problem}" for problem in judge_end(place, ended, [*struck.shown, *ended.shown])]
-    wrong += paid_twice(place, usual_starts(cut.seed), keeper_died=True)
+    wrong += paid_twice(place, usual_starts(cut.seed), keeper_died=True, power_cut=True)
     return Verdict(cut.words(), tuple(wrong), "after the end" if whole else "while running")
 
 

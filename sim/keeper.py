@@ -175,6 +175,9 @@ class SimLauncher:
         await self._talk("start.after")
         return SimRunning(process, self._life)
 
+    async def prepare(self) -> None:
+        """A simulated keeper is always ready."""
+
     def knows_all(self) -> bool:
         """The simulated ledger never loses a line."""
         return True

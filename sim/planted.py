@@ -83,7 +83,7 @@ async def _acknowledges_first(self: Journal) -> None:
         await asyncio.sleep(0.05)
         self.store.append(queue)
 
-    self._later = asyncio.get_running_loop().create_task(later())  # type: ignore[attr-defined]
+    self._late = asyncio.get_running_loop().create_task(later())  # type: ignore[attr-defined]
 
 
 def _appends_for_anybody(self: MemoryStore, batch: Sequence[Entry]) -> list[ev.Recorded]:

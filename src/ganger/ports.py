@@ -147,6 +147,9 @@ class Running(Protocol):
 class Launcher(Protocol):
     """Processes of one run. They go on when the lead dies; the next lead finds them by their keys."""
 
+    async def prepare(self) -> None:
+        """Gets ready, so that the first start does not have to wait."""
+
     async def start(self, launch: Launch) -> Running:
         """Starts it once: a key that was started before is not started again, what became of it is returned."""
 

@@ -112,6 +112,10 @@ class Attempt:
     def _record(self, *events: ev.Event) -> Awaitable[None]:
         return self.tools.journal.report(self.task, self.token, *events)
 
+    def _mention(self, *events: ev.Event) -> None:
+        """For what a new lead would find out by itself."""
+        self.tools.journal.mention(self.task, self.token, *events)
+
     async def run(self) -> None:
         """An error that is none of the attempt's own leaves everything as it is: the next lead goes on from there."""
         try:
@@ -178,12 +182,12 @@ class Attempt:
         if running is None:
             running = await agent.execute(self._prepare(agent), self.gate)
         if running.pid is not None and running.start_time is not None and self.now.launched is None:
-            self._record(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
+            self._mention(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
         ended = await running.wait()
         if ended.lost:
             self.gate.check()
             raise _Lost
-        self._record(self._exited(ended), *self._cost(self._usage(agent, ended)))
+        self._mention(self._exited(ended), *self._cost(self._usage(agent, ended)))
         self._answered = ended.started
         self.gate.check()
         error = "" if ended.started else ended.error
@@ -278,7 +282,7 @@ class Attempt:
             )
         answer = await self._extract(agent, self.tools.folder.path / self.log)
         if isinstance(answer, Refused):
-            self._record(ev.ResultRefused(self.task, self.number, answer.code, one_line(answer.message)))
+            self._mention(ev.ResultRefused(self.task, self.number, answer.code, one_line(answer.message)))
             raise self._refusal(answer, ended)
         self._note_result(answer)
         return answer.value
@@ -316,7 +320,7 @@ class Attempt:
         count = len(value.writes or ())
         if self.again and self.now.summary:
             return
-        self._record(
+        self._mention(
             ev.ResultAccepted(self.task, self.number, value.status, one_line(value.summary), answer.repaired, count)
         )
 
@@ -356,7 +360,7 @@ class Attempt:
 
     async def _verify(self) -> None:
         profile = self.tools.profiles[self.spec.verify_profile]
-        self._record(ev.VerifyStarted(self.task, self.number, self.verify_log))
+        self._mention(ev.VerifyStarted(self.task, self.number, self.verify_log))
         verdict = await self._verdict(profile)
         self.gate.check()
         finished = ev.VerifyFinished(

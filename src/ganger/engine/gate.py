@@ -26,6 +26,9 @@ class Gate:
         if self._shut or self._state.stopping:
             raise Stopped
 
+    async def prepare(self) -> None:
+        await self._launcher.prepare()
+
     async def start(self, launch: Launch) -> Running:
         self.check()
         return await self._launcher.start(launch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,6 +14,7 @@ from ganger.core.snapshot import decode_state, encode_state
 from ganger.core.transitions import apply
 from ganger.ports import Clock, Entry, Listener, Store
 
+_MENTIONED_WITHIN_SEC = 0.05
 # A snapshot costs time in proportion to the tasks, so it is made only after as many events as that is worth.
 _SNAPSHOT_EVERY_EVENTS = 5000
 _SNAPSHOT_EVENTS_PER_TASK = 0.5
@@ -43,6 +44,7 @@ class Journal:
         self._queue: list[Entry] = []
         self._snapshot_seq = 0
         self._questions = 0
+        self._later: asyncio.TimerHandle | None = None
         self._tick: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
@@ -52,6 +54,16 @@ class Journal:
 
     def report(self, task: str, token: str, *events: Event) -> Awaitable[None]:
         """Queues what an attempt has to say; what it says of its own task counts only while its token is current."""
+        self._enqueue(task, token, events)
+        return _Commit(self._begin_tick())
+
+    def mention(self, task: str, token: str, *events: Event) -> None:
+        """As `report`, for what nobody relies on: it goes with the next commit, a moment later at the most."""
+        self._enqueue(task, token, events)
+        if self._tick is None and self._later is None:
+            self._later = asyncio.get_running_loop().call_later(_MENTIONED_WITHIN_SEC, self._begin_tick)
+
+    def _enqueue(self, task: str, token: str, events: Sequence[Event]) -> None:
         at = stamp(self.clock.now())
         for event in events:
             if isinstance(event, QuestionAsked):
@@ -59,10 +71,15 @@ class Journal:
             else:
                 own = token if token and getattr(event, "task", "") == task else ""
                 self._queue.append(Entry(at, event, own))
+
+    def _begin_tick(self) -> asyncio.Task[None]:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         if self._tick is None:
             self._tick = asyncio.get_running_loop().create_task(self._commit())
             self._tick.add_done_callback(self._committed)
-        return _Commit(self._tick)
+        return self._tick
 
     def _next_question(self) -> str:
         """Named here, because several attempts may ask in the same tick."""
@@ -99,8 +116,8 @@ class Journal:
 
     async def settle(self) -> None:
         """Waits for what was recorded without being awaited."""
-        if self._tick is not None:
-            await _Commit(self._tick)
+        if self._tick is not None or self._queue:
+            await _Commit(self._begin_tick())
 
     async def idle(self) -> None:
         """Returns when everything recorded is applied: only then may somebody decide on the state."""

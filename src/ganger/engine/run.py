@@ -102,6 +102,9 @@ class Lead:
         """Leads the run to its end; the exit code tells how it stands."""
         self.journal.listeners.append(self.projector.on_event)
         try:
+            ready = self._spawn(self.tools.launcher.prepare())
+            if self.state.last_seq == 0:
+                await ready
             await self._begin()
             self._duties = [self._spawn(duty) for duty in (self.projector.keep_fresh(), self._obey(), self._hold())]
             await self._take_commands()

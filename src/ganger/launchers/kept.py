@@ -74,6 +74,9 @@ class KeptLauncher:
             self._knows_all = is_held(self._house.lock) or not self._house.ledger.exists()
         return self._knows_all
 
+    async def prepare(self) -> None:
+        await self._reach()
+
     async def start(self, launch: Launch) -> KeptRunning:
         """Asking twice is harmless, so a request whose answer was lost is simply made again."""
         message = {"do": "start", "launch": launch_message(launch), "grace": self._grace_sec}

@@ -185,7 +185,9 @@ class Programs:
         try:
             for tree, ended in over.items():
                 self._ledger.ended(tree.key, ended.exit)
-            self._ledger.sync()
+            # What adds to another's log is a check: one whose end is lost in a power cut simply runs again.
+            if not all(tree.adds_to_a_log for tree in over):
+                self._ledger.sync()
         except OSError as problem:
             raise self._unrecorded(problem) from problem
 

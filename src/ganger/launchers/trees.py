@@ -123,9 +123,6 @@ class Tree:
     def close(self) -> Ended:
         """How it ended; only when it is cleared."""
         log_bytes = self.log_bytes()
-        if not self._launch.append:
-            # An agent's answer is in its log alone: it must be on the disk before the end is recorded.
-            os.fsync(self._log)
         os.close(self._log)
         code = self._process.returncode
         exit_ = Exit(
@@ -140,6 +137,10 @@ class Tree:
             log_bytes=log_bytes,
         )
         return Ended(exit_, self._launch.log_path, self.pid, self.start_ticks)
+
+    @property
+    def adds_to_a_log(self) -> bool:
+        return self._launch.append
 
     def log_bytes(self) -> int:
         return os.fstat(self._log).st_size
