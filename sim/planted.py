@@ -53,7 +53,9 @@ def caught(bug: Planted, place: Path, first: int = 1) -> tuple[int, str] | None:
     return None
 
 
-async def _throws_away(journal: Journal, _folder: RunFolder, _workspace: Workspace, launcher: Launcher) -> list[str]:
+async def _throws_away(
+    journal: Journal, _folder: RunFolder, _workspace: Workspace, launcher: Launcher, *, clean: bool
+) -> list[str]:
     """A recovery that ends what an earlier lead started and begins it again."""
     await launcher.end_others(())
     state = journal.state

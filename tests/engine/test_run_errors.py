@@ -66,7 +66,7 @@ def test_a_store_that_fails_at_any_commit_ends_the_run_and_the_next_one_finishes
         if not run_until_commit(project, fails_at, stored=stored):
             break
         assert project.run() == 0 and {"a.txt", "b.txt"} <= set(project.tree()) and project.processes() == []
-        assert [project.state().tasks[name].attempts for name in "ab"] == [1, 1]
+        assert sorted(event.task for event in project.find(ev.AttemptLaunched)) == ["a", "b"]
         assert project.state().refused == [] and not list((project.folder.path / "backups").iterdir())
     assert 5 < fails_at < 59
 

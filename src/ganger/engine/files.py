@@ -208,8 +208,9 @@ def alone_in(state_dir: Path, run: str) -> Iterator[None]:
                 f"run {other} works in this folder; in direct mode one run at a time may change it",
                 hint="wait for it, or end it: ganger stop --run " + other,
             )
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, run.encode()[:256], 0)
+        with named_os_errors(path):
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, run.encode()[:256], 0)
         yield
     finally:
         os.close(fd)

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from ganger.core.records import RunState
 from ganger.ports import Launch, Launcher, Running
 
+_GRACE_SEC = 2.0
+
 
 class Stopped(Exception):
     """The run is being stopped; the attempt that meets this counts for nothing."""
@@ -30,8 +32,12 @@ class Gate:
         await self._launcher.prepare()
 
     async def start(self, launch: Launch) -> Running:
+        """What was on its way while the stop was carried out is ended too."""
         self.check()
-        return await self._launcher.start(launch)
+        running = await self._launcher.start(launch)
+        if self._shut or self._state.stopping:
+            await self._launcher.stop_all(_GRACE_SEC)
+        return running
 
     async def find(self, key: str) -> Running | None:
         return await self._launcher.find(key)
