@@ -345,6 +345,13 @@ def test_a_stop_during_verification_keeps_the_answer_that_was_paid_for(tmp_path:
     assert len(project.find(ev.AttemptLaunched)) == 1 and project.state().tasks["a"].worker_attempts == 1
 
 
+def test_a_stop_that_meets_a_start_on_its_way_ends_that_agent_too(tmp_path: Path) -> None:
+    """T23: the claim is recorded, the keeper has not heard of it yet."""
+    project = Project(tmp_path, [task("a"), task("b")], default={"hang": True}, policy="concurrency = 2").make()
+    assert project.run(during=stop_at(ev.AttemptStarted)) == 130
+    assert project.processes() == [] and project.state().counts[TaskStatus.PENDING] == 2
+
+
 def test_an_agent_that_a_stop_had_to_kill_has_not_crashed(tmp_path: Path) -> None:
     """T23 H04: SIGTERM is asked for, then the lead dies; nobody pays for what a stop did."""
     argv = ["sh", "-c", "trap : TERM; touch begun.txt; while :; do sleep 1; done"]
