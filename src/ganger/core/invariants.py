@@ -316,6 +316,8 @@ class _Walk:
         self._over(event.task, TaskStatus.PENDING)
         if event.by_person:
             self.tasks[event.task].by_person += event.granted
+            for counter in ("respawns", "transient_retries"):
+                self.tasks[event.task].used.pop(counter, None)
         else:
             self.tasks[event.task].granted += event.granted
 
