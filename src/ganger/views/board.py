@@ -114,8 +114,9 @@ def sentence(event: ev.Event) -> str:
             return f"{task}: the agent reports {status}" + (f" with {writes} writes" if writes else "")
         case ev.WritesApplied(task=task):
             return f"{task}: changes written"
-        case ev.WritesRolledBack(task=task):
-            return f"{task}: changes rolled back"
+        case ev.WritesRolledBack(task=task, why=why):
+            saved = why.partition("; somebody else had changed ")[2]
+            return f"{task}: changes rolled back" + (f"; somebody else had changed {saved}" if saved else "")
         case ev.VerifyFinished(task=task, passed=passed):
             return f"{task}: verification {'passed' if passed else 'failed'}"
         case ev.AttemptFailed(task=task, failure_class=cls, detail=detail):
