@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
 
 from ganger.core.control import act, was_refused
 from ganger.core.events import CommandTaken
+from ganger.core.moments import stamp
 from ganger.core.records import RunState
-from ganger.engine.files import RunFolder, is_led
+from ganger.engine.files import RunFolder, is_led, start_ticks
 from ganger.ports import Command
 from ganger.stores.sqlite import SqliteStore
 
@@ -51,7 +50,7 @@ def tell(folder: RunFolder, state: RunState, kind: str, data: Mapping[str, objec
         return Told(state.run_id, kind, 0, False, refusal)
     store = SqliteStore(folder.database)
     try:
-        number = store.send(_stamp(time.time()), kind, data)
+        number = store.send(stamp(time.time()), kind, data)
     finally:
         store.close()
     led, outcome = _wait(folder, state.last_seq, number, wait_sec)
@@ -92,18 +91,4 @@ def current_lead(state: RunState) -> int:
 def still_working(state: RunState) -> list[str]:
     """Tasks whose agents live although nobody leads the run."""
     launched = [(name, state.tasks[name].launched) for name in sorted(state.running, key=state.rank.__getitem__)]
-    return [name for name, process in launched if process is not None and _start_ticks(process[0]) == process[1]]
-
-
-def _start_ticks(pid: int) -> int | None:
-    """When a living process started: tells it from a later one with the same number."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
-
-
-def _stamp(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+    return [name for name, process in launched if process is not None and start_ticks(process[0]) == process[1]]

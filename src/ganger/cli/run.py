@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 @click.option("--max-tasks", type=click.IntRange(1), help="Start at most this many tasks, then stop.")
 @click.option("--dry-run", is_flag=True, help="Check everything and show what would run; start nothing.")
 @click.option("--detach", is_flag=True, help="Run without a terminal; return once it leads.")
-@click.option("--reconcile", is_flag=True, help="Take over a changed manifest (not there yet).")
-@click.option("--budget", type=float, metavar="USD", help="Stop before spending more (not there yet).")
+@click.option("--reconcile", is_flag=True, help="Take over a changed manifest or prompt; shows first what it does.")
+@click.option(
+    "--budget", type=click.FloatRange(min=0), metavar="USD", help="Stop before the run spends more than this."
+)
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any setting, such as policy.heal_schedule=off."
 )

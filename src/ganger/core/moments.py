@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 
 def seconds_between(earlier: str, later: str) -> float:
     if not earlier or not later:
         return 0.0
     return max(0.0, (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds())
+
+
+def stamp(seconds: float) -> str:
+    """A Unix time as events carry it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")[:-6] + "Z"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from ganger.core import events as ev
 from ganger.core.budgets import Purse, reservation, run_refusal, task_refusal
 from ganger.core.dependents import blocked_behind
 from ganger.core.healing import Verdict, after_window, failure_rate, questions_for
 from ganger.core.misfits import open_round
+from ganger.core.moments import stamp
 from ganger.core.quota import account_of, has_room, paused_until, running_by_account
 from ganger.core.records import RunState
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
@@ -173,7 +173,7 @@ def _spent_out(state: RunState, now: float) -> str:
     """The budget that stands in the way of tasks which could run otherwise."""
     if not any(in_scope(state, name) for name in _ready(state, state.ready, len(state.ready), lambda _: True)):
         return ""
-    refusal = run_refusal(state, _stamp(now))
+    refusal = run_refusal(state, stamp(now))
     if refusal:
         return refusal
     wanted = reservation(state)
@@ -183,7 +183,7 @@ def _spent_out(state: RunState, now: float) -> str:
 
 def _next_window(state: RunState, now: float) -> OpenWindow | None:
     retry = tuple(t for t in state.retry_now if state.tasks[t].status is TaskStatus.PENDING and not state.unmet[t])
-    if retry and run_refusal(state, _stamp(now)) == "":
+    if retry and run_refusal(state, stamp(now)) == "":
         return OpenWindow(len(retry), retry, state.retry_of)
     schedule = state.policy.heal_schedule
     if schedule is HealSchedule.EPOCH:
@@ -230,7 +230,7 @@ def _startable_now(state: RunState, now: float) -> Callable[[str], bool]:
     new: set[str] = set()
     taken: set[str] = set()
     running = running_by_account(state)
-    purse, wanted, at = Purse(), reservation(state), _stamp(now)
+    purse, wanted, at = Purse(), reservation(state), stamp(now)
 
     def accept(task: str) -> bool:
         files, account = state.specs[task].writes, account_of(state, task)
@@ -248,10 +248,6 @@ def _startable_now(state: RunState, now: float) -> Callable[[str], bool]:
         return True
 
     return accept
-
-
-def _stamp(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).isoformat()
 
 
 def _close(state: RunState) -> CloseWindow:

@@ -27,6 +27,7 @@ from ganger.core.commands import CommandFault, parse_command
 from ganger.core.dependents import blocked_behind
 from ganger.core.failures import Failure, classify_hint, failure
 from ganger.core.healing import healing_on, questions_for
+from ganger.core.moments import stamp
 from ganger.core.names import backup_folder, prompt_file, verify_log, worker_log
 from ganger.core.quota import after_quota, after_success
 from ganger.core.records import Ended, TaskSpec, TaskState, VerifyStep
@@ -35,7 +36,7 @@ from ganger.core.tiers import order_steps, step_class
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus, Tier
 from ganger.engine.files import RunFolder, named_os_errors
 from ganger.engine.gate import Gate, Stopped
-from ganger.engine.journal import Journal, stamp
+from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
 from ganger.engine.prompts import FORMAT_REMINDER, Advice, assemble
 from ganger.engine.turns import Turns

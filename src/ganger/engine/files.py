@@ -102,7 +102,7 @@ def boot_seconds() -> float:
 
 
 def this_process() -> Owner:
-    return Owner(os.getpid(), _start_ticks(os.getpid()) or 0, _boot_id(), _machine())
+    return Owner(os.getpid(), start_ticks(os.getpid()) or 0, _boot_id(), _machine())
 
 
 def _boot_id() -> str:
@@ -121,7 +121,7 @@ def _machine() -> str:
     return os.uname().nodename
 
 
-def _start_ticks(pid: int) -> int | None:
+def start_ticks(pid: int) -> int | None:
     """None also for a process that has ended and waits for its parent to notice."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -252,7 +252,7 @@ def _take(fd: int, run: str, store: Store, lease_sec: float, now: Callable[[], f
         local = (holder.host, holder.boot_id) == (me.host, me.boot_id)
         if not local or holder.pid == me.pid:
             return alone
-        if _start_ticks(holder.pid) != holder.start_ticks:
+        if start_ticks(holder.pid) != holder.start_ticks:
             return True
         _require_may_end(holder, run)
         over.append(holder)
@@ -287,7 +287,7 @@ def _late_holder(fd: int, me: Owner, run: str) -> Owner:
         raise _refusal(run, "a process that has not said who it is")
     owner = holder.owner
     local = (owner.host, owner.boot_id) == (me.host, me.boot_id)
-    if not holder.fence or not local or owner.pid == me.pid or _start_ticks(owner.pid) != owner.start_ticks:
+    if not holder.fence or not local or owner.pid == me.pid or start_ticks(owner.pid) != owner.start_ticks:
         raise _refusal(run, _named(owner))
     _require_may_end(owner, run)
     return owner
@@ -319,7 +319,7 @@ def _end(owners: list[Owner], run: str) -> None:
         except ProcessLookupError:
             continue
         try:
-            if _start_ticks(owner.pid) == owner.start_ticks:
+            if start_ticks(owner.pid) == owner.start_ticks:
                 signal.pidfd_send_signal(descriptor, signal.SIGKILL)
                 _await_end(descriptor, owner, run)
         except ProcessLookupError:

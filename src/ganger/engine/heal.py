@@ -18,6 +18,7 @@ from ganger.core import events as ev
 from ganger.core.budgets import active_seconds, reservation
 from ganger.core.dependents import blocked_behind
 from ganger.core.healing import Cure, after_nothing, after_round, questions_for
+from ganger.core.moments import stamp
 from ganger.core.names import healer_log, healer_prompt
 from ganger.core.patches import Ground, Judged, judge
 from ganger.core.records import HealRound, RunState, Window
@@ -26,7 +27,6 @@ from ganger.engine.attempt import Tools, one_line
 from ganger.engine.files import named_os_errors
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.heal_prompt import gather, render
-from ganger.engine.journal import stamp
 from ganger.engine.overlay import Kept
 from ganger.errors import GangerError, RollbackFailed, WriteRefused
 from ganger.ports import AttemptContext, Exit, Usage

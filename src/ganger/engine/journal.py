@@ -6,9 +6,9 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Generator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from ganger.core.events import Event, QuestionAsked
+from ganger.core.moments import stamp
 from ganger.core.records import RunState
 from ganger.core.snapshot import decode_state, encode_state
 from ganger.core.transitions import apply
@@ -18,10 +18,6 @@ _MENTIONED_WITHIN_SEC = 0.05
 # A snapshot costs time in proportion to the tasks, so it is made only after as many events as that is worth.
 _SNAPSHOT_EVERY_EVENTS = 5000
 _SNAPSHOT_EVENTS_PER_TASK = 0.5
-
-
-def stamp(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 class _Commit:
