@@ -4,7 +4,9 @@ Clock      what time it is
 Store      events, durable before `append` returns; who leads; what people asked for
 Launcher   processes whose output goes straight to a log and which outlive the lead
 Agent      how one kind of CLI is called and how its answer is read
-Workspace  the files agents work on, and the one door through which changes land
+Workspace  the project's own folder, and the one door through which changes land in it
+Repository  a git repository Ganger owns: workspaces made from it, changes taken from them, the branch that moves
+Sandbox    the walls around an untrusted process
 """
 
 from __future__ import annotations
@@ -274,6 +276,161 @@ class Workspace(Protocol):
         """
 
     def discard(self, folder: Path) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A path before or after a change. `mode` is git's: 0o100644, 0o100755, 0o120000 (link), 0o160000 (submodule)."""
+
+    mode: int
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """One path of a change; a rename is a path that went and one that came, the second knows where it came from."""
+
+    path: str
+    before: Side | None
+    after: Side | None
+    renamed_from: str = ""
+
+    @property
+    def kind(self) -> str:
+        if self.before is None or self.after is None:
+            return "added" if self.before is None else "deleted"
+        if self.before.mode >> 12 != self.after.mode >> 12:
+            return "retyped"
+        return "modified" if self.before.digest != self.after.digest else "mode"
+
+
+class Change(Protocol):
+    """What somebody did to the files, whoever it was and however it was seen."""
+
+    @property
+    def touched(self) -> tuple[Touched, ...]: ...
+
+    def before(self, path: str) -> bytes:
+        """The content as it was; a link's is its target. Empty where there was none, or where it is a submodule."""
+
+    def after(self, path: str) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What one task may do to files, beyond what holds for all.
+
+    `paths` are the globs of its role (None: all). `create`, `modify` and `read` are what it declared (None: nothing was
+    declared). `verify` are the commands that will judge it.
+    """
+
+    allow_shrinkage: bool = False
+    may_change_gates: bool = False
+    paths: tuple[str, ...] | None = None
+    create: tuple[str, ...] | None = None
+    modify: tuple[str, ...] | None = None
+    expected: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An attempt's own workspace: its folder, and the commit it was made from."""
+
+    folder: Path
+    base: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A change that passed every safeguard, as a commit on the base of its workspace.
+
+    `dropped` are generated files that were left out, `missing` are expected files that are not in it.
+    """
+
+    commit: str
+    base: str
+    files: tuple[str, ...]
+    dropped: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rebased:
+    """A change put onto another commit."""
+
+    commit: str
+    tree: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A change that does not fit: the files, and an excerpt with the conflict marks for the next prompt."""
+
+    files: tuple[str, ...]
+    excerpt: str
+
+
+class Repository(Protocol):
+    """A git repository of Ganger's own, the run's integration branch in it, and the folders made from it.
+
+    Everything is harmless to repeat. Agents may use git in their workspaces; nothing they do there is ever run here.
+    """
+
+    async def open(self) -> str:
+        """Makes the repository and the run's branch, if they are not there; the branch's head."""
+
+    async def head(self) -> str: ...
+
+    async def has(self, commit: str) -> bool: ...
+
+    async def tree_of(self, commit: str) -> str: ...
+
+    async def move_head(self, expected: str, new: str) -> bool:
+        """Compare and swap, durable; False when the head is neither `expected` nor `new` already."""
+
+    async def place(self, task: str, attempt: int) -> Place:
+        """The attempt's workspace, made from the head where it does not exist yet."""
+
+    async def take(self, task: str, attempt: int, writes: Sequence[Write], rules: Rules, message: str) -> Taken:
+        """What the agent changed in its workspace, and `writes` on top, judged and committed; raises WriteRefused.
+
+        The commit is kept by a ref. A change of nothing gives the base itself.
+        """
+
+    async def save(self, task: str, attempt: int, message: str) -> tuple[str, tuple[str, ...]]:
+        """Keeps whatever is in the workspace as a WIP commit, unjudged; ("", ()) when nothing was changed."""
+
+    async def rebase(self, commit: str, base: str, onto: str) -> Rebased | Conflict:
+        """The change from `base` to `commit`, as one commit on `onto` with the same message."""
+
+    async def release(self, task: str, attempt: int) -> None:
+        """Removes a workspace. Only call it when its change is merged, saved, or none."""
+
+    async def checkout(self, name: str, commit: str) -> Path:
+        """A fresh folder with exactly this commit, in which no agent ever was."""
+
+    async def drop_checkout(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a confined process may touch besides the system's programs: these folders, whole."""
+
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+
+
+class Sandbox(Protocol):
+    """Walls around an untrusted process."""
+
+    @property
+    def name(self) -> str:
+        """Which walls these are, such as `bubblewrap`, `landlock` or `none`."""
+
+    def confine(self, launch: Launch, room: Room) -> Launch:
+        """The same launch inside the walls."""
 
 
 Listener = Callable[["Recorded"], None]

@@ -143,6 +143,10 @@ class TaskSpec:
     retry_on: tuple[str, ...] | None = None
     writes: tuple[str, ...] = ()
     allow_shrinkage: bool = False
+    creates: tuple[str, ...] | None = None
+    modifies: tuple[str, ...] | None = None
+    expected: tuple[str, ...] = ()
+    may_change_gates: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ def specs_of(manifest: Manifest) -> tuple[TaskSpec, ...]:
 
 def _spec(task: Task) -> TaskSpec:
     meta = task.metadata
+    declared = "files_create" in meta or "files_modify" in meta
     retry = task.retry_policy
     retry_on = tuple(retry.retry_on) if retry is not None and "retry_on" in retry.model_fields_set else None
     return TaskSpec(
@@ -31,6 +32,10 @@ def _spec(task: Task) -> TaskSpec:
         retry_on=retry_on,
         writes=tuple(dict.fromkeys([*meta.get("files_create", ()), *meta.get("files_modify", ())])),
         allow_shrinkage=bool(meta.get("allow_shrinkage", False)),
+        creates=tuple(meta.get("files_create", ())) if declared else None,
+        modifies=tuple(meta.get("files_modify", ())) if declared else None,
+        expected=tuple(meta.get("expected_files", ())),
+        may_change_gates=bool(meta.get("may_change_gates", False)),
     )
 
 
