@@ -20,7 +20,8 @@ from ganger.core.records import Ended, RunState
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine import attempt, files, projector, recover, run
-from ganger.engine.attempt import Attempt
+from ganger.engine.in_place import InPlace
+from ganger.engine.road import Reader
 from ganger.engine.journal import Journal
 from ganger.engine.projector import Projector
 from ganger.engine.run import Lead
@@ -174,12 +175,13 @@ def _sync_error_swallowed() -> None:
 def _done_before_verification() -> None:
     """DONE is recorded before anything was checked."""
 
-    async def verify(self: Attempt) -> None:
-        self._record(ev.VerifyStarted(self.task, self.number, self.verify_log))
-        passed = ev.VerifyFinished(self.task, self.number, True, self.verify_log, 0.0, ())
-        await self._record(passed, ev.TaskSettled(self.task, TaskStatus.DONE, "surely"))
+    async def verify(self: InPlace) -> None:
+        case = self.case
+        case.record(ev.VerifyStarted(case.task, case.number, case.verify_log))
+        passed = ev.VerifyFinished(case.task, case.number, True, case.verify_log, 0.0, ())
+        await case.record(passed, ev.TaskSettled(case.task, TaskStatus.DONE, "surely"))
 
-    _swap(Attempt, "_verify", verify)
+    _swap(InPlace, "_verify", verify)
 
 
 def _intent_after_apply() -> None:
@@ -196,39 +198,40 @@ def _intent_after_apply() -> None:
 
 def _no_rollback_on_recovery() -> None:
     """A new lead takes for put back what the dead one had not put back."""
-    real = Attempt._roll_back
+    real = InPlace.undo
 
-    def roll_back(self: Attempt, why: str) -> None:
-        if self.again and self.backup is not None:
-            self._record(ev.WritesRolledBack(self.task, self.number, why, self.verify_log))
+    async def undo(self: InPlace, why: str, *, keep_place: bool = False) -> None:
+        case = self.case
+        if case.again and self.backup is not None:
+            case.record(ev.WritesRolledBack(case.task, case.number, why, case.verify_log))
         else:
-            real(self, why)
+            await real(self, why, keep_place=keep_place)
 
-    _swap(Attempt, "_roll_back", roll_back)
+    _swap(InPlace, "undo", undo)
 
 
 def _backup_dropped_early() -> None:
     """The backup is removed before the verdict."""
-    real = Attempt._verify
+    real = InPlace._verify
 
-    async def verify(self: Attempt) -> None:
+    async def verify(self: InPlace) -> None:
         if self.backup is not None:
             self.tools.workspace.discard(self.backup)
         await real(self)
 
-    _swap(Attempt, "_verify", verify)
+    _swap(InPlace, "_verify", verify)
 
 
 def _written_again_on_recovery() -> None:
     """A new lead does not look whether a change has landed; it writes again."""
-    _swap(Attempt, "_finish_writing", _write_blindly)
+    _swap(InPlace, "go_on", _write_blindly)
 
 
-async def _write_blindly(self: Attempt) -> None:
+async def _write_blindly(self: InPlace, read: Reader) -> None:
     folder, self.backup = self.backup, None
     assert folder is not None
     self.tools.workspace.discard(folder)
-    result = await self._read_result(self.tools.agents[self.spec.role], self.now.ended or Ended(code=0))
+    result = await read(self.case.now.ended or Ended(code=0))
     await self._write(result)
     await self._verify()
 
@@ -247,10 +250,11 @@ def _launched_before_claim() -> None:
 
     async def start(self: Lead, names: list[str]) -> None:
         for name in names:
-            early = Attempt(self.tools, name, self._gate)
-            early.number += 1
-            early.log = worker_log(name, early.number)
-            await self.tools.launcher.start(early._prepare(self.tools.agents[early.spec.role]))
+            early = self._attempt(name)
+            early.number = early.case.number = early.number + 1
+            early.case.log = worker_log(name, early.number)
+            root = self.tools.workspace.root
+            await self.tools.launcher.start(early._prepare(self.tools.agents[early.spec.role], root))
         await real(self, names)
 
     _swap(Lead, "_start", start)

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 from ganger.contracts.verify_profile import Profile, Step
 from ganger.core.records import RunState
-from ganger.engine.attempt import Tools
+from ganger.engine.tools import Tools
 from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
 from ganger.engine.run import Lead, Order
 from ganger.engine.turns import Turns
+from ganger.engine.verification import Checks
 from ganger.ports import Owner
+from ganger.sandboxes.bare import Bare
 from ganger.stores.memory import Memory, MemoryStore
 from sim.agents import SimAgent
 from sim.clock import SimClock
@@ -70,11 +72,17 @@ class House:
             launcher=SimLauncher(self.keeper, life),
             clock=self.clock,
             agents={"worker": SimAgent("worker"), HEALER: healer},
-            profiles={CHECK: Profile(steps=(step,))},
-            tiers={},
-            deny=(),
-            verify_env={},
-            verify_timeout_sec=_CHECK_TIMEOUT_SEC,
+            checks=Checks(
+                profiles={CHECK: Profile(steps=(step,))},
+                tiers={},
+                expect={},
+                deny=(),
+                env={},
+                timeout_sec=_CHECK_TIMEOUT_SEC,
+                sandbox=Bare(),
+                clock=self.clock,
+            ),
+            sandbox=Bare(),
             turns=Turns(),
             overlay=Overlay(self.folder.path, workspace, healer.extract_heal),
             output_limit_bytes=_OUTPUT_LIMIT_BYTES,

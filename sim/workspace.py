@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ganger.contracts.task_result import Write
 from ganger.errors import Fault, InputError, RollbackFailed, WriteRefused
-from ganger.ports import Changes
+from ganger.ports import Changes, Rules
 from sim.life import Life
 
 
@@ -22,6 +22,10 @@ class SimChanges:
     @property
     def paths(self) -> tuple[str, ...]:
         return tuple(path for path, _ in self.after)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        return dict(self.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class SimWorkspace:
             raise InputError(ref, [Fault("", "FILE_NOT_FOUND", "there is no such file")])
         return text
 
-    def propose(self, writes: Sequence[Write], *, allow_shrinkage: bool) -> SimChanges:
+    def propose(self, writes: Sequence[Write], _rules: Rules) -> SimChanges:
         self._life.point("propose")
         after: dict[str, str] = {}
         for write in writes:

@@ -23,20 +23,30 @@ from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
 from ganger.core.records import Budget, Limits, Policy, RunState
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule
-from ganger.engine.attempt import Tools
 from ganger.engine.files import RunFolder, alone_in, leading, named_os_errors
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
 from ganger.engine.rules import learned_elsewhere
 from ganger.engine.run import Lead, Order, Reconcile
+from ganger.engine.tools import Tools
 from ganger.engine.turns import Turns
+from ganger.engine.verification import Checks
+from ganger.engine.verify import Recovery
 from ganger.errors import GangerError, NotBuiltYet, NotFoundError
 from ganger.launchers.kept import KeptLauncher
-from ganger.ports import Agent, Listener
+from ganger.ports import Agent, Change, Listener, RoleRules, Rules
+from ganger.sandboxes.choose import choose
+from ganger.sandboxes.settings import SandboxSettings
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.difference import difference_lines
-from ganger.workspaces.direct import DirectWorkspace
+from ganger.workspaces.artifacts import is_generated
+from ganger.workspaces.direct import DirectWorkspace, Judge
 from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
+from ganger.workspaces.repository import GitRepository, GitSettings
+from ganger.workspaces.roles import gates_of, paths_of
+from ganger.workspaces.safeguards import ChangeLimits, require
+from ganger.workspaces.watch import Watch
+from ganger.workspaces.watching import Watching
 
 
 class SystemClock:
@@ -72,6 +82,8 @@ def policy_of(project: Project) -> Policy:
         respawns=given.respawns,
         transient_retries=given.transient_retries,
         quota_wait_sec=given.quota_wait_sec,
+        merge_retries=given.merge_retries,
+        no_change_retries=given.no_change_retries,
     )
 
 
@@ -88,9 +100,7 @@ def require_built(project: Project) -> None:
     """Settings of capabilities that are announced but not there yet are refused, not ignored."""
     config = project.config
     wanted = {
-        f"workspace.mode = {config.workspace.mode!r}": config.workspace.mode != "direct",
-        "sandbox.use = 'require'": config.sandbox.use == "require",
-        f"sandbox.network = {config.sandbox.network!r}": config.sandbox.network != "allow",
+        f"workspace.mode = {config.workspace.mode!r}": config.workspace.mode == "forge",
         "[repos]": bool(config.repos),
         f"delivery.completion = {config.delivery.completion!r}": set(config.delivery.completion) != {"verified"},
     }
@@ -177,7 +187,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
     _ignore_state_dir(project.state_path)
     store = SqliteStore(folder.database)
     try:
-        with leading(folder, store) as fence, alone_in(project.state_path, checked.manifest.run_id):
+        with leading(folder, store) as fence, _alone(project, checked.manifest.run_id):
             journal = Journal(store, RunState(), SystemClock())
             journal.replay()
             _require_known(options, checked)
@@ -198,21 +208,43 @@ def _tools(
     agents: dict[str, Agent],
     contents: Contents,
 ) -> Tools:
-    assert checked.profiles is not None
+    assert checked.profiles is not None and checked.manifest is not None
     config = project.config
-    workspace = DirectWorkspace(project.root, protection_of(project, checked.source))
+    limits = ChangeLimits(protection=protection_of(project, checked.source))
+
+    def judge(change: Change, rules: Rules) -> None:
+        require(change, rules, limits)
+
+    workspace = DirectWorkspace(project.root, limits.protection, judge)
+    sandbox = choose(sandbox_settings(project))
+    git = config.workspace.mode != "direct"
+    clock = journal.clock
+    checks = Checks(
+        profiles=dict(checked.profiles.profiles),
+        tiers=dict(config.verify.tiers),
+        expect=dict(config.verify.expect),
+        deny=tuple(config.verify.deny),
+        env=verify_environment(project),
+        timeout_sec=config.verify.timeout_sec,
+        sandbox=sandbox,
+        clock=clock,
+        recovery=Recovery(config.verify.recoveries, config.verify.retry_failed),
+    )
     return Tools(
         journal=journal,
         folder=folder,
         workspace=workspace,
         launcher=KeptLauncher(folder.path, grace_sec=config.policy.grace_sec),
-        clock=journal.clock,
+        clock=clock,
         agents=agents,
-        profiles=dict(checked.profiles.profiles),
-        tiers=dict(config.verify.tiers),
-        deny=tuple(config.verify.deny),
-        verify_env=child_environment(environment(), extra={}),
-        verify_timeout_sec=config.verify.timeout_sec,
+        checks=checks,
+        sandbox=sandbox,
+        repository=repository_of(project, checked.manifest.run_id, judge, sandbox.owner) if git else None,
+        watch=None if git else watch_of(project, folder, limits),
+        roles={name: role_rules(project, name) for name in config.roles},
+        expected_must_come=config.workspace.expected_files == "fail",
+        merge_batch=config.workspace.merge_batch,
+        own_gates_only=config.workspace.merge_gates == "own",
         turns=Turns(),
         overlay=Overlay(folder.path, workspace, agents[HEALER].extract_heal if HEALER in agents else parse_heal),
         output_limit_bytes=int(config.policy.output_limit_mb * 1024 * 1024),
@@ -221,6 +253,88 @@ def _tools(
         contents=lambda specs: {name: digest.text for name, digest in contents.of(specs).items()},
         heal_timeout_sec=config.healing.timeout_sec,
     )
+
+
+@contextmanager
+def _alone(project: Project, run_id: str) -> Iterator[None]:
+    """In the project's own folder only one run works at a time; workspaces keep runs apart."""
+    if project.config.workspace.mode != "direct":
+        yield
+        return
+    with alone_in(project.state_path, run_id):
+        yield
+
+
+def verify_environment(project: Project) -> dict[str, str]:
+    """What checks run with. No program is ever looked for where a change could have put it."""
+    given = child_environment(environment(), extra={})
+    places = [place for place in given.get("PATH", "").split(os.pathsep) if place.startswith("/")]
+    return given | {"PATH": os.pathsep.join(places)}
+
+
+def sandbox_settings(project: Project) -> SandboxSettings:
+    config = project.config.sandbox
+    environ = environment()
+    return SandboxSettings(
+        project=project.root,
+        state_dir=project.state_path,
+        home=Path(environ.get("HOME") or "/"),
+        path=environ.get("PATH", ""),
+        use=config.use,
+        network=config.network,
+        readable=tuple(_granted(project, name) for name in (*config.readable, *project.config.workspace.linked)),
+        writable=tuple(_granted(project, name) for name in config.writable),
+        processes=config.processes,
+        memory_mb=config.memory_mb,
+        file_mb=config.file_mb,
+    )
+
+
+def _granted(project: Project, name: str) -> Path:
+    return project.root / Path(name).expanduser()
+
+
+def role_rules(project: Project, name: str) -> RoleRules:
+    role = project.config.roles[name]
+    given = None if role.paths is None else tuple(role.paths)
+    text = DirectWorkspace(project.root, Protection()).read_text(role.prompt) if role.prompt else ""
+    return RoleRules(paths_of(name, given), gates_of(name, role.may_change_gates), text)
+
+
+def repository_of(project: Project, run_id: str, judge: Judge, owner: tuple[int, int] | None) -> GitRepository:
+    """The project's history as Ganger keeps it, and the workspaces of one run."""
+    config, folder = project.config.workspace, RunFolder.of(project.state_path, run_id)
+    return GitRepository(
+        GitSettings(
+            project=project.root,
+            store=project.state_path / "repo.git",
+            run=run_id,
+            work=folder.path / "work",
+            checks=folder.path / "checks",
+            pool=folder.path / "pool",
+            author=config.author,
+            linked=tuple(config.linked),
+            copied=tuple(config.copied),
+            warm=config.warm,
+            judge=judge,
+            generated=is_generated,
+            protection=protection_of(project, project.manifest_path),
+            min_free_bytes=int(config.min_free_mb * 1024 * 1024),
+            owner=owner,
+        )
+    )
+
+
+def watch_of(project: Project, folder: RunFolder, limits: ChangeLimits) -> Watching:
+    """Direct mode: what agents do to the project's own folder is seen and can be undone."""
+    state = project.state_path
+    own = state.relative_to(project.root).as_posix() if state.is_relative_to(project.root) else ".ganger"
+
+    def skip(path: str) -> bool:
+        return path in (".git", own) or is_generated(path)
+
+    limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
+    return Watching(project.root, Watch(project.root, folder.path / "watch", skip, limit), limits)
 
 
 def difference_of(project: Project, checked: Checked, state: RunState, folder: RunFolder) -> Compared:
@@ -279,6 +393,12 @@ def _order(
         limits=limits_of(project),
         healer=HEALER if heals(project) else "",
         accounts=accounts,
+        mode=project.config.workspace.mode,
+        merging=project.config.workspace.merging if project.config.workspace.mode != "direct" else "queue",
+        levels=checked.levels,
+        in_place=tuple(
+            name for name, role in project.config.roles.items() if project.config.agents[role.agent].in_place
+        ),
         reconcile=_reconcile(compared, checked, options),
         seen=compared.seen(state) if state.last_seq else {},
     )

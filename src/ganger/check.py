@@ -18,7 +18,7 @@ from ganger.contracts.faults import examine, load_profiles
 from ganger.contracts.manifest import Manifest
 from ganger.contracts.verify_profile import VerifyProfiles
 from ganger.core.commands import CommandFault, parse_command
-from ganger.core.plan import Plan, graph_faults, plan_if_sound
+from ganger.core.plan import Plan, by_levels, clash_faults, graph_faults, level_faults, plan_if_sound
 from ganger.core.records import TaskSpec
 from ganger.core.specs import graph_entries, specs_of
 from ganger.core.tiers import tier_faults
@@ -40,6 +40,7 @@ class Checked:
     specs: tuple[TaskSpec, ...] = ()
     plan: Plan | None = None
     profiles: VerifyProfiles | None = None
+    levels: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def digest(self) -> str:
@@ -72,9 +73,38 @@ def check_project(project: Project, manifest_path: Path | None = None) -> Checke
     if checked.plan is None:
         checked.faults.extend(graph_faults(graph_entries(data)))
     else:
+        _check_levels(project, checked)
         _check_references(project, checked)
     _bound(checked.faults)
     return checked
+
+
+def _check_levels(project: Project, checked: Checked) -> None:
+    """Levels made by hand are read and checked; where a level is merged as a whole, its tasks may not clash."""
+    config = project.config.workspace
+    assert checked.plan is not None
+    if config.levels_file:
+        name = config.levels_file
+        try:
+            data = read_document(project.root / name)
+        except InputError as error:
+            checked.faults.extend(Fault(_in_file(name, f.path), f.code, f.message) for f in error.faults)
+            return
+        given, faults = level_faults(_assignments(data), checked.specs)
+        if faults:
+            checked.faults.extend(Fault(_in_file(name, f.path), f.code, f.message) for f in faults)
+            return
+        checked.levels = given
+        checked.plan = by_levels(checked.plan, checked.specs, given)
+    if config.merging == "level" and config.mode != "direct":
+        checked.faults.extend(clash_faults(checked.plan, checked.specs))
+
+
+def _assignments(data: object) -> dict[str, list[str]]:
+    found = data.get("assignments") if isinstance(data, dict) else None
+    if not isinstance(found, dict):
+        return {}
+    return {str(name): [str(task) for task in tasks] for name, tasks in found.items() if isinstance(tasks, list)}
 
 
 def _bound(faults: list[Fault]) -> None:

@@ -50,6 +50,12 @@ class PolicySection(_Section):
     quota_wait_sec: float = Field(
         default=300, gt=0, description="how long an account rests after a quota or rate limit that names no end"
     )
+    merge_retries: int = Field(
+        default=2, ge=0, description="fresh attempts on the new head after a merge conflict; outside all budgets"
+    )
+    no_change_retries: int = Field(
+        default=1, ge=0, description="asks again when an agent is done but changed nothing; outside all budgets"
+    )
     output_limit_mb: float = Field(default=512, gt=0, description="an agent that prints more is ended")
     grace_sec: float = Field(default=5, ge=0, description="time between SIGTERM and SIGKILL")
 
@@ -96,10 +102,20 @@ class AgentSection(_Section):
     model: str = Field(default="", description="model name, for agents that take one")
     script: str = Field(default="", description="behaviour file of a scripted agent")
     account: str = Field(default="", description="who pays: agents of one account share its quota; default: the agent")
+    in_place: bool = Field(
+        default=False, description="in direct mode it edits files itself, so it works alone; found out if not said"
+    )
 
 
 class RoleSection(_Section):
     agent: str = Field(description="name of the agent that plays this role")
+    paths: list[str] | None = Field(
+        default=None, description="what its tasks may touch; default: all, for tester tests, for docser documents"
+    )
+    may_change_gates: bool | None = Field(
+        default=None, description="whether its tasks may change tests and their configuration; default: only tester"
+    )
+    prompt: str = Field(default="", description="a file of the project with words for every prompt of this role")
 
 
 class VerifySection(_Section):
@@ -109,17 +125,55 @@ class VerifySection(_Section):
     )
     timeout_sec: float = Field(default=600, ge=1, description="limit of a step that names none")
     deny: list[str] = Field(default_factory=lambda: list(DEFAULT_DENY), description="commands never run")
+    expect: dict[str, str] = Field(
+        default_factory=dict, description='"profile/step" = pattern its output must show besides exit code 0'
+    )
+    recoveries: int = Field(
+        default=1, ge=0, le=5, description="runs again of a step that a signal ended or that is spelt otherwise here"
+    )
+    retry_failed: bool = Field(default=False, description="run any failed step once more before it counts")
 
 
 class WorkspaceSection(_Section):
     mode: Literal["direct", "local-git", "forge"] = Field(default="direct", description="where agents work")
     protected: list[str] = Field(default_factory=list, description="more paths no agent may write")
     unprotected: list[str] = Field(default_factory=list, description="single paths opened again")
+    merging: Literal["queue", "level"] = Field(
+        default="queue", description="merge each verified change at once, or all of a level when it is through"
+    )
+    merge_batch: int = Field(default=16, ge=1, le=256, description="changes that are merged and verified together")
+    merge_gates: Literal["all", "own"] = Field(
+        default="all", description="checks a merged head must pass: of all merged tasks, or of the newly merged ones"
+    )
+    levels_file: str = Field(
+        default="", description='levels by hand, as {"assignments": {"1": [ids], …}}; default: by dependencies'
+    )
+    expected_files: Literal["warn", "fail"] = Field(
+        default="warn", description="what a missing file of metadata.expected_files does"
+    )
+    author: str = Field(default="Ganger <ganger@localhost>", description="author of the commits Ganger makes")
+    linked: list[str] = Field(
+        default_factory=list, description="ignored folders of the project that workspaces see, such as .venv"
+    )
+    copied: list[str] = Field(default_factory=list, description="ignored folders each workspace gets a copy of")
+    warm: int = Field(default=2, ge=0, le=32, description="workspaces made ahead")
+    min_free_mb: float = Field(default=500, ge=0, description="disk space below which no workspace is made")
+    snapshot_mb: float = Field(
+        default=256, ge=0, description="direct mode: how much is kept in order to undo an agent's own edits"
+    )
+    land: Literal["ask", "finish"] = Field(
+        default="ask", description="ganger land moves your branch; or a run does that itself when it completes"
+    )
 
 
 class SandboxSection(_Section):
     use: Literal["auto", "require", "off"] = Field(default="auto", description="sandbox for agents")
     network: Literal["allow", "loopback", "none"] = Field(default="allow", description="network inside the sandbox")
+    readable: list[str] = Field(default_factory=list, description="more paths that may be read inside")
+    writable: list[str] = Field(default_factory=list, description="more paths that may be written inside")
+    processes: int = Field(default=512, ge=8, description="processes and threads inside")
+    memory_mb: int | None = Field(default=None, ge=64, description="memory of each process inside")
+    file_mb: int = Field(default=4096, ge=1, description="largest file that may be written inside")
 
 
 class RepoSection(_Section):

@@ -247,6 +247,10 @@ class Changes(Protocol):
     @property
     def paths(self) -> tuple[str, ...]: ...
 
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """Each path's SHA-256 as it shall be."""
+
 
 class Workspace(Protocol):
     """Where agents work. `propose` only looks; `back_up` must be whole and recorded before `apply` changes a byte."""
@@ -257,7 +261,7 @@ class Workspace(Protocol):
     def read_text(self, ref: str) -> str:
         """A file of the project by relative path; never one outside it."""
 
-    def propose(self, writes: Sequence[Write], *, allow_shrinkage: bool) -> Changes:
+    def propose(self, writes: Sequence[Write], rules: Rules) -> Changes:
         """Checks every safeguard; raises WriteRefused."""
 
     def back_up(self, changes: Changes, folder: Path) -> None: ...
@@ -335,6 +339,46 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
+class RoleRules:
+    """What a role changes: the paths its tasks may touch (None: all), and words for every prompt of theirs."""
+
+    paths: tuple[str, ...] | None = None
+    may_change_gates: bool = False
+    prompt: str = ""
+
+
+class Watch(Protocol):
+    """The project's own folder before and after somebody worked in it.
+
+    The baseline of a running attempt outlives the lead. Everything is harmless to repeat.
+    """
+
+    def begin(self) -> None:
+        """What is there now is the baseline."""
+
+    def resume(self) -> None:
+        """The baseline an earlier lead took."""
+
+    def changed(self, ignoring: Mapping[str, str]) -> Change:
+        """What differs from the baseline, less what Ganger itself wrote: paths with their SHA-256."""
+
+    def judge(self, change: Change, rules: Rules) -> None:
+        """Raises WriteRefused."""
+
+    def missing(self, rules: Rules) -> tuple[str, ...]:
+        """Expected files that are not there."""
+
+    def undo(self, change: Change) -> tuple[str, ...]:
+        """Puts everything back; the paths that could not be put back."""
+
+    def save(self, change: Change, folder: Path) -> None:
+        """Keeps what somebody made, with a summary."""
+
+    def restore_gates(self, ignoring: Mapping[str, str], verify: Sequence[str]) -> tuple[str, ...]:
+        """Puts gate files back as the baseline has them; those that had been changed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """An attempt's own workspace: its folder, and the commit it was made from."""
 
@@ -378,12 +422,18 @@ class Repository(Protocol):
     Everything is harmless to repeat. Agents may use git in their workspaces; nothing they do there is ever run here.
     """
 
+    @property
+    def shared(self) -> tuple[Path, ...]:
+        """What every workspace reads besides its own folder."""
+
     async def open(self) -> str:
         """Makes the repository and the run's branch, if they are not there; the branch's head."""
 
     async def head(self) -> str: ...
 
     async def has(self, commit: str) -> bool: ...
+
+    async def is_ancestor(self, commit: str, of: str) -> bool: ...
 
     async def tree_of(self, commit: str) -> str: ...
 
@@ -399,7 +449,9 @@ class Repository(Protocol):
         The commit is kept by a ref. A change of nothing gives the base itself.
         """
 
-    async def save(self, task: str, attempt: int, message: str) -> tuple[str, tuple[str, ...]]:
+    async def save(
+        self, task: str, attempt: int, message: Callable[[Sequence[Touched]], str]
+    ) -> tuple[str, tuple[str, ...]]:
         """Keeps whatever is in the workspace as a WIP commit, unjudged; ("", ()) when nothing was changed."""
 
     async def rebase(self, commit: str, base: str, onto: str) -> Rebased | Conflict:
@@ -412,6 +464,9 @@ class Repository(Protocol):
         """A fresh folder with exactly this commit, in which no agent ever was."""
 
     async def drop_checkout(self, name: str) -> None: ...
+
+    async def close(self) -> None:
+        """This lead needs no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +483,10 @@ class Sandbox(Protocol):
     @property
     def name(self) -> str:
         """Which walls these are, such as `bubblewrap`, `landlock` or `none`."""
+
+    @property
+    def owner(self) -> tuple[int, int] | None:
+        """Who must own a folder that is made for a confined process; None: whoever made it."""
 
     def confine(self, launch: Launch, room: Room) -> Launch:
         """The same launch inside the walls."""

@@ -22,7 +22,8 @@ CHAIN = (TaskSpec("a", prompt_ref="a.md"), TaskSpec("b", ("a",), prompt_ref="b.m
 OTHER: dict[str, Any] = {
     "depends_on": ("x",), "priority": 7, "timeout_sec": 5, "verify_profile": "other", "prompt_ref": "new.md",
     "context_refs": ("new.md",), "role": "judge", "max_attempts": 1, "widened_attempts": 9, "retry_on": ("timeout",),
-    "writes": ("f",), "allow_shrinkage": True,
+    "writes": ("f",), "allow_shrinkage": True, "creates": ("f",), "modifies": ("f",), "expected": ("f",),
+    "may_change_gates": True,
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from ganger.core.records import PatchRecord, Policy, TaskSpec
 from ganger.engine.overlay import Kept, Overlay, record_of
 from ganger.engine.prompts import Advice, assemble
 from ganger.errors import InputError, NotFoundError, WriteRefused
-from ganger.ports import Entry, Owner
+from ganger.ports import Entry, Owner, Rules
 from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.direct import DirectWorkspace
 from ganger.workspaces.protect import Protection
@@ -55,7 +55,7 @@ class Place:
     def land(self, *writes: object) -> None:
         for place, write in enumerate(writes):
             backup = self.run / f"backup-{place}"
-            changes = self.workspace.propose([write], allow_shrinkage=True)  # type: ignore[list-item]
+            changes = self.workspace.propose([write], Rules(allow_shrinkage=True))  # type: ignore[list-item]
             self.workspace.back_up(changes, backup)
             self.workspace.apply(changes, backup)
             self.workspace.discard(backup)
@@ -265,7 +265,7 @@ def test_an_in_place_write_goes_through_every_safeguard(place: Place) -> None:
     assert write is not None and write.sha256_before == hashlib.sha256(FILES["shared.md"].encode()).hexdigest()
     closed = DirectWorkspace(place.root, Protection(("shared.md",)))
     with pytest.raises(WriteRefused, match="protected"):
-        closed.propose([write], allow_shrinkage=False)
+        closed.propose([write], Rules())
 
 
 def test_copies_and_in_place_patches_of_one_file_live_side_by_side(place: Place) -> None:

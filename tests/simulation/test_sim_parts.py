@@ -14,7 +14,7 @@ from sim.loop import SimLoop, Stuck
 from sim.workspace import Project, SimWorkspace
 
 from ganger.contracts.task_result import Write
-from ganger.ports import Launch
+from ganger.ports import Launch, Rules
 
 
 def a_loop(death: Death | None = None) -> SimLoop:
@@ -117,7 +117,7 @@ def test_files_are_left_half_written_where_the_lead_dies_and_put_back_from_the_b
         Write(path=name, op="replace" if name == "a" else "create", encoding="utf8", content="new") for name in "ab"
     ]
     first = SimWorkspace(project, dying, watch_apply=lambda _name: None)
-    changes, backup = first.propose(writes, allow_shrinkage=False), tmp_path / "backup"
+    changes, backup = first.propose(writes, Rules()), tmp_path / "backup"
     first.back_up(changes, backup)
     with pytest.raises(Killed):
         first.apply(changes, backup)

@@ -58,7 +58,7 @@ class CommandAgent:
             "{prompt_file}": str(context.prompt_file),
             "{workspace}": str(context.workspace),
         }
-        argv = [fill(word, values) for word in self.argv]
+        argv = [fill(self._at_home(word, context.workspace), values) for word in self.argv]
         if self.prompt == "argument":
             text = context.prompt_file.read_text(encoding="utf-8")
             if len(text.encode()) > _LONGEST_ARGUMENT:
@@ -71,6 +71,12 @@ class CommandAgent:
         elif self.prompt == "file" and not any("{prompt_file}" in word for word in self.argv):
             argv.append(str(context.prompt_file))
         return tuple(argv)
+
+    def _at_home(self, word: str, workspace: Path) -> str:
+        """A file of the operator's stays the operator's: a workspace may hold another one of that name."""
+        own = self.root / word
+        relative = bool(word) and not word.startswith(("/", "-")) and "{" not in word
+        return str(own) if relative and workspace != self.root and own.is_file() else word
 
     async def execute(self, launch: Launch, launcher: Launcher) -> Running:
         return await launcher.start(launch)

@@ -316,6 +316,8 @@ SETTINGS: Mapping[str, Range] = {
     "policy.format_retries": Range(0),
     "policy.respawns": Range(0),
     "policy.transient_retries": Range(0),
+    "policy.merge_retries": Range(0),
+    "policy.no_change_retries": Range(0),
     "policy.quota_wait_sec": Range(1, whole=False),
     "budget.usd": _AMOUNT,
     "budget.tokens": _COUNT,

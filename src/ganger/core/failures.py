@@ -84,10 +84,22 @@ CLASSES: dict[FailureClass, ClassRow] = {
         BlockReason.PERMISSION_DENIED,
     ),
     FailureClass.POLICY_VIOLATION: _row(
-        "recoverable", "hr", "the change breaks a rule: protected or unsafe path, shrinkage, stale hash"
+        "recoverable",
+        "hr",
+        "the change breaks a rule: protected, gate or undeclared file, unsafe path, shrinkage, stale hash",
     ),
-    FailureClass.NO_CHANGE: _row("recoverable", "hr", "the worker says done but changed nothing"),
-    FailureClass.MERGE_CONFLICT: _row("recoverable", "r", "the change does not apply to the newest head"),
+    FailureClass.NO_CHANGE: _row(
+        "recoverable",
+        "hr",
+        "the worker says done but changed nothing, and verification fails without a change",
+        "asked once more, then it counts as a worker failure",
+    ),
+    FailureClass.MERGE_CONFLICT: _row(
+        "recoverable",
+        "r",
+        "the change does not apply to the newest head",
+        "2 fresh attempts on the new head with the conflict in the prompt, then BLOCKED(needs_rework)",
+    ),
     FailureClass.CI_ERROR: _row("recoverable", "r", "the forge's CI failed for the pushed commit"),
     FailureClass.DEPENDENCY_BROKEN: _row(
         "blocking", "", "work this task builds on broke", "BLOCKED(paused)", BlockReason.PAUSED

@@ -69,12 +69,17 @@ def may_be_healed(state: RunState, name: str) -> bool:
     return spec.max_attempts is None or task.worker_attempts < spec.max_attempts
 
 
+def passed(task: TaskState) -> bool:
+    """Whether nothing is wrong with it as far as its window can tell: what waits to be merged is verified."""
+    return task.status is TaskStatus.DONE or task.parked
+
+
 def failure_rate(state: RunState, tasks: Sequence[str]) -> float:
     """Healable failures over the attempted tasks less blocked and non-healable ones (T11)."""
     healable = done = 0
     for name in tasks:
         task = state.tasks[name]
-        done += task.status is TaskStatus.DONE
+        done += passed(task)
         healable += task.status in (TaskStatus.FAILED, TaskStatus.ESCALATED) and is_healable(task)
     return healable / (done + healable) if healable else 0.0
 
@@ -139,9 +144,7 @@ def after_window(state: RunState, window: Window) -> Verdict:
     release, promote, behind = _held_behind(state, window)
     if not healing_on(state):
         # Nobody will heal a canary any more, so what is held behind it stands on its own.
-        failed += [
-            each for t in window.tasks if state.tasks[t].status is not TaskStatus.DONE for each in state.held.get(t, ())
-        ]
+        failed += [each for t in window.tasks if not passed(state.tasks[t]) for each in state.held.get(t, ())]
         again = tuple(t for t in failed if may_run_again(state, t))
         return Verdict(requeue=again, give_up=_without(failed, again), release=release)
     sick = [t for t in failed if may_be_healed(state, t)]
@@ -199,7 +202,7 @@ def _hopeless(state: RunState, window: Window, sick: list[str], stubborn: list[s
                 f"unchanged after {rounds} heal rounds"
             )
     # One that shares a coarse failure with another is no proof; a window in which nothing works any more is.
-    beaten = {} if any(state.tasks[t].status is TaskStatus.DONE for t in window.tasks) else _defeated(state)
+    beaten = {} if any(passed(state.tasks[t]) for t in window.tasks) else _defeated(state)
     for name in _without(sick, stubborn):
         known = beaten.get(_signature(state, name))
         if known is not None and not state.tasks[name].healer_attempts:
@@ -244,7 +247,7 @@ def _held_behind(state: RunState, window: Window) -> tuple[tuple[str, ...], tupl
         if not held:
             continue
         task = state.tasks[name]
-        if task.status is TaskStatus.DONE:
+        if passed(task):
             release += held
         elif task.status is TaskStatus.ESCALATED or (task.status is TaskStatus.FAILED and task.final):
             escalate += [(each, f"its canary {name} ended {task.status.value}; it was not run again") for each in held]

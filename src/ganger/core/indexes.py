@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ganger.core.plan import make_plan
 from ganger.core.records import RunState, TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
@@ -26,11 +28,28 @@ def index_tasks(state: RunState) -> None:
     state.ready = [r for r, name in enumerate(state.by_rank) if tasks[name].status is P and not state.unmet[name]]
     state.running = {name for name, task in tasks.items() if task.status is R}
     state.waiting = {name for name, task in tasks.items() if waits(task)}
+    state.parked = {name for name in state.running if tasks[name].parked}
     state.busy_files = {file: name for name in state.running for file in specs[name].writes}
     state.held = {}
     for name, task in tasks.items():
         if task.held_by:
             state.held.setdefault(task.held_by, []).append(name)
+
+
+def index_levels(state: RunState, given: Mapping[str, int]) -> None:
+    """Levels as they were given, else by depth; and how many tasks of each are not through."""
+    levels = make_plan(tuple(state.specs.values())).levels
+    depth = {name: number for number, names in enumerate(levels) for name in names}
+    state.level_of = {name: given.get(name, depth[name]) for name in state.specs}
+    state.level_open = {}
+    for name, level in state.level_of.items():
+        if under_way(state.tasks[name]):
+            state.level_open[level] = state.level_open.get(level, 0) + 1
+
+
+def under_way(task: TaskState) -> bool:
+    """Whether something may still happen to the task by itself."""
+    return task.status in (P, R) or (task.status is not D and not task.final)
 
 
 def waits(task: TaskState) -> bool:

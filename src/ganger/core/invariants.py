@@ -21,7 +21,13 @@ from ganger.core.vocabulary import RunStatus, TaskStatus
 
 Attempt = tuple[str, int]
 HEALER = ""
-_PAID_APART = {"contract_error": "format_retries", "crash": "respawns", "transient_infra": "transient_retries"}
+_PAID_APART = {
+    "contract_error": "format_retries",
+    "crash": "respawns",
+    "transient_infra": "transient_retries",
+    "merge_conflict": "merge_retries",
+    "no_change": "no_change_retries",
+}
 _ROUNDING = 1e-6
 
 
@@ -62,6 +68,7 @@ class _Task:
     granted: int = 0
     by_person: int = 0
     harvest: bool = False
+    took: bool = False
     steps: set[str] = field(default_factory=set)
     used: dict[str, int] = field(default_factory=dict)
 
@@ -86,6 +93,10 @@ class _Walk:
         self.wrong: list[str] = []
         self.tasks: dict[str, _Task] = {}
         self.live: dict[str, None] = {}
+        self.parked: set[str] = set()
+        self.intent: ev.HeadIntended | None = None
+        self.merged: dict[str, str] = {}
+        self.head = ""
         self.begun: set[Attempt] = set()
         self.attempts = 0
         self.tokens: set[str] = set()
@@ -165,13 +176,14 @@ class _Walk:
             self.tasks[spec.id].spec = spec
 
     def window_opened(self, event: ev.WindowOpened) -> None:
-        if self.window is not None or self.live:
-            self.say("windows", f"opened while another was open or attempts ran: {', '.join(self.live) or 'none'}")
+        at_work = self.at_work()
+        if self.window is not None or at_work:
+            self.say("windows", f"opened while another was open or attempts ran: {', '.join(at_work) or 'none'}")
         self.window = frozenset(event.tasks)
         self.lineages[event.index] = event.retry_of or event.index
 
     def window_closed(self, _event: ev.WindowClosed) -> None:
-        live = [name for name in self.live if name in (self.window or ())]
+        live = [name for name in self.at_work() if name in (self.window or ())]
         if live:
             self.say("windows", f"closed while {', '.join(live)} ran")
         self.window = None
@@ -209,14 +221,22 @@ class _Walk:
         task.attempts, task.status = event.attempt, TaskStatus.RUNNING
         # An answer that was harvested needs no process: its end was recorded with the attempt before.
         task.steps = {"attempt_exited"} if task.harvest else set()
+        task.took = task.took and task.harvest
+        if task.took:
+            # Its change is a commit already: the answer is not read again.
+            task.steps |= {"result_accepted"}
         task.harvest = False
         self.live[event.task] = None
         self.begun.add((event.task, event.attempt))
         self.attempts += 1
         self.charge(task, "worker_attempts", self.most_attempts(task))
-        if len(self.live) > self.state.policy.concurrency:
+        if len(self.live) - len(self.parked) > self.state.policy.concurrency:
             self.say("concurrency", f"{len(self.live)} attempts run, {self.state.policy.concurrency} may")
         self.reserve(event.task, event.attempt, event.reserved_usd, event.reserved_tokens)
+
+    def at_work(self) -> list[str]:
+        """Attempts their window has to wait for: a level is merged later than its windows close."""
+        return [name for name in self.live if name not in self.parked or self.state.merging != "level"]
 
     def most_attempts(self, task: _Task) -> int:
         """A later, narrower policy does not forbid what an earlier one had queued."""
@@ -267,13 +287,53 @@ class _Walk:
 
     def verify_started(self, event: ev.VerifyStarted) -> None:
         wrote = "writes_intended" in self.tasks[event.task].steps
-        self.step(event, ("result_accepted", *(("writes_applied",) if wrote else ())))
+        taken = self.state.mode != "direct" and not self.tasks[event.task].took
+        self.step(
+            event,
+            ("result_accepted", *(("writes_applied",) if wrote else ()), *(("change_taken",) if taken else ())),
+        )
         self.tasks[event.task].steps.discard("verify_passed")
 
     def verify_finished(self, event: ev.VerifyFinished) -> None:
         self.step(event, ("verify_started",))
         if event.passed:
             self.tasks[event.task].steps.add("verify_passed")
+
+    # --- merges ---------------------------------------------------------------------------------------------------
+
+    def change_taken(self, event: ev.ChangeTaken) -> None:
+        self.step(event, ("result_accepted",))
+        self.tasks[event.task].took = True
+
+    def merge_queued(self, event: ev.MergeQueued) -> None:
+        self.step(event, ("verify_passed",))
+        self.parked.add(event.task)
+
+    def head_intended(self, event: ev.HeadIntended) -> None:
+        if self.intent is not None:
+            self.say("merges", "the branch was about to move already")
+        if self.head and event.head != self.head and len(set(self.merged.values())):
+            self.say("merges", f"it moves from {event.head[:12]}, but the last merge left {self.head[:12]}")
+        waiting = [name for name in event.tasks if name not in self.parked]
+        if waiting:
+            self.say("merges", f"{', '.join(waiting)} did not wait to be merged")
+        self.intent = event
+
+    def head_kept(self, _event: ev.HeadKept) -> None:
+        self.intent = None
+
+    def merge_done(self, event: ev.Merged) -> None:
+        if not event.commit:
+            self.step(event, ("verify_passed",))
+            return
+        if self.intent is None or event.task not in self.intent.tasks or event.head != self.intent.tip:
+            self.say("merges", "merged although the branch was not about to move for it")
+        if event.commit in self.merged.values():
+            self.say("merges", "this commit was merged before")
+        self.step(event, ("merge_queued",))
+        self.merged[event.task], self.head = event.commit, event.head
+        if self.intent is not None and event.task == self.intent.tasks[-1]:
+            self.intent = None
 
     def attempt_failed(self, event: ev.AttemptFailed) -> None:
         task = self.tasks[event.task]
@@ -301,6 +361,7 @@ class _Walk:
         task = self.tasks[name]
         task.status = status
         self.live.pop(name, None)
+        self.parked.discard(name)
         for money in (self.money[HEALER], self.money.setdefault(name, _Money())):
             money.held.pop((name, task.attempts), None)
 
@@ -310,13 +371,15 @@ class _Walk:
             self.say("one end", "the task was DONE already")
         if event.status is TaskStatus.DONE and not (event.task in self.live and "verify_passed" in task.steps):
             self.say("verified", f"DONE without passed verification of attempt {task.attempts}")
+        if event.status is TaskStatus.DONE and self.state.mode != "direct" and "merged" not in task.steps:
+            self.say("merges", "DONE although its change is not in the branch")
         self._over(event.task, event.status)
 
     def requeued(self, event: ev.TaskRequeued) -> None:
         self._over(event.task, TaskStatus.PENDING)
         if event.by_person:
             self.tasks[event.task].by_person += event.granted
-            for counter in ("respawns", "transient_retries"):
+            for counter in ("respawns", "transient_retries", "merge_retries", "no_change_retries"):
                 self.tasks[event.task].used.pop(counter, None)
         else:
             self.tasks[event.task].granted += event.granted
@@ -351,7 +414,7 @@ class _Walk:
     def heal_started(self, event: ev.HealStarted) -> None:
         if event.round != sum(self.rounds.values()) + 1 or self.round_open:
             self.say("heal rounds", f"round {event.round} begins while {self.round_open or 'another'} counts")
-        if self.live:
+        if self.at_work():
             self.say("heal rounds", f"healing while {', '.join(self.live)} ran")
         lineage = event.lineage or self.lineages.get(event.window, event.window)
         self.rounds[lineage] = self.rounds.get(lineage, 0) + 1
@@ -422,6 +485,11 @@ _CHECKS: dict[type[ev.Event], Callable[[_Walk, Any], None]] = {
     ev.WritesRolledBack: _Walk.rolled_back,
     ev.VerifyStarted: _Walk.verify_started,
     ev.VerifyFinished: _Walk.verify_finished,
+    ev.ChangeTaken: _Walk.change_taken,
+    ev.MergeQueued: _Walk.merge_queued,
+    ev.HeadIntended: _Walk.head_intended,
+    ev.HeadKept: _Walk.head_kept,
+    ev.Merged: _Walk.merge_done,
     ev.AttemptFailed: _Walk.attempt_failed,
     ev.AttemptInterrupted: _Walk.interrupted,
     ev.TaskSettled: _Walk.settled,

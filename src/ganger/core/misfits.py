@@ -25,6 +25,14 @@ ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.WritesRolledBack: {R: R},
     ev.VerifyStarted: {R: R},
     ev.VerifyFinished: {R: R},
+    ev.VerifyRecovered: {R: R},
+    ev.EditsSeen: {R: R},
+    ev.GatesRestored: {R: R},
+    ev.WorkspaceReady: {R: R},
+    ev.ChangeTaken: {R: R},
+    ev.WorkSaved: {R: R},
+    ev.MergeQueued: {R: R},
+    ev.Merged: {R: R},
     ev.AttemptFailed: {R: R},
     ev.AttemptInterrupted: {R: P},
     ev.TaskSettled: {R: None, P: None, F: None, B: None, E: None},
@@ -32,7 +40,12 @@ ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.TaskHeld: {F: F},
 }
 SETTLED = frozenset({D, B, F, E})
-COUNTERS = frozenset({"worker_attempts", "format_retries", "respawns", "transient_retries", "none"})
+COUNTERS = frozenset(
+    {
+        *("worker_attempts", "format_retries", "respawns", "transient_retries"),
+        *("merge_retries", "no_change_retries", "none"),
+    }
+)
 
 
 def run_misfit(state: RunState, event: ev.Event) -> str:
@@ -111,8 +124,21 @@ def _reconciled(state: RunState, event: ev.Reconciled) -> str:
     return "" if plan_if_sound(event.tasks) is not None else "its tasks can have no order"
 
 
+def _head_intended(state: RunState, event: ev.HeadIntended) -> str:
+    if state.intent is not None:
+        return "another move of the branch is under way"
+    lost = [name for name in event.tasks if name not in state.parked]
+    return f"{lost[0]} does not wait to be merged" if lost else ""
+
+
+def _head_kept(state: RunState, _event: ev.HeadKept) -> str:
+    return "" if state.intent is not None else "no move of the branch is under way"
+
+
 _RUN_RULES: dict[type, Callable[[RunState, Any], str]] = {
     ev.Reconciled: _reconciled,
+    ev.HeadIntended: _head_intended,
+    ev.HeadKept: _head_kept,
     ev.WindowOpened: _window_opened,
     ev.WindowClosed: _window_closed,
     ev.HealStarted: _heal_started,
@@ -135,7 +161,11 @@ def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
     if isinstance(event, ev.AttemptStarted):
         return _start_misfit(state, task, event)
     if isinstance(event, ev.TaskSettled):
-        return _settle_misfit(task, event)
+        return _settle_misfit(state, task, event)
+    if isinstance(event, ev.MergeQueued):
+        return "" if task.verified_attempt == task.attempts else "it is not verified"
+    if isinstance(event, ev.Merged):
+        return _merged_misfit(state, task, event)
     if isinstance(event, ev.AttemptFailed | ev.AttemptInterrupted) and task.step == "failed":
         return "this attempt has failed already"
     if isinstance(event, ev.AttemptFailed):
@@ -151,9 +181,20 @@ def _start_misfit(state: RunState, task: TaskState, event: ev.AttemptStarted) ->
     return "the run has ended" if state.finished else ""
 
 
-def _settle_misfit(task: TaskState, event: ev.TaskSettled) -> str:
+def _merged_misfit(state: RunState, task: TaskState, event: ev.Merged) -> str:
+    if not event.commit:
+        return "" if task.verified_attempt == task.attempts else "it is not verified"
+    moved = state.intent
+    if moved is None or event.task not in moved.tasks:
+        return "the branch was not about to move for it"
+    return "" if event.commit == moved.commits[moved.tasks.index(event.task)] else "another commit was to be merged"
+
+
+def _settle_misfit(state: RunState, task: TaskState, event: ev.TaskSettled) -> str:
     if event.status not in SETTLED:
         return f"{event.status.value} settles nothing"
     if event.status is D and (task.status is not R or task.verified_attempt != task.attempts):
         return "DONE without passed verification of this attempt"
+    if event.status is D and state.mode != "direct" and not task.merged:
+        return "DONE although its change is not merged"
     return ""

@@ -36,6 +36,15 @@ def backup_folder(task_id: str, attempt: int) -> str:
     return f"backups/{file_stem(task_id)}.{attempt}"
 
 
+def saved_folder(task_id: str, attempt: int) -> str:
+    """Work in the project's own folder that did not count."""
+    return f"saved/{file_stem(task_id)}.{attempt}"
+
+
+def merge_log(number: int) -> str:
+    return f"logs/merge.{number}.log"
+
+
 def healer_log(number: int, again: int = 0) -> str:
     """A healer that was lost or misunderstood is asked again, with a log of its own."""
     return f"logs/healer.{number}.log" if not again else f"logs/healer.{number}.{again + 1}.log"

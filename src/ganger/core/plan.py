@@ -50,6 +50,57 @@ def plan_if_sound(specs: Sequence[TaskSpec]) -> Plan | None:
     return Plan(tuple(k[-1] for k in keyed), tuple(map(tuple, levels)), _clashes(specs, depth))
 
 
+def by_levels(plan: Plan, specs: Sequence[TaskSpec], given: Mapping[str, int]) -> Plan:
+    """The same plan with levels made by hand: what runs first is decided by them, then as before."""
+    order = sorted(plan.order, key=lambda task: given[task])
+    levels: list[list[str]] = [[] for _ in range(max(given.values(), default=-1) + 1)]
+    for task in order:
+        levels[given[task]].append(task)
+    return Plan(tuple(order), tuple(map(tuple, levels)), _clashes(specs, given))
+
+
+def level_faults(
+    assignments: Mapping[str, Sequence[str]], specs: Sequence[TaskSpec]
+) -> tuple[dict[str, int], list[Fault]]:
+    """Levels as an assignment file has them: each task in one, and after everything it depends on."""
+    names = sorted(assignments, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
+    given: dict[str, int] = {}
+    faults: list[Fault] = []
+    known = {spec.id for spec in specs}
+    for number, name in enumerate(names):
+        for place, task in enumerate(assignments[name]):
+            where = f"assignments.{name}[{place}]"
+            if task not in known:
+                faults.append(Fault(where, "UNKNOWN_TASK", f"the manifest has no task {task!r}"))
+            elif task in given:
+                faults.append(Fault(where, "DUPLICATE_ID", f"task {task!r} is in level {names[given[task]]} already"))
+            else:
+                given[task] = number
+    for spec in specs:
+        if spec.id not in given:
+            faults.append(Fault("assignments", "MISSING_TASK", f"task {spec.id!r} is in no level"))
+            continue
+        for need in spec.depends_on:
+            if given.get(need, -1) >= given[spec.id]:
+                message = f"task {spec.id!r} is not in a later level than {need!r}, which it depends on"
+                faults.append(Fault(f"assignments.{names[given[spec.id]]}", "LEVEL_ORDER", message))
+    return given, faults
+
+
+def clash_faults(plan: Plan, specs: Sequence[TaskSpec]) -> list[Fault]:
+    """Z08: where a level is merged as a whole, no two of its tasks may write one file."""
+    place = {spec.id: index for index, spec in enumerate(specs)}
+    return [
+        Fault(
+            f"tasks[{place[clash.tasks[-1]]}].metadata",
+            "FILE_CLASH",
+            f"tasks {' and '.join(repr(task) for task in clash.tasks)} of level {clash.level + 1} both write "
+            f"{clash.file!r}; let one depend on the other, or give them different files",
+        )
+        for clash in plan.clashes
+    ]
+
+
 def _depths(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Depth of every task that is not in or behind a cycle or an unknown dependency, level by level."""
     unmet: dict[str, int] = {}

@@ -21,7 +21,7 @@ def paused_until(state: RunState, account: str, now: float) -> float:
 
 
 def running_by_account(state: RunState) -> Counter[str]:
-    return Counter(state.tasks[name].account for name in state.running)
+    return Counter(state.tasks[name].account for name in state.running - state.parked)
 
 
 def has_room(state: RunState, account: str, running: Mapping[str, int]) -> bool:

@@ -58,6 +58,10 @@ FIELDS: Mapping[str, tuple[str, Weight]] = {
     "widened_attempts": ("metadata.max_attempts", Weight.WHAT_IS_NOT_DONE),
     "retry_on": ("retry_policy.retry_on", Weight.WHAT_IS_NOT_DONE),
     "writes": ("metadata.files_create or files_modify", Weight.WHAT_IS_NOT_DONE),
+    "creates": ("metadata.files_create", Weight.WHAT_IS_NOT_DONE),
+    "modifies": ("metadata.files_modify", Weight.WHAT_IS_NOT_DONE),
+    "expected": ("metadata.expected_files", Weight.WHAT_IS_NOT_DONE),
+    "may_change_gates": ("metadata.may_change_gates", Weight.WHAT_IS_NOT_DONE),
     "allow_shrinkage": ("metadata.allow_shrinkage", Weight.WHAT_IS_NOT_DONE),
     "priority": ("priority", Weight.NOTHING),
 }

@@ -23,6 +23,8 @@ class Policy:
     respawns: int = 1
     transient_retries: int = 3
     quota_wait_sec: float = 300.0
+    merge_retries: int = 2
+    no_change_retries: int = 1
 
     @property
     def batch_strategy(self) -> str:
@@ -190,6 +192,25 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeRecord:
+    """An attempt's change as a commit on its base."""
+
+    base: str
+    commit: str
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """The branch is about to move."""
+
+    head: str
+    tip: str
+    tasks: tuple[str, ...]
+    commits: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TaskState:
     """Where one task stands. Each counter is its own field; none borrows from another."""
 
@@ -201,6 +222,8 @@ class TaskState:
     format_retries: int = 0
     respawns: int = 0
     transient_retries: int = 0
+    merge_retries: int = 0
+    no_change_retries: int = 0
     granted: int = 0
     granted_by_person: int = 0
     repeats: int = 0
@@ -228,6 +251,12 @@ class TaskState:
     ended: Ended | None = None
     log: str = ""
     harvest: str = ""
+    workspace_of: int = 0
+    change: ChangeRecord | None = None
+    parked: bool = False
+    merged: str = ""
+    saved: str = ""
+    saved_files: tuple[str, ...] = ()
     losses: int = 0
     attempt_usd: float = 0.0
     final: bool = False
@@ -321,3 +350,15 @@ class RunState:
     finished_at: str = ""
     last_seq: int = 0
     refused: list[str] = field(default_factory=list)
+    mode: str = "direct"
+    merging: str = "queue"
+    head: str = ""
+    intent: Intent | None = None
+    parked: set[str] = field(default_factory=set)
+    level_of: dict[str, int] = field(default_factory=dict)
+    level_open: dict[int, int] = field(default_factory=dict)
+    evidence: dict[str, str] = field(default_factory=dict)
+    artifacts: set[str] = field(default_factory=set)
+    in_place_roles: set[str] = field(default_factory=set)
+    gate_runs: int = 0
+    landed: str = ""

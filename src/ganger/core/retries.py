@@ -73,6 +73,13 @@ def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Fail
         delay = backoff_sec(spec.id, task.transient_retries)
         why = f"trouble that tends to pass; tried again in {delay:.0f} s"
         return Next(Then.AGAIN_AFTER, "transient_retries", why, delay_sec=delay)
+    if cls is FailureClass.MERGE_CONFLICT:
+        if task.merge_retries < policy.merge_retries:
+            why = "the change does not fit the newest head; done again on that head, with the conflict in the prompt"
+            return Next(Then.AGAIN_NOW, "merge_retries", why)
+        return Next(Then.SETTLE, "worker_attempts", "it conflicts again", TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
+    if cls is FailureClass.NO_CHANGE and task.no_change_retries < policy.no_change_retries:
+        return Next(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked once more")
     row = CLASSES[cls]
     if row.blocks_as is not None:
         pays = "none" if cls is FailureClass.QUOTA else "worker_attempts"

@@ -8,10 +8,10 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.heal_changes import HEAL_CHANGES
-from ganger.core.indexes import index_tasks
+from ganger.core.indexes import index_levels, index_tasks
 from ganger.core.misfits import SETTLED
 from ganger.core.moments import seconds_between
-from ganger.core.records import Question, RunState, Scope, TaskSpec, TaskState, Window
+from ganger.core.records import Intent, Question, RunState, Scope, TaskSpec, TaskState, Window
 from ganger.core.vocabulary import HealSchedule, RunStatus
 
 
@@ -71,6 +71,10 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
             state.policy = replace(state.policy, concurrency=patch.concurrency)
     state.budget, state.limits, state.healer = event.budget, event.limits, event.healer
     state.accounts = dict(event.accounts)
+    state.mode, state.merging = event.mode, event.merging
+    state.in_place_roles.update(event.in_place)
+    if event.merging == "level":
+        index_levels(state, event.levels)
     state.active_sec += seconds_between(state.lead_since, state.last_at)
     state.lead_since = at
     state.leads += 1
@@ -84,9 +88,32 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
 def _window_opened(state: RunState, event: ev.WindowOpened, _at: str) -> None:
     state.window = Window(event.index, event.size, event.tasks, event.retry_of)
     state.retry_now, state.retry_of = (), 0
-    state.window_open = {t for t in event.tasks if state.tasks[t].status not in SETTLED}
+    state.window_open = {t for t in event.tasks if state.tasks[t].status not in SETTLED and t not in state.parked}
     state.window_ready = sorted(state.rank[t] for t in state.window_open if not state.unmet[t])
     state.windows_opened = event.index
+
+
+def _gates_checked(state: RunState, event: ev.GatesChecked, _at: str) -> None:
+    state.gate_runs += 1
+    if event.passed and event.evidence:
+        state.evidence.setdefault(event.evidence, event.log)
+
+
+def _head_intended(state: RunState, event: ev.HeadIntended, _at: str) -> None:
+    state.intent = Intent(event.head, event.tip, event.tasks, event.commits)
+
+
+def _head_kept(state: RunState, _event: ev.HeadKept, _at: str) -> None:
+    state.intent = None
+
+
+def _unclaimed_edits(state: RunState, event: ev.UnclaimedEdits, _at: str) -> None:
+    state.in_place_roles.add(event.role)
+    state.written.update(event.files)
+
+
+def _landed(state: RunState, event: ev.Landed, _at: str) -> None:
+    state.landed = event.commit
 
 
 def _window_closed(state: RunState, event: ev.WindowClosed, _at: str) -> None:
@@ -159,6 +186,11 @@ RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
     ev.Reconciled: _reconciled,
     ev.ContentsSeen: _contents_seen,
     ev.PatchRefused: _nothing,
+    ev.GatesChecked: _gates_checked,
+    ev.HeadIntended: _head_intended,
+    ev.HeadKept: _head_kept,
+    ev.Landed: _landed,
+    ev.UnclaimedEdits: _unclaimed_edits,
     ev.QuestionAsked: _question_asked,
     ev.QuestionAnswered: _question_answered,
     ev.AccountPaused: _account_paused,

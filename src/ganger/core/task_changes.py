@@ -8,7 +8,7 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.names import verify_log, worker_log
-from ganger.core.records import Ended, HistoryItem, RunState, TaskState
+from ganger.core.records import ChangeRecord, Ended, HistoryItem, RunState, TaskState
 from ganger.core.spending import released, reserve, settle_cost
 from ganger.core.vocabulary import Phase, TaskStatus
 
@@ -38,6 +38,10 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
         launched=None,
         ended=task.ended if task.harvest else None,
         log=event.log,
+        workspace_of=task.workspace_of if task.harvest else event.attempt,
+        change=task.change if task.harvest else None,
+        parked=False,
+        merged="",
         attempt_usd=0.0,
         held_by="",
         not_before=0.0,
@@ -96,8 +100,10 @@ def _verify_started(_s: RunState, _n: str, task: TaskState, event: ev.VerifyStar
     )
 
 
-def _verify_finished(_s: RunState, name: str, task: TaskState, event: ev.VerifyFinished, at: str) -> TaskState:
+def _verify_finished(state: RunState, name: str, task: TaskState, event: ev.VerifyFinished, at: str) -> TaskState:
     failed = next((s for s in event.steps if s.outcome not in ("passed", "skipped") and s.tier != "quality"), None)
+    if event.passed and event.evidence:
+        state.evidence.setdefault(event.evidence, event.log)
     line = HistoryItem(
         Phase.VERIFY,
         event.attempt,
@@ -134,6 +140,37 @@ def _with_worker_line(task: TaskState, name: str, at: str, **changes: Any) -> tu
     )
 
 
+def _noted(_s: RunState, _n: str, task: TaskState, _event: object, _at: str) -> TaskState:
+    """Recorded for people; changes nothing."""
+    return task
+
+
+def _edits_seen(state: RunState, name: str, task: TaskState, event: ev.EditsSeen, _at: str) -> TaskState:
+    state.written.update(event.files)
+    state.in_place_roles.add(state.specs[name].role)
+    return task
+
+
+def _change_taken(state: RunState, _n: str, task: TaskState, event: ev.ChangeTaken, _at: str) -> TaskState:
+    state.artifacts.update(event.dropped)
+    return replace(task, step="change", change=ChangeRecord(event.base, event.commit, event.files))
+
+
+def _work_saved(_s: RunState, _n: str, task: TaskState, event: ev.WorkSaved, _at: str) -> TaskState:
+    return replace(task, saved=event.place, saved_files=event.files)
+
+
+def _merge_queued(_s: RunState, _n: str, task: TaskState, _event: ev.MergeQueued, _at: str) -> TaskState:
+    return replace(task, step="merge", parked=True)
+
+
+def _merged(state: RunState, _n: str, task: TaskState, event: ev.Merged, _at: str) -> TaskState:
+    state.head = event.head
+    if state.intent is not None and event.task == state.intent.tasks[-1]:
+        state.intent = None
+    return replace(task, merged=event.commit or event.head, saved="", saved_files=())
+
+
 def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.AttemptFailed, at: str) -> TaskState:
     marks = {"failure_class": event.failure_class, "failure_signature": event.signature}
     if task.attempt_usd:
@@ -151,6 +188,10 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
             task = replace(task, respawns=task.respawns + 1)
         case "transient_retries":
             task = replace(task, transient_retries=task.transient_retries + 1)
+        case "merge_retries":
+            task = replace(task, merge_retries=task.merge_retries + 1)
+        case "no_change_retries":
+            task = replace(task, no_change_retries=task.no_change_retries + 1)
     return replace(
         task,
         last_failure_class=event.failure_class,
@@ -159,6 +200,7 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
         reminder=event.reminder,
         step="failed",
         harvest="",
+        parked=False,
         history=_with_worker_line(task, name, at, **marks),
         pending_history=None,
     )
@@ -177,6 +219,7 @@ def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptI
         step="",
         backup="",
         launched=None,
+        parked=False,
         verified_attempt=None,
         history=_with_worker_line(task, name, at),
         pending_history=None,
@@ -191,6 +234,7 @@ def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled,
         detail=event.detail,
         step="",
         harvest="",
+        parked=False,
         final=event.final,
         held_by="",
         not_before=event.not_before,
@@ -207,6 +251,7 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
     if event.by_person:
         extra = task.granted_by_person + event.granted
         task = replace(task, respawns=0, repeats=0, transient_retries=0, granted_by_person=extra)
+        task = replace(task, merge_retries=0, no_change_retries=0)
     return replace(
         task,
         status=P,
@@ -214,6 +259,7 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
         detail=event.why,
         step="",
         final=False,
+        parked=False,
         launched=None,
         verified_attempt=None,
         held_by="",
@@ -240,6 +286,14 @@ TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskStat
     ev.WritesRolledBack: _rolled_back,
     ev.VerifyStarted: _verify_started,
     ev.VerifyFinished: _verify_finished,
+    ev.VerifyRecovered: _noted,
+    ev.EditsSeen: _edits_seen,
+    ev.GatesRestored: _noted,
+    ev.WorkspaceReady: _noted,
+    ev.ChangeTaken: _change_taken,
+    ev.WorkSaved: _work_saved,
+    ev.MergeQueued: _merge_queued,
+    ev.Merged: _merged,
     ev.AttemptFailed: _attempt_failed,
     ev.AttemptInterrupted: _interrupted,
     ev.TaskSettled: _settled,

@@ -9,7 +9,7 @@ import heapq
 
 from ganger.core import events as ev
 from ganger.core.heal_changes import cost_of_healer
-from ganger.core.indexes import waits
+from ganger.core.indexes import under_way, waits
 from ganger.core.misfits import SETTLED, run_misfit, task_misfit
 from ganger.core.records import RunState, TaskState
 from ganger.core.run_changes import RUN_CHANGES
@@ -59,6 +59,11 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
         state.waiting.add(name)
     elif before.not_before:
         state.waiting.discard(name)
+    if before.parked is not after.parked:
+        _park(state, name, after)
+    if state.level_of and under_way(before) is not under_way(after):
+        level = state.level_of[name]
+        state.level_open[level] = state.level_open.get(level, 0) + (1 if under_way(after) else -1)
     if before.status is after.status:
         return
     state.counts[before.status] -= 1
@@ -75,6 +80,16 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
     if after.status is P:
         _offer(state, name)
     if name in state.window_open and after.status in SETTLED:
+        state.window_open.discard(name)
+
+
+def _park(state: RunState, name: str, after: TaskState) -> None:
+    """A level is merged when all of it is through: until then its windows need not wait for it."""
+    if not after.parked:
+        state.parked.discard(name)
+        return
+    state.parked.add(name)
+    if state.merging == "level":
         state.window_open.discard(name)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ganger.core import events as ev
 from ganger.core.budgets import Purse, reservation, run_refusal, task_refusal
 from ganger.core.dependents import blocked_behind
-from ganger.core.healing import Verdict, after_window, failure_rate, questions_for
+from ganger.core.healing import Verdict, after_window, failure_rate, passed, questions_for
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
 from ganger.core.quota import account_of, has_room, paused_until, running_by_account
@@ -54,6 +54,13 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeLevel:
+    """Nothing more of this level can run now: what is verified is merged."""
+
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     run_status: RunStatus
     abort_reason: str | None
@@ -61,7 +68,7 @@ class Finish:
     question: str = ""
 
 
-Decision = Start | OpenWindow | CloseWindow | Wake | Wait | Finish
+Decision = Start | OpenWindow | CloseWindow | Wake | Wait | MergeLevel | Finish
 
 
 def larger(size: int) -> int:
@@ -84,6 +91,15 @@ def decide(state: RunState, now: float) -> list[Decision]:
     """Everything that should happen now. Call again after each change: an empty list means wait."""
     if state.finished:
         return []
+    decisions = _decide(state, now)
+    if state.merging == "level" and not state.stopping and state.parked and state.parked == state.running:
+        over = not decisions or isinstance(decisions[0], Finish)
+        if over and open_round(state) is None:
+            return [MergeLevel(tuple(sorted(state.parked, key=state.rank.__getitem__)))]
+    return decisions
+
+
+def _decide(state: RunState, now: float) -> list[Decision]:
     if state.stopping or state.draining:
         return [] if state.running else [_finish(state)]
     if open_round(state) is not None:
@@ -117,8 +133,20 @@ def _quota_until(state: RunState, name: str) -> float:
     return max(task.not_before, state.accounts_paused.get(task.account, 0.0))
 
 
+def _free(state: RunState) -> int:
+    """Slots for workers; what only waits to be merged needs none."""
+    return state.policy.concurrency - len(state.running) + len(state.parked)
+
+
+def _level_now(state: RunState) -> int | None:
+    """The level that is being worked on; None where there are no levels."""
+    if state.merging != "level":
+        return None
+    return min((level for level, left in state.level_open.items() if left > 0), default=0)
+
+
 def _decide_continuous(state: RunState, now: float) -> list[Decision]:
-    free = state.policy.concurrency - len(state.running)
+    free = _free(state)
     starts: list[Decision] = [Start(task) for task in _ready(state, state.ready, free, _startable_now(state, now))]
     return starts if starts or state.running else [_later_or_never(state, now)]
 
@@ -128,7 +156,7 @@ def _decide_windowed(state: RunState, now: float) -> list[Decision]:
         return [_next_window(state, now) or _later_or_never(state, now)]
     if not state.window_open:
         return [_close(state)]
-    free = state.policy.concurrency - len(state.running)
+    free = _free(state)
     fits = _startable_now(state, now)
     chosen = _ready(state, state.window_ready, free, lambda task: task in state.window_open and fits(task))
     starts: list[Decision] = [Start(task) for task in chosen]
@@ -231,10 +259,17 @@ def _startable_now(state: RunState, now: float) -> Callable[[str], bool]:
     taken: set[str] = set()
     running = running_by_account(state)
     purse, wanted, at = Purse(), reservation(state), stamp(now)
+    level = _level_now(state)
+    alone = state.in_place_roles if state.mode == "direct" else set()
+    occupied = [state.specs[name].role for name in state.running] if alone else []
 
     def accept(task: str) -> bool:
         files, account = state.specs[task].writes, account_of(state, task)
         if not _within(state, task, len(new)) or any(f in taken or f in state.busy_files for f in files):
+            return False
+        if alone and occupied and (state.specs[task].role in alone or not alone.isdisjoint(occupied)):
+            return False
+        if level is not None and state.level_of[task] != level:
             return False
         if starts_after(state, task, now) or not has_room(state, account, running):
             return False
@@ -243,6 +278,8 @@ def _startable_now(state: RunState, now: float) -> Callable[[str], bool]:
         if task not in state.touched:
             new.add(task)
         taken.update(files)
+        if alone:
+            occupied.append(state.specs[task].role)
         running[account] += 1
         purse.add(wanted)
         return True
@@ -262,7 +299,7 @@ def _close(state: RunState) -> CloseWindow:
         clean = not failed and TaskStatus.ESCALATED not in status
         size = larger(size) if clean else smaller(size) if rate > state.policy.failure_threshold else size
     return CloseWindow(
-        done=status.count(TaskStatus.DONE),
+        done=sum(passed(state.tasks[t]) for t in window.tasks),
         failed=failed,
         blocked=status.count(TaskStatus.BLOCKED),
         failure_rate=round(rate, 4),

@@ -29,6 +29,37 @@ WRITE_CODES: dict[str, tuple[str, str, str]] = {
         "Git internals, CI, agent configuration, secrets and Ganger's own files are out of an agent's reach.",
         "If this path may be written, list it under workspace.unprotected.",
     ),
+    "SECRET_FOUND": (
+        "a change adds what looks like a secret",
+        "A key, token or password stands in an added line; it may be leaked already, so the run stops for a person.",
+        "Withdraw the secret where it was issued, look at the attempt's log, then retry the task.",
+    ),
+    "GATE_CHANGED": (
+        "a change touches what judges it",
+        "Tests of the base, test and linter configuration, and what the verify commands run may not be weakened.",
+        "If the task shall change them, set may_change_gates = true in its metadata or give it a role that may.",
+    ),
+    "OUTSIDE_ROLE": (
+        "a change leaves the paths of its role",
+        "Each role touches its own paths only; the built-in tester touches tests, the docser documents.",
+        "Give the task another role, or widen the role's paths in the configuration.",
+    ),
+    "NOT_DECLARED": (
+        "a change touches a file the task did not declare",
+        "A task that names the files it creates and modifies may touch no others.",
+        "Add the file to the task's files, or leave it as it was.",
+    ),
+    "LINK_OUTSIDE": (
+        "a symbolic link leads where it may not",
+        "A link's target is relative, inside the workspace, and no protected path.",
+        _AGAIN,
+    ),
+    "SUBMODULE_CHANGE": (
+        "a submodule was added, changed or removed",
+        "A submodule or a nested repository brings content that nobody judged.",
+        "If it is meant, list the path and .gitmodules under workspace.unprotected.",
+    ),
+    "BAD_MODE": ("a file has special permission bits", "setuid, setgid and sticky bits are refused.", _AGAIN),
     "CREATE_EXISTS": ("create, but the file exists", "create never overwrites.", _AGAIN),
     "REPLACE_MISSING": ("replace, but there is no such file", "replace needs an existing file.", _AGAIN),
     "HASH_MISMATCH": ("the file is not what the agent saw", "sha256_before differs from the file's content.", _AGAIN),

@@ -23,13 +23,13 @@ from ganger.core.names import healer_log, healer_prompt
 from ganger.core.patches import Ground, Judged, judge
 from ganger.core.records import HealRound, RunState, Window
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.attempt import Tools, one_line
 from ganger.engine.files import named_os_errors
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.heal_prompt import gather, render
 from ganger.engine.overlay import Kept
+from ganger.engine.tools import Tools, one_line
 from ganger.errors import GangerError, RollbackFailed, WriteRefused
-from ganger.ports import AttemptContext, Exit, Usage
+from ganger.ports import AttemptContext, Exit, Room, Rules, Usage
 
 _HEALER = "healer"
 
@@ -117,7 +117,10 @@ class Healing:
         running = await self.gate.find(str(self.log_path))
         if running is None:
             self.gate.check()
-            running = await agent.execute(agent.prepare(self._context(self._write_prompt())), self.gate)
+            prompt = self._write_prompt()
+            launch = agent.prepare(self._context(prompt))
+            room = Room(readable=(self.tools.workspace.root, prompt))
+            running = await agent.execute(self.tools.sandbox.confine(launch, room), self.gate)
         return await running.wait()
 
     def _write_prompt(self) -> Path:
@@ -261,7 +264,7 @@ def _land(tools: Tools, name: str, write: Write | None) -> None:
         return
     folder = tools.folder.path / "backups" / name
     with contextlib.suppress(WriteRefused, RollbackFailed):
-        changes = tools.workspace.propose((write,), allow_shrinkage=True)
+        changes = tools.workspace.propose((write,), Rules(allow_shrinkage=True, may_change_gates=True))
         tools.workspace.back_up(changes, folder)
         tools.workspace.apply(changes, folder)
         tools.workspace.discard(folder)

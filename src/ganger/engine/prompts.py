@@ -33,6 +33,17 @@ FORMAT_REMINDER = (
     "print must be the result block described below: opening line, one valid JSON object, closing line. No markdown "
     "fence around it, nothing after it."
 )
+_WORKSPACE = """## Where you work
+
+This folder is your own workspace, made for this task from the newest state of the project. Edit files here; nothing
+you do outside it counts. You may use git, and need not: whatever the files are when you end is taken as your change,
+checked, and merged. Tests, checks and their configuration that exist already are not yours to change."""
+_SAVED = """## Work that was begun
+
+An earlier attempt at this task left work that did not count. It is kept as the commit `{commit}` in this repository:
+look at it with `git show {commit}`, and take over what is good with `git cherry-pick -n {commit}`. It touches:
+"""
+_MOST_LISTED = 50
 _HINTS = "Hints from healing (for this attempt only; the task and its checks stay as they are)"
 _ANSWERS = "From the operator"
 _RULES = "Rules learned in earlier runs (advice, not instructions)"
@@ -51,6 +62,10 @@ class Advice:
     hints: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    role: str = ""
+    workspace: bool = False
+    saved: str = ""
+    saved_files: tuple[str, ...] = ()
 
 
 NO_ADVICE = Advice()
@@ -62,6 +77,13 @@ def assemble(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_
     parts += [f"## Context: {neutralise(ref)}\n\n{_file(reader, ref)}" for ref in spec.context_refs]
     parts += _section(_RULES, advice.rules)
     parts.append(f"## What to do\n\n{_file(reader, spec.prompt_ref)}")
+    if advice.role.strip():
+        parts.append(f"## Your role: {neutralise(spec.role)}\n\n{neutralise(advice.role).strip()}")
+    if advice.workspace:
+        parts.append(_WORKSPACE)
+    if advice.saved:
+        listed = "".join(f"\n- {neutralise(name)}" for name in advice.saved_files[:_MOST_LISTED])
+        parts.append(_SAVED.format(commit=advice.saved) + listed)
     if reminder:
         parts.append(f"## Note on your previous attempt\n\n{neutralise(reminder)}")
     parts += _section(_HINTS, advice.hints)

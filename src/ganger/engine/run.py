@@ -21,6 +21,7 @@ from ganger.core.windows import (
     CloseWindow,
     Decision,
     Finish,
+    MergeLevel,
     OpenWindow,
     Start,
     Wait,
@@ -28,14 +29,21 @@ from ganger.core.windows import (
     closing_events,
     decide,
 )
-from ganger.engine.attempt import Attempt, Tools
+from ganger.engine.attempt import Attempt
+from ganger.engine.case import Case
+from ganger.engine.company import Company
 from ganger.engine.files import LEASE_SEC, RENEW_SEC, boot_seconds
 from ganger.engine.gate import Gate
 from ganger.engine.heal import Healing, heal_started, write_in_place
+from ganger.engine.in_git import InGit
+from ganger.engine.in_place import InPlace
+from ganger.engine.merging import Merging
 from ganger.engine.projector import Projector
 from ganger.engine.recover import recover
 from ganger.engine.report import write_report
+from ganger.engine.road import Road
 from ganger.engine.rules import write_rules
+from ganger.engine.tools import Tools
 from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError, LeadLost
 
 # A wait longer than this is cut in pieces, so that a clock that was set is noticed.
@@ -60,6 +68,10 @@ class Order:
     limits: Limits = field(default_factory=Limits)
     healer: str = ""
     accounts: dict[str, str] = field(default_factory=dict)
+    mode: str = "direct"
+    merging: str = "queue"
+    levels: dict[str, int] = field(default_factory=dict)
+    in_place: tuple[str, ...] = ()
     reconcile: Reconcile | None = None
     seen: dict[str, str] = field(default_factory=dict)
 
@@ -91,6 +103,9 @@ class Lead:
         self.projector = Projector(tools.folder, self.state, tools.clock)
         self._gate = Gate(tools.launcher, self.state)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._company = Company(tools.watch, self.state)
+        repository = tools.repository
+        self._merging = Merging(tools, repository, self._gate, self._spawn) if repository is not None else None
         self._duties: list[asyncio.Task[None]] = []
         self._problem: BaseException | None = None
         self._healing: asyncio.Task[None] | None = None
@@ -142,8 +157,14 @@ class Lead:
                 order.healer,
                 order.limits,
                 order.accounts,
+                order.mode,
+                order.merging,
+                order.levels,
+                order.in_place,
             )
         )
+        if self._merging is not None:
+            await self._merging.recover()
         if order.reconcile is not None:
             await self._reconcile(order.reconcile)
         if order.seen:
@@ -158,7 +179,7 @@ class Lead:
             write_in_place(self.tools, self.state.patches)
         tools = self.tools
         for name in await recover(self.journal, tools.folder, tools.workspace, tools.launcher, clean=clean):
-            self._spawn(Attempt(self.tools, name, self._gate, again=True).run())
+            self._spawn(self._attempt(name, again=True).run())
 
     async def _reconcile(self, wanted: Reconcile) -> None:
         """Attempts on what changed end without a trace, and so does a healer: its window is not what it was."""
@@ -166,7 +187,7 @@ class Lead:
         keys = {str(self.tools.folder.path / worker_log(name, self.state.tasks[name].attempts)) for name in kept}
         await self.tools.launcher.end_others(keys)
         for name in wanted.difference.stop:
-            await Attempt(self.tools, name, self._gate, again=True).abandon("the manifest changed")
+            await self._attempt(name, again=True).abandon("the manifest changed")
         round_ = open_round(self.state)
         if round_ is not None:
             why = "the manifest changed"
@@ -233,6 +254,9 @@ class Lead:
                 case Wake(tasks):
                     why = "its account's quota is back"
                     await self.journal.record(*(ev.TaskRequeued(name, why) for name in tasks))
+                case MergeLevel(tasks):
+                    assert self._merging is not None
+                    await self._merging.merge_level(tasks)
                 case Finish():
                     await self._finish(decision)
 
@@ -275,7 +299,14 @@ class Lead:
         await self.journal.record(*self._seen(names), *claims)
         for claim in claims:
             if self.state.tasks[claim.task].token == claim.token:
-                self._spawn(Attempt(self.tools, claim.task, self._gate).run())
+                self._spawn(self._attempt(claim.task).run())
+
+    def _attempt(self, name: str, *, again: bool = False) -> Attempt:
+        case = Case(self.tools, name, self._gate, again=again)
+        road: Road = InPlace(case, self._company)
+        if self._merging is not None:
+            road = InGit(case, self._merging.repository, self._merging)
+        return Attempt(case, road)
 
     def _seen(self, names: list[str]) -> list[ev.Event]:
         """What prompts hold whose tasks are attempted for the first time: an earlier task may have written them."""
@@ -341,13 +372,15 @@ class Lead:
     async def _stop_all(self) -> None:
         if not self.state.stopping:
             await self.journal.record(ev.StopRequested(self._stop_why))
+        if self._merging is not None:
+            self._merging.stop()
         await self.tools.launcher.stop_all(self.grace_sec)
 
     async def _leave(self, problem: BaseException) -> None:
         """An error ends this lead, not the agents: whoever leads next goes on with them. Files stay as they are."""
         self._gate.shut()
         await self._cancel(self._tasks)
-        await self.tools.launcher.close()
+        await self._close()
         if self.state.last_seq and not isinstance(problem, LeadLost):
             with contextlib.suppress(GangerError):
                 self.projector.write()
@@ -362,7 +395,12 @@ class Lead:
         await self._cancel(self._duties)
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.journal.settle()
+        await self._close()
+
+    async def _close(self) -> None:
         await self.tools.launcher.close()
+        if self.tools.repository is not None:
+            await self.tools.repository.close()
 
     async def _cancel(self, tasks: Iterable[asyncio.Task[None]]) -> None:
         doomed = list(tasks)

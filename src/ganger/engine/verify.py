@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast, get_args
 
@@ -20,6 +21,8 @@ from ganger.ports import Exit, Launch, Launcher
 Outcome = Literal["passed", "failed", "timed_out", "refused", "not_started", "skipped"]
 
 _TAIL_BYTES = 64 * 1024
+_LONGEST_SEARCHED = 1024 * 1024
+_SIGNALLED = 128
 _MAX_SHOWN = 300
 _SHORTEST_TIMEOUT_SEC = 0.001
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\)?|[ -/]*+[0-~]?)")
@@ -55,6 +58,21 @@ class StepResult:
     exit_code: int | None = None
     duration_sec: float = 0.0
     first_error: str = ""
+    recovered: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """W05: how often a step may run again that was ended from outside or is spelt for another machine.
+
+    `retry_failed`: any step that fails.
+    """
+
+    tries: int = 1
+    retry_failed: bool = False
+
+
+NO_RECOVERY = Recovery(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +95,9 @@ class _Bench:
     deny: Sequence[str]
     default_timeout_sec: float
     clock: Callable[[], float]
+    confine: Callable[[Launch], Launch]
+    expect: Mapping[str, str]
+    recovery: Recovery
 
 
 def as_outcome(word: str) -> Outcome:
@@ -100,9 +121,17 @@ async def run_steps(
     default_timeout_sec: float,
     key_prefix: str,
     clock: Callable[[], float] = time.monotonic,
+    confine: Callable[[Launch], Launch] = lambda launch: launch,
+    expect: Mapping[str, str] | None = None,
+    recovery: Recovery = NO_RECOVERY,
 ) -> Verdict:
-    """Runs the steps in order until a blocking one fails; the log is appended to, never cut."""
-    bench = _Bench(workspace, log_path, env, launcher, deny, default_timeout_sec, clock)
+    """Runs the steps in order until a blocking one fails; the log is appended to, never cut.
+
+    `expect`: by the step's name, what its output must show besides exit code 0.
+    """
+    bench = _Bench(
+        workspace, log_path, env, launcher, deny, default_timeout_sec, clock, confine, expect or {}, recovery
+    )
     results: list[StepResult] = []
     failed: StepResult | None = None
     for place, step in enumerate(steps):
@@ -117,12 +146,49 @@ async def run_steps(
 
 
 async def _run_step(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
+    result = await _run_once(step, bench, key=key)
+    for number in range(bench.recovery.tries):
+        cmd, what = _cure(step.cmd, result, bench)
+        if not what:
+            break
+        _write_line(bench.log_path, f"=== run again: {_shown(what)}")
+        result = replace(await _run_once(replace(step, cmd=cmd), bench, key=f"{key}~{number}"), recovered=what)
+    return result
+
+
+_SPELT_OTHERWISE = {"python": "python3", "python3": "python", "node": "nodejs", "nodejs": "node", "make": "gmake"}
+
+
+def _cure(cmd: str, result: StepResult, bench: _Bench) -> tuple[str, str]:
+    """What to run instead of a failed command, and why it may help; nothing when the failure is to be believed."""
+    if result.outcome == "not_started":
+        script = parse_command(cmd, deny=bench.deny)
+        named = [] if isinstance(script, CommandFault) else [step.argv[0] for step in script.steps]
+        path = bench.env.get("PATH")
+        lacking = next((name for name in named if "/" not in name and shutil.which(name, path=path) is None), "")
+        other = _SPELT_OTHERWISE.get(lacking, "")
+        if not other or shutil.which(other, path=path) is None:
+            return cmd, ""
+        spelt = re.sub(rf"(^|&&\s*){re.escape(lacking)}(?=\s|$)", rf"\g<1>{other}", cmd)
+        return spelt, f"{lacking} is not on PATH, {other} is"
+    if result.outcome == "failed" and (result.exit_code or 0) > _SIGNALLED:
+        return cmd, f"it was ended by signal {(result.exit_code or 0) - _SIGNALLED}"
+    if bench.recovery.retry_failed and result.outcome in ("failed", "timed_out"):
+        return cmd, "it failed, and may be flaky"
+    return cmd, ""
+
+
+async def _run_once(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
     began = bench.clock()
     _write_line(bench.log_path, f"=== step {_shown(step.name)} ({step.tier}): {_shown(step.cmd)}")
     offset = _size(bench.log_path)
     outcome, exit_code, error = await _outcome(step, bench, key=key)
+    wanted = bench.expect.get(step.name)
+    silent = outcome == "passed" and wanted is not None and not _shows(bench.log_path, offset, wanted)
+    if silent:
+        outcome, error = "failed", f"exit code 0, but its output shows no {wanted!r}"
     duration = bench.clock() - began
-    if outcome == "failed":
+    if outcome == "failed" and not silent:
         error = first_error(_read_tail(bench.log_path, offset)) or f"{error} without output"
     elif error:
         _write_line(bench.log_path, f"=== {outcome.replace('_', ' ')}: {_shown(error)}")
@@ -174,7 +240,7 @@ async def _run_command(command: CommandStep, bench: _Bench, cwd: Path, *, key: s
         timeout_sec=timeout_sec,
         append=True,
     )
-    process = await bench.launcher.start(launch)
+    process = await bench.launcher.start(bench.confine(launch))
     return await process.wait()
 
 
@@ -238,6 +304,17 @@ def _read_tail(log_path: Path, offset: int) -> str:
             return log.read(_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def _shows(log_path: Path, offset: int, wanted: str) -> bool:
+    """Whether a step's output, or the end of a long one, holds what the operator wants to see in it."""
+    try:
+        with log_path.open("rb") as log:
+            log.seek(max(offset, _size(log_path) - _LONGEST_SEARCHED))
+            text = log.read(_LONGEST_SEARCHED).decode("utf-8", "replace")
+    except OSError:
+        return False
+    return re.search(wanted, _ESCAPE_SEQUENCE.sub("", text)) is not None
 
 
 def first_error(tail: str) -> str:

@@ -175,6 +175,8 @@ def _counters(state: RunState, name: str, task: TaskState) -> dict[str, str]:
         "format_retries": f"{task.format_retries} of {policy.format_retries}",
         "respawns": f"{task.respawns} of {policy.respawns}",
         "transient_retries": f"{task.transient_retries} of {policy.transient_retries}",
+        "merge_retries": f"{task.merge_retries} of {policy.merge_retries}",
+        "no_change_retries": f"{task.no_change_retries} of {policy.no_change_retries}",
         "heal_rounds": str(task.healer_attempts),
         "same_failure_after_healing": f"{task.repeats} of {policy.signature_repeat_limit}",
         "attempts_started": str(task.attempts),

@@ -79,6 +79,10 @@ class ChangeSet:
     def paths(self) -> tuple[str, ...]:
         return tuple(change.path for change in self.files)
 
+    @property
+    def digests(self) -> dict[str, str]:
+        return {change.path: change.after_sha256 for change in self.files}
+
     def describe(self) -> list[dict[str, str | int | None]]:
         """For events and reports: what changes, without the contents."""
         return [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ganger.contracts.task_result import Write
 from ganger.errors import Fault, GangerError, InputError, RollbackFailed, WriteRefused
-from ganger.ports import Changes
+from ganger.ports import Change, Changes, Rules
 from ganger.workspaces.apply import (
     Applied,
     apply_changes,
@@ -21,16 +21,20 @@ from ganger.workspaces.apply import (
 )
 from ganger.workspaces.backup import load_backup
 from ganger.workspaces.changes import ChangeSet, WriteRequest, WriteRules, plan_changes
+from ganger.workspaces.planned import PlannedChange
 from ganger.workspaces.protect import Protection
 from ganger.workspaces.tree import Tree
 
 _LARGEST_PROMPT = 4 * 1024 * 1024
+Judge = Callable[[Change, Rules], None]
 
 
 class DirectWorkspace:
-    def __init__(self, root: Path, protection: Protection) -> None:
+    def __init__(self, root: Path, protection: Protection, judge: Judge | None = None) -> None:
+        """`judge` has the last word on a change; it raises WriteRefused."""
         self._root = root
         self._protection = protection
+        self._judge = judge
 
     @property
     def root(self) -> Path:
@@ -48,10 +52,13 @@ class DirectWorkspace:
         except OSError as error:
             raise InputError(ref, [Fault("", "FILE_NOT_FOUND", f"cannot be read: {error.strerror}")]) from error
 
-    def propose(self, writes: Sequence[Write], *, allow_shrinkage: bool) -> ChangeSet:
-        rules = WriteRules(protection=self._protection, allow_shrinkage=allow_shrinkage)
+    def propose(self, writes: Sequence[Write], rules: Rules) -> ChangeSet:
+        limits = WriteRules(protection=self._protection, allow_shrinkage=rules.allow_shrinkage)
         with _machine_troubles(), Tree(self.root) as tree:
-            return plan_changes(tree, list(_requests(writes)), rules)
+            changes = plan_changes(tree, list(requests_of(writes)), limits)
+            if self._judge is not None:
+                self._judge(PlannedChange(changes, tree, limits.max_file_bytes), rules)
+            return changes
 
     def back_up(self, changes: Changes, folder: Path) -> None:
         assert isinstance(changes, ChangeSet)
@@ -101,7 +108,7 @@ def _machine_troubles() -> Iterator[None]:
         ) from refused
 
 
-def _requests(writes: Iterable[Write]) -> Iterable[WriteRequest]:
+def requests_of(writes: Iterable[Write]) -> Iterable[WriteRequest]:
     for write in writes:
         yield WriteRequest(
             path=write.path,

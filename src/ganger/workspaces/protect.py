@@ -117,7 +117,7 @@ def folded(name: str) -> str:
     return (plain[:stream] if stream > 0 else plain).rstrip(". ")
 
 
-def _folded_parts(path: str) -> tuple[str, ...]:
+def folded_parts(path: str) -> tuple[str, ...]:
     """Folded components; split again, because a compatibility form can turn into a slash."""
     return tuple("/".join(folded(part) for part in path.split("/")).split("/"))
 
@@ -207,10 +207,12 @@ class Protection:
 
     def protected_by(self, path: str) -> str | None:
         """The pattern that forbids this path, or None when it may be written."""
+        return None if self.opens(path) else self._pattern_for(folded_parts(path))
+
+    def opens(self, path: str) -> bool:
+        """Whether the operator named this path as an exception."""
         spelt = tuple(path.split("/"))
-        if any(path_match(one, spelt, below=False) for one in self._open):
-            return None
-        return self._pattern_for(_folded_parts(path))
+        return any(path_match(one, spelt, below=False) for one in self._open)
 
     def _pattern_for(self, parts: tuple[str, ...]) -> str | None:
         for part in parts:

@@ -1,0 +1,120 @@
+"""One attempt as its parts see it: whose it is, what is known of it, what it reports, and how it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from pathlib import Path
+
+from ganger.core import events as ev
+from ganger.core.failures import Failure, failure
+from ganger.core.names import verify_log, worker_log
+from ganger.core.records import TaskSpec, TaskState
+from ganger.core.vocabulary import FailureClass
+from ganger.engine.gate import Gate
+from ganger.engine.tools import Tools, one_line
+from ganger.engine.verification import Why, seconds, step_records
+from ganger.engine.verify import Verdict
+from ganger.errors import WriteRefused
+from ganger.ports import RoleRules, Rules
+
+SECRET_FOUND = "SECRET_FOUND"  # noqa: S105
+
+
+class Failed(Exception):
+    """Leaves the attempt's road with a classified failure."""
+
+    def __init__(self, failed: Failure) -> None:
+        super().__init__(failed.detail)
+        self.failed = failed
+        self.reminder = ""
+        self.keep_changes = False
+        self.question = ""
+
+
+class Lost(Exception):
+    """The keeper died under the agent, or a power cut took its answer: nobody saw how it ended."""
+
+
+class Case:
+    def __init__(self, tools: Tools, task: str, gate: Gate, *, again: bool) -> None:
+        """`again`: an earlier lead began it."""
+        self.tools, self.gate, self.task, self.again = tools, gate, task, again
+        self.state = tools.journal.state
+        self.spec: TaskSpec = self.state.specs[task]
+        self.number, self.token = self.now.attempts, self.now.token
+        self.log = self.now.log or worker_log(task, self.number)
+        self.verify_log = verify_log(task, self.number)
+
+    @property
+    def now(self) -> TaskState:
+        return self.state.tasks[self.task]
+
+    @property
+    def log_path(self) -> Path:
+        return self.tools.folder.path / self.log
+
+    @property
+    def role(self) -> RoleRules:
+        return self.tools.roles.get(self.spec.role, RoleRules())
+
+    @property
+    def rules(self) -> Rules:
+        spec, role = self.spec, self.role
+        return Rules(
+            allow_shrinkage=spec.allow_shrinkage,
+            may_change_gates=spec.may_change_gates or role.may_change_gates,
+            paths=role.paths,
+            create=spec.creates,
+            modify=spec.modifies,
+            expected=spec.expected,
+            verify=self.tools.checks.commands(spec.verify_profile),
+        )
+
+    def record(self, *events: ev.Event) -> Awaitable[None]:
+        return self.tools.journal.report(self.task, self.token, *events)
+
+    def mention(self, *events: ev.Event) -> None:
+        """For what a new lead would find out by itself."""
+        self.tools.journal.mention(self.task, self.token, *events)
+
+    def failed(self, cls: FailureClass, signal: str, detail: str, reminder: str = "") -> Failed:
+        problem = Failed(failure(cls, signal, one_line(detail, 2000), self.state.specs.keys(), self.task))
+        problem.reminder = reminder
+        return problem
+
+    def refused(self, refusal: WriteRefused) -> Failed:
+        """A safeguard said no. A leaked key is no matter of another try."""
+        detail = f"{refusal.code}: {refusal.message}"
+        cls = FailureClass.FATAL if refusal.code == SECRET_FOUND else FailureClass.POLICY_VIOLATION
+        note = f"The change was not accepted: {one_line(refusal.message)} ({refusal.code})."
+        return self.failed(cls, f"{refusal.code} {refusal.message}", detail, note)
+
+    def red(self, why: Why) -> Failed:
+        return self.failed(why.failure_class, why.signal, why.detail, why.reminder)
+
+    def verify_key(self) -> str:
+        return f"{self.tools.folder.path / self.verify_log}#{self.state.leads}"
+
+    def verify_names(self) -> dict[str, str]:
+        return {"GANGER_TASK_ID": self.task, "GANGER_RUN_ID": self.state.run_id}
+
+    def finished(self, verdict: Verdict, *, tree: str = "", evidence: str = "", cached: bool = False) -> list[ev.Event]:
+        """A verdict, and what was recovered on the way to it, as events."""
+        again: list[ev.Event] = [
+            ev.VerifyRecovered(self.task, self.number, step.name, step.recovered)
+            for step in verdict.steps
+            if step.recovered
+        ]
+        log, steps = self.verify_log, step_records(verdict.steps)
+        return [
+            *again,
+            ev.VerifyFinished(
+                self.task, self.number, verdict.passed, log, seconds(verdict), steps, tree, evidence, cached
+            ),
+        ]
+
+    def missing(self, names: tuple[str, ...]) -> Failed:
+        """W04: expected files that did not come, where that is a failure."""
+        listed = ", ".join(names[:10])
+        detail = f"expected files are missing: {listed}"
+        return self.failed(FailureClass.POLICY_VIOLATION, "EXPECTED_MISSING", detail, f"The task must create {listed}.")

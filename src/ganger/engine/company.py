@@ -1,0 +1,58 @@
+"""Who works in the project's own folder at the same time, and which changes there are whose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ganger.core.records import RunState
+from ganger.ports import Change, Watch
+
+
+class Company:
+    """A change is an attempt's own only if nobody else was there from its start to its end."""
+
+    def __init__(self, watch: Watch | None, state: RunState) -> None:
+        self._watch, self._state = watch, state
+        self._inside: set[str] = set()
+        self._crowded: set[str] = set()
+        self._written: dict[str, str] = {}
+
+    def enter(self, task: str, *, again: bool) -> None:
+        """`again`: its agent began under an earlier lead, and so did the baseline."""
+        if self._watch is None:
+            return
+        if not self._inside:
+            self._written.clear()
+            if again and len(self._state.running) == 1:
+                self._watch.resume()
+            else:
+                self._watch.begin()
+        self._inside.add(task)
+        if len(self._inside) > 1 or (again and len(self._state.running) > 1):
+            self._crowded |= self._inside
+
+    def is_alone(self, task: str) -> bool:
+        return self._watch is not None and task in self._inside and task not in self._crowded
+
+    def wrote(self, digests: Mapping[str, str]) -> None:
+        """Ganger itself wrote these."""
+        self._written.update(digests)
+
+    def unwrote(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._written.pop(path, None)
+
+    def edits(self) -> Change | None:
+        """Everything that changed since the baseline, but for what Ganger wrote."""
+        return None if self._watch is None else self._watch.changed(self._written)
+
+    def restore_gates(self, verify: tuple[str, ...]) -> tuple[str, ...]:
+        """For those who are not alone: nobody can tell who changed a gate, so it is put back before it judges."""
+        return () if self._watch is None else self._watch.restore_gates(self._written, verify)
+
+    def leave(self, task: str) -> Change | None:
+        """What was changed behind everybody's back, when the last of a crowd has left."""
+        self._inside.discard(task)
+        crowded = task in self._crowded
+        self._crowded.discard(task)
+        return self.edits() if crowded and not self._inside else None

@@ -1,0 +1,185 @@
+"""The git modes: an attempt in a workspace of its own, whose change is judged, verified apart, and merged.
+
+What an agent leaves in its workspace becomes a commit. From then on the folder is not needed: the commit goes onto the
+newest head, is verified in a fresh checkout no agent ever saw, and waits for its turn in the merge queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ganger.contracts.task_result import TaskResult
+from ganger.core import events as ev
+from ganger.core.names import file_stem
+from ganger.core.quota import after_success
+from ganger.core.records import ChangeRecord
+from ganger.core.vocabulary import FailureClass, TaskStatus
+from ganger.engine.case import Case, Failed, Lost
+from ganger.engine.merging import Merging, Outcome, Red, Waiting
+from ganger.engine.messages import change_message, wip_message
+from ganger.engine.road import Reader
+from ganger.engine.verification import recorded_verdict, why_red
+from ganger.engine.verify import Verdict, VerificationLost
+from ganger.errors import WriteRefused
+from ganger.ports import Conflict, Rebased, Repository, Room, Touched
+
+
+class InGit:
+    def __init__(self, case: Case, repository: Repository, merging: Merging) -> None:
+        self.case, self.tools = case, case.tools
+        self.repository, self.merging = repository, merging
+        self.lost_changes = ""
+        self._home = case.now.workspace_of or case.number
+        self._keep_folder = False
+
+    @property
+    def past_agent(self) -> bool:
+        return self.case.now.change is not None
+
+    @property
+    def keeps_answer(self) -> bool:
+        return True
+
+    async def enter(self) -> Path:
+        place = await self.repository.place(self.case.task, self._home)
+        self.case.mention(ev.WorkspaceReady(self.case.task, self.case.number, place.base))
+        return place.folder
+
+    def room(self, folder: Path) -> Room:
+        return Room(writable=(folder,), readable=self.repository.shared)
+
+    async def go_on(self, read: Reader) -> None:
+        await self._to_the_branch()
+
+    def recall_verdict(self) -> None:
+        """The verdict is on the change, so this road re-enters after the agent where there is one."""
+
+    async def deliver(self, result: TaskResult) -> None:
+        await self._take(result)
+        await self._to_the_branch()
+
+    async def _take(self, result: TaskResult) -> None:
+        case = self.case
+        message = change_message(case.state.run_id, case.task, case.number, result.summary)
+        try:
+            taken = await self.repository.take(case.task, self._home, result.writes or (), case.rules, message)
+        except WriteRefused as refused:
+            problem = case.refused(refused)
+            self._keep_folder = problem.failed.failure_class is FailureClass.FATAL
+            raise problem from refused
+        if taken.missing and self.tools.expected_must_come:
+            raise case.missing(taken.missing)
+        await case.record(
+            ev.ChangeTaken(case.task, case.number, taken.base, taken.commit, taken.files, taken.dropped, taken.missing)
+        )
+        await self.repository.release(case.task, self._home)
+
+    async def _to_the_branch(self) -> None:
+        """Verifies what is not verified, queues what is; a change of nothing has only to be verified."""
+        case, change = self.case, self.case.now.change
+        assert change is not None
+        case.gate.check()
+        if case.now.step != "merge":
+            if case.now.step == "verified" and case.now.verified_attempt != case.number:
+                raise self._red(
+                    recorded_verdict(case.now, self.tools.checks.profiles[case.spec.verify_profile]), change
+                )
+            if case.now.step != "verified":
+                await self._verify(change)
+            if case.now.status is TaskStatus.DONE:
+                return
+            await case.record(ev.MergeQueued(case.task, case.number, change.commit))
+        waiting = Waiting(case.task, case.number, case.token, change.base, change.commit, case.spec.verify_profile)
+        self._heed(await self.merging.land(waiting), change)
+
+    def _heed(self, outcome: Outcome, change: ChangeRecord) -> None:
+        if isinstance(outcome, Conflict):
+            raise self._conflict(outcome)
+        if isinstance(outcome, Red):
+            raise self.case.red(outcome.why)
+
+    async def _verify(self, change: ChangeRecord) -> None:
+        """On the newest head, in a fresh checkout. The same tree under the same commands is not verified twice."""
+        case, checks = self.case, self.tools.checks
+        onto = await self.repository.rebase(change.commit, change.base, await self.repository.head())
+        if isinstance(onto, Conflict):
+            raise self._conflict(onto)
+        evidence = checks.evidence(onto.tree, case.spec.verify_profile)
+        case.mention(ev.VerifyStarted(case.task, case.number, case.verify_log))
+        known = case.state.evidence.get(evidence)
+        verdict = Verdict(True, (), None) if known else await self._run(onto)
+        case.gate.check()
+        finished = case.finished(verdict, tree=onto.tree, evidence=evidence, cached=bool(known))
+        if not verdict.passed:
+            case.record(*finished)
+            raise self._red(verdict, change)
+        if change.commit != change.base:
+            await case.record(*finished)
+            return
+        head = onto.commit
+        detail = f"verified by {case.spec.verify_profile}; nothing had to be changed"
+        settled = ev.TaskSettled(case.task, TaskStatus.DONE, detail)
+        merged = ev.Merged(case.task, case.number, "", head)
+        await case.record(*finished, merged, settled, *after_success(case.state, case.now.account))
+
+    async def _run(self, onto: Rebased) -> Verdict:
+        case = self.case
+        name = f"{file_stem(case.task)}.{case.number}"
+        folder = await self.repository.checkout(name, onto.commit)
+        try:
+            return await self.tools.checks.run(
+                case.spec.verify_profile,
+                folder=folder,
+                log=self.tools.folder.path / case.verify_log,
+                gate=case.gate,
+                key=case.verify_key(),
+                named=case.verify_names(),
+            )
+        except VerificationLost:
+            raise Lost from None
+        finally:
+            await self.repository.drop_checkout(name)
+
+    def _red(self, verdict: Verdict, change: ChangeRecord) -> Failed:
+        why = why_red(verdict, self.tools.checks.env)
+        if change.commit != change.base or why.failure_class is FailureClass.BLOCKED_EXTERNAL:
+            return self.case.red(why)
+        detail = f"the worker says done but changed nothing, and {why.detail}"
+        note = (
+            "Nothing was changed in the workspace, and the result block had no writes. Do the work: edit the files "
+            f"here. Without a change the project's check fails:\n\n    {why.signal}"
+        )
+        return self.case.failed(FailureClass.NO_CHANGE, why.signal, detail, note)
+
+    def _conflict(self, conflict: Conflict) -> Failed:
+        files = ", ".join(conflict.files[:10])
+        detail = f"the change conflicts with the newest head in {files}"
+        note = (
+            "Your change did not fit what others have merged meanwhile. This workspace is made from the newest state: "
+            f"do the task again on it and keep their work. The conflict was in {files}:\n\n{conflict.excerpt}"
+        )
+        return self.case.failed(FailureClass.MERGE_CONFLICT, files, detail, note)
+
+    async def undo(self, why: str, *, keep_place: bool = False) -> None:
+        """Keeps what the attempt made: as the commit it is already, or as a WIP commit."""
+        case, change = self.case, self.case.now.change
+        if keep_place or self._keep_folder:
+            return
+        if change is not None:
+            if change.commit != change.base:
+                await case.record(ev.WorkSaved(case.task, case.number, change.commit, change.files))
+            return
+
+        def message(touched: Sequence[Touched]) -> str:
+            return wip_message(case.state.run_id, case.task, case.number, case.now.summary, why, touched)
+
+        commit, files = await self.repository.save(case.task, self._home, message)
+        if commit:
+            await case.record(ev.WorkSaved(case.task, case.number, commit, files))
+
+    async def leave(self) -> None:
+        """A workspace is removed only when its change is merged or saved."""
+        case = self.case
+        if not self._keep_folder and not case.now.harvest:
+            await self.repository.release(case.task, self._home)

@@ -1,0 +1,211 @@
+"""Direct mode: an attempt that works in the project's own folder.
+
+Changes come as `writes` of the answer, as edits the agent made itself, or as both. Those that do not pass are undone:
+writes from their backup, edits from the baseline. An error in between leaves both as they are, for the next lead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from ganger.contracts.task_result import TaskResult
+from ganger.contracts.verify_profile import Profile
+from ganger.core import events as ev
+from ganger.core.names import backup_folder, saved_folder
+from ganger.core.quota import after_success
+from ganger.core.records import Ended
+from ganger.core.vocabulary import FailureClass, TaskStatus
+from ganger.engine.case import Case, Failed, Lost
+from ganger.engine.company import Company
+from ganger.engine.road import Reader
+from ganger.engine.tools import one_line
+from ganger.engine.verification import recorded_verdict, why_red
+from ganger.engine.verify import Verdict, VerificationLost
+from ganger.errors import RollbackFailed, WriteRefused
+from ganger.ports import Change, Room
+
+
+class InPlace:
+    def __init__(self, case: Case, company: Company) -> None:
+        self.case, self.tools, self.company = case, case.tools, company
+        backup = case.now.backup
+        self.backup: Path | None = self.tools.folder.path / backup if backup else None
+        self.lost_changes = ""
+        self._wrote: tuple[str, ...] = ()
+        self._edited = False
+
+    @property
+    def past_agent(self) -> bool:
+        return self.backup is not None
+
+    @property
+    def keeps_answer(self) -> bool:
+        """Edits in the folder are undone, and an answer without them is only half of one."""
+        return not self._edited
+
+    async def enter(self) -> Path:
+        self.company.enter(self.case.task, again=self.case.again or bool(self.case.now.harvest))
+        return self.tools.workspace.root
+
+    def room(self, folder: Path) -> Room:
+        return Room(writable=(folder,))
+
+    async def go_on(self, read: Reader) -> None:
+        """Re-enters where files were about to change: completes or undoes by hash, then verifies."""
+        assert self.backup is not None
+        self.company.enter(self.case.task, again=True)
+        self.recall_verdict()
+        # Taken before anything is awaited: nobody else may touch the files while they are half-way.
+        async with self.tools.turns.take(alone=True):
+            landed = self.tools.workspace.landed(self.backup)
+            if not landed:
+                result = await read(self.case.now.ended or Ended(code=0))
+                if landed is None:
+                    await self.undo("half of the change was written when the lead died")
+                    if self.lost_changes:
+                        raise self.case.failed(FailureClass.FATAL, "backup missing", self.lost_changes)
+                await self._write(result)
+            elif self.case.now.step == "write":
+                self.case.record(ev.WritesApplied(self.case.task, self.case.number))
+            self.case.gate.check()
+            await self._verify()
+
+    def recall_verdict(self) -> None:
+        """Raises the failure of a verification whose outcome is recorded, although what follows from it is not."""
+        if self.case.now.step == "verified":
+            raise self._red(recorded_verdict(self.case.now, self._profile))
+
+    async def deliver(self, result: TaskResult) -> None:
+        """From the agent's answer to the verdict."""
+        alone = self.company.is_alone(self.case.task)
+        edits = self.company.edits() if alone else None
+        edited = edits is not None and bool(edits.touched)
+        changing = bool(result.writes) or edited
+        async with self.tools.turns.take(alone=changing):
+            self.case.gate.check()
+            if edits is not None and edited:
+                await self._judge(edits)
+            if result.writes:
+                await self._write(result)
+            if not alone:
+                await self._restore_gates()
+            self._expect()
+            await self._verify()
+
+    async def _judge(self, edits: Change) -> None:
+        paths = tuple(touched.path for touched in edits.touched)
+        self._edited = True
+        await self.case.record(ev.EditsSeen(self.case.task, self.case.number, paths))
+        assert self.tools.watch is not None
+        try:
+            self.tools.watch.judge(edits, self.case.rules)
+        except WriteRefused as refused:
+            raise self.case.refused(refused) from refused
+
+    async def _restore_gates(self) -> None:
+        restored = self.company.restore_gates(self.case.rules.verify)
+        if restored:
+            await self.case.record(ev.GatesRestored(self.case.task, self.case.number, restored))
+
+    def _expect(self) -> None:
+        missing = self.tools.watch.missing(self.case.rules) if self.tools.watch and self.case.spec.expected else ()
+        if missing and self.tools.expected_must_come:
+            raise self.case.missing(missing)
+
+    async def _write(self, result: TaskResult) -> None:
+        name = backup_folder(self.case.task, self.case.number)
+        folder = self.tools.folder.path / name
+        workspace = self.tools.workspace
+        try:
+            changes = workspace.propose(result.writes or (), self.case.rules)
+            workspace.back_up(changes, folder)
+            await self.case.record(ev.WritesIntended(self.case.task, self.case.number, name, changes.paths))
+            self.backup = folder
+            self._wrote = changes.paths
+            self.company.wrote(changes.digests)
+            workspace.apply(changes, folder)
+            self.case.record(ev.WritesApplied(self.case.task, self.case.number))
+        except WriteRefused as refused:
+            raise self.case.refused(refused) from refused
+
+    async def _verify(self) -> None:
+        case = self.case
+        case.mention(ev.VerifyStarted(case.task, case.number, case.verify_log))
+        try:
+            verdict = await self.tools.checks.run(
+                case.spec.verify_profile,
+                folder=self.tools.workspace.root,
+                log=self.tools.folder.path / case.verify_log,
+                gate=case.gate,
+                key=case.verify_key(),
+                named=case.verify_names(),
+            )
+        except VerificationLost:
+            raise Lost from None
+        case.gate.check()
+        finished = case.finished(verdict)
+        if not verdict.passed:
+            case.record(*finished)
+            raise self._red(verdict)
+        detail = f"verified by {case.spec.verify_profile} ({len(verdict.steps)} steps)"
+        settled = ev.TaskSettled(case.task, TaskStatus.DONE, detail)
+        await case.record(*finished, settled, *after_success(case.state, case.now.account))
+
+    def _red(self, verdict: Verdict) -> Failed:
+        problem = self.case.red(why_red(verdict, self.tools.checks.env))
+        problem.keep_changes = self._profile.rollback_on_failure is False
+        return problem
+
+    @property
+    def _profile(self) -> Profile:
+        return self.tools.checks.profiles[self.case.spec.verify_profile]
+
+    async def undo(self, why: str, *, keep_place: bool = False) -> None:
+        """Puts writes back from their backup and edits from the baseline; what cannot be is said in `lost_changes`."""
+        if self.backup is not None:
+            try:
+                foreign = self.tools.workspace.roll_back(self.backup)
+            except RollbackFailed as problem:
+                if problem.code != "BACKUP_MISSING":
+                    raise
+                self.lost_changes = problem.message
+                return
+            if foreign:
+                place = self.backup.with_name(f"{self.backup.name}.saved")
+                why = f"{why}; somebody else had changed {', '.join(foreign)}: saved in {place}"
+            self.company.unwrote(self._wrote)
+            case = self.case
+            self.case.record(ev.WritesRolledBack(case.task, case.number, one_line(why), case.verify_log))
+        await self._undo_edits()
+
+    async def _undo_edits(self) -> None:
+        watch, case = self.tools.watch, self.case
+        if watch is None or not self.company.is_alone(case.task):
+            return
+        edits = watch.changed({})
+        if not edits.touched:
+            return
+        paths = tuple(touched.path for touched in edits.touched)
+        name = saved_folder(case.task, case.number)
+        watch.save(edits, self.tools.folder.path / name)
+        seen = [] if self._edited else [ev.EditsSeen(case.task, case.number, paths)]
+        self._edited = True
+        await case.record(*seen, ev.WorkSaved(case.task, case.number, name, paths))
+        left = watch.undo(edits)
+        if left:
+            shown = ", ".join(left[:10])
+            self.lost_changes = (
+                f"edits that cannot be put back, because their old content was too much to keep: {shown}"
+            )
+
+    async def leave(self) -> None:
+        """The verdict is recorded. A backup that cannot be removed does no harm; the next lead tries again."""
+        if self.backup is not None:
+            with contextlib.suppress(WriteRefused):
+                self.tools.workspace.discard(self.backup)
+            self.backup = None
+        behind = self.company.leave(self.case.task)
+        if behind is not None and behind.touched:
+            paths = tuple(touched.path for touched in behind.touched)
+            self.tools.journal.mention("", "", ev.UnclaimedEdits(self.case.spec.role, paths))

@@ -1,0 +1,269 @@
+"""The merge queue: verified changes go onto the newest head, the gates run on what they make, the branch moves.
+
+One merge at a time. What waits while one is under way makes up the next batch. A red batch is cut in halves until the
+one change is found that turns it red: what lies before it is merged, it goes back, what lies behind it is tried again.
+
+Dying at any point is harmless: before the intent nothing happened; after it the branch tells whether it moved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+
+from ganger.core import events as ev
+from ganger.core.names import merge_log
+from ganger.core.quota import after_success
+from ganger.core.vocabulary import TaskStatus
+from ganger.engine.gate import Gate, Stopped
+from ganger.engine.tools import Tools
+from ganger.engine.verification import Why, seconds, step_records, why_red
+from ganger.engine.verify import Verdict, VerificationLost
+from ganger.errors import GangerError
+from ganger.ports import Conflict, Repository
+
+Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A verified change that waits for its turn."""
+
+    task: str
+    attempt: int
+    token: str
+    base: str
+    commit: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class Red:
+    """The gates fail on the head this change would make."""
+
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """The branch holds it."""
+
+
+Outcome = In | Red | Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A change put on top of those below it."""
+
+    item: Waiting
+    commit: str
+    tree: str
+
+
+class Merging:
+    """Owns the branch while a lead lives. In `level` mode nothing is merged before `merge_level`."""
+
+    def __init__(self, tools: Tools, repository: Repository, gate: Gate, spawn: Spawn) -> None:
+        self.tools, self.repository, self.gate = tools, repository, gate
+        self.state = tools.journal.state
+        self._spawn = spawn
+        self._queue: dict[str, Waiting] = {}
+        self._answers: dict[str, asyncio.Future[Outcome]] = {}
+        self._came = asyncio.Event()
+        self._work: asyncio.Task[None] | None = None
+        self._profiles: dict[str, None] = {}
+
+    async def recover(self) -> None:
+        """Makes branch and events agree: a move that was intended happened or did not; what is DONE is in it."""
+        head = await self.repository.open()
+        intent, journal = self.state.intent, self.tools.journal
+        if intent is not None:
+            if head == intent.tip or await self.repository.is_ancestor(intent.tip, head):
+                await self._moved(intent.tip, list(zip(intent.tasks, intent.commits, strict=True)))
+            else:
+                await journal.record(ev.HeadKept(head, "the lead died before the branch moved"))
+        known = self.state.head
+        if known and head != known and not await self.repository.is_ancestor(known, head):
+            await self._put_back(head, known)
+        self._profiles = dict.fromkeys(
+            self.state.specs[name].verify_profile for name, task in self.state.tasks.items() if task.merged
+        )
+
+    async def _put_back(self, head: str, known: str) -> None:
+        """A power cut may have taken the branch's last move, but never the commits, which are older than the event."""
+        if await self.repository.has(known) and await self.repository.is_ancestor(head, known):
+            await self.repository.move_head(head, known)
+            return
+        raise GangerError(
+            f"the branch of run {self.state.run_id} is at {head[:12]}, but merged work is at {known[:12]}",
+            hint="somebody moved the branch; put it back with git update-ref, or begin a new run",
+            code="BRANCH_MOVED",
+        )
+
+    # --- the queue ------------------------------------------------------------------------------------------------
+
+    async def land(self, item: Waiting) -> Outcome:
+        """Waits until the change is merged, conflicts, or turns the gates red."""
+        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._answers[item.task] = answer
+        self._queue[item.task] = item
+        self._came.set()
+        if self.state.merging == "queue" and self._work is None:
+            self._work = self._spawn(self._work_off())
+            self._work.add_done_callback(self._worked_off)
+        try:
+            return await answer
+        finally:
+            self._answers.pop(item.task, None)
+            self._queue.pop(item.task, None)
+
+    async def merge_level(self, tasks: Sequence[str]) -> None:
+        """The barrier: everything of the level that is verified is merged, or goes back."""
+        while any(name in self.state.parked and name not in self._queue for name in tasks):
+            self._came.clear()
+            await self._came.wait()
+        await self._work_off()
+        while any(name in self.state.parked for name in tasks) and not self.state.stopping:
+            await self.tools.journal.changed()
+
+    def stop(self) -> None:
+        """Who waits is told to stop; its change is verified and will be merged by the next lead."""
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(Stopped())
+
+    def _worked_off(self, _task: asyncio.Task[None]) -> None:
+        self._work = None
+
+    async def _work_off(self) -> None:
+        try:
+            while self._queue:
+                self.gate.check()
+                ordered = sorted(self._queue.values(), key=lambda item: self.state.rank[item.task])
+                await self._merge(ordered[: self.tools.merge_batch])
+        except Stopped:
+            self.stop()
+
+    def _answer(self, item: Waiting, outcome: Outcome) -> None:
+        self._queue.pop(item.task, None)
+        answer = self._answers.get(item.task)
+        if answer is not None and not answer.done():
+            answer.set_result(outcome)
+
+    # --- one batch ------------------------------------------------------------------------------------------------
+
+    async def _merge(self, items: Sequence[Waiting]) -> None:
+        """Every item of the batch is answered, or waits for the next one on a head that has moved."""
+        head = await self.repository.head()
+        layers = await self._stack(head, items)
+        if not layers:
+            return
+        verdict = await self._gates(layers)
+        if verdict is None:
+            await self._move(head, layers)
+            return
+        good, bad = 0, len(layers)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            half = await self._gates(layers[:middle])
+            if half is None:
+                good = middle
+            else:
+                bad, verdict = middle, half
+        if good:
+            await self._move(head, layers[:good])
+        self._answer(layers[bad - 1].item, Red(verdict))
+
+    async def _stack(self, head: str, items: Sequence[Waiting]) -> list[_Layer]:
+        """The changes on top of each other. One that conflicts with the head itself is answered; one that conflicts with
+        others of the batch is left for the next one."""
+        layers: list[_Layer] = []
+        top = head
+        for item in items:
+            put = await self.repository.rebase(item.commit, item.base, top)
+            if not isinstance(put, Conflict):
+                layers.append(_Layer(item, put.commit, put.tree))
+                top = put.commit
+            elif top == head:
+                self._answer(item, put)
+        return layers
+
+    async def _gates(self, layers: Sequence[_Layer]) -> Why | None:
+        """None when every gate is green on top of these layers: those of their tasks, and of what was merged before."""
+        top = layers[-1]
+        own = dict.fromkeys(layer.item.profile for layer in layers)
+        profiles = own if self.tools.own_gates_only else own | self._profiles
+        for profile in profiles:
+            verdict = await self._gate(profile, top, tuple(layer.item.task for layer in layers))
+            if not verdict.passed:
+                return why_red(verdict, self.tools.checks.env, where=f" on the merged head (profile {profile})")
+        return None
+
+    async def _gate(self, profile: str, top: _Layer, tasks: tuple[str, ...]) -> Verdict:
+        checks, journal = self.tools.checks, self.tools.journal
+        evidence = checks.evidence(top.tree, profile)
+        if evidence in self.state.evidence:
+            return Verdict(True, (), None)
+        log = merge_log(self.state.gate_runs + 1)
+        name = f"merge.{self.state.gate_runs + 1}"
+        folder = await self.repository.checkout(name, top.commit)
+        try:
+            verdict = await checks.run(
+                profile,
+                folder=folder,
+                log=self.tools.folder.path / log,
+                gate=self.gate,
+                key=f"{self.tools.folder.path / log}#{self.state.leads}",
+                named={"GANGER_RUN_ID": self.state.run_id},
+            )
+        except VerificationLost:
+            raise Stopped from None
+        finally:
+            await self.repository.drop_checkout(name)
+        self.gate.check()
+        await journal.record(
+            ev.GatesChecked(
+                top.commit,
+                top.tree,
+                tasks,
+                profile,
+                verdict.passed,
+                log,
+                seconds(verdict),
+                step_records(verdict.steps),
+                evidence,
+            )
+        )
+        return verdict
+
+    async def _move(self, head: str, layers: Sequence[_Layer]) -> None:
+        """Intent, effect, outcome."""
+        tip = layers[-1].commit
+        named = [(layer.item.task, layer.commit) for layer in layers]
+        journal = self.tools.journal
+        await journal.record(
+            ev.HeadIntended(head, tip, tuple(name for name, _ in named), tuple(commit for _, commit in named))
+        )
+        if not await self.repository.move_head(head, tip):
+            await journal.record(ev.HeadKept(head, "somebody else moved the branch"))
+            return
+        await self._moved(tip, named)
+        for layer in layers:
+            self._profiles[layer.item.profile] = None
+            self._answer(layer.item, In())
+
+    async def _moved(self, tip: str, named: Sequence[tuple[str, str]]) -> None:
+        journal = self.tools.journal
+        for name, commit in named:
+            task = self.state.tasks[name]
+            detail = f"verified by {self.state.specs[name].verify_profile}; merged as {commit[:12]}"
+            journal.report(
+                name,
+                task.token,
+                ev.Merged(name, task.attempts, commit, tip),
+                ev.TaskSettled(name, TaskStatus.DONE, detail),
+                *after_success(self.state, task.account),
+            )
+        await journal.idle()

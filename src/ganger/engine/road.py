@@ -1,0 +1,49 @@
+"""The road of one attempt's changes, from the agent's answer to a verdict: one for each way of working."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+from ganger.contracts.task_result import TaskResult
+from ganger.core.records import Ended
+from ganger.ports import Room
+
+Reader = Callable[[Ended], Awaitable[TaskResult]]
+
+
+class Road(Protocol):
+    """Every step first looks whether it was done already."""
+
+    @property
+    def past_agent(self) -> bool:
+        """Whether an earlier lead came further than the agent's answer."""
+
+    @property
+    def keeps_answer(self) -> bool:
+        """Whether an attempt that is stopped now can be taken up by a later one without asking the agent again."""
+
+    @property
+    def lost_changes(self) -> str:
+        """Unverified changes that could not be put back."""
+
+    async def enter(self) -> Path:
+        """Where the agent works."""
+
+    def room(self, folder: Path) -> Room: ...
+
+    async def go_on(self, read: Reader) -> None:
+        """Re-enters after the agent's answer."""
+
+    def recall_verdict(self) -> None:
+        """Raises a failure that was recorded already."""
+
+    async def deliver(self, result: TaskResult) -> None:
+        """From the agent's answer to DONE; raises Failed, Lost or Stopped."""
+
+    async def undo(self, why: str, *, keep_place: bool = False) -> None:
+        """What was changed and does not count is saved and put back. `keep_place`: a later attempt takes it up."""
+
+    async def leave(self) -> None:
+        """The verdict is recorded; nothing of this attempt is needed any more."""

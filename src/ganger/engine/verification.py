@@ -1,0 +1,159 @@
+"""Verification as the engine uses it: a profile on a folder, what its verdict means, and the evidence it leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganger.contracts.verify_profile import Profile
+from ganger.core.commands import CommandFault, parse_command
+from ganger.core.records import TaskState, VerifyStep
+from ganger.core.tiers import TieredStep, order_steps, step_class
+from ganger.core.vocabulary import FailureClass, Tier
+from ganger.engine.gate import Gate
+from ganger.engine.verify import NO_RECOVERY, Recovery, StepResult, Verdict, VerificationLost, as_outcome, run_steps
+from ganger.ports import Clock, Room, Sandbox
+
+_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The operator's checks, and with what they run."""
+
+    profiles: Mapping[str, Profile]
+    tiers: Mapping[str, str]
+    expect: Mapping[str, str]
+    deny: tuple[str, ...]
+    env: Mapping[str, str]
+    timeout_sec: float
+    sandbox: Sandbox
+    clock: Clock
+    recovery: Recovery = NO_RECOVERY
+    readable: tuple[Path, ...] = ()
+
+    def steps(self, profile: str) -> tuple[TieredStep, ...]:
+        return order_steps(profile, self.profiles[profile].steps, self.tiers)
+
+    def expected(self, profile: str) -> dict[str, str]:
+        """What a step's output must show, by the step's name."""
+        prefix = f"{profile}/"
+        return {name.removeprefix(prefix): text for name, text in self.expect.items() if name.startswith(prefix)}
+
+    def commands(self, profile: str) -> tuple[str, ...]:
+        """What will judge a change, as the safeguards need to know it: where it runs belongs to it."""
+        return tuple(f"cd {step.cwd} && {step.cmd}" if step.cwd else step.cmd for step in self.profiles[profile].steps)
+
+    def evidence(self, tree: str, profile: str) -> str:
+        """The same tree, commands and tools give the same verdict: the name under which one is kept."""
+        steps = self.steps(profile)
+        told = [(s.name, s.cmd, s.cwd or "", s.timeout_sec, s.tier.value, s.blocks) for s in steps]
+        tools = sorted({_tool(word, self.env.get("PATH")) for s in steps for word in _programs(s.cmd)})
+        text = json.dumps([tree, profile, told, sorted(self.expected(profile).items()), tools])
+        return hashlib.sha256(text.encode()).hexdigest()[:40]
+
+    async def run(
+        self, profile: str, *, folder: Path, log: Path, gate: Gate, key: str, named: Mapping[str, str]
+    ) -> Verdict:
+        """The verdict of a profile on a folder; raises VerificationLost when the keeper died again and again."""
+        room = Room(writable=(folder,), readable=self.readable)
+        for number in range(_TRIES):
+            try:
+                return await run_steps(
+                    self.steps(profile),
+                    workspace=folder,
+                    log_path=log,
+                    env={**self.env, **named},
+                    launcher=gate,
+                    deny=self.deny,
+                    default_timeout_sec=self.timeout_sec,
+                    key_prefix=f"{key}.{number}",
+                    confine=lambda launch: self.sandbox.confine(launch, room),
+                    expect=self.expected(profile),
+                    recovery=self.recovery,
+                    clock=self.clock.monotonic,
+                )
+            except VerificationLost:
+                gate.check()
+        raise VerificationLost
+
+
+def _programs(cmd: str) -> list[str]:
+    script = parse_command(cmd, deny=())
+    return [] if isinstance(script, CommandFault) else [step.argv[0] for step in script.steps if step.argv]
+
+
+def _tool(program: str, path: str | None) -> str:
+    """A program as it is installed: another version is another file."""
+    found = shutil.which(program, path=path) if "/" not in program else None
+    if found is None:
+        return program
+    real = os.path.realpath(found)
+    try:
+        seen = Path(real).stat()
+    except OSError:
+        return program
+    return f"{program}={real}:{seen.st_size}:{seen.st_mtime_ns}"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """A red verdict in words: its class, what it is recognised by, a sentence, and a note for the next attempt."""
+
+    failure_class: FailureClass
+    signal: str
+    detail: str
+    reminder: str = ""
+
+
+def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why:
+    step = verdict.failed
+    assert step is not None
+    if step.outcome == "timed_out":
+        detail = f"verification step {step.name} ran out of time{where}"
+        return Why(FailureClass.TIMEOUT, f"verify {step.name}", detail)
+    missing = missing_program(step.cmd, env) if step.outcome == "not_started" else ""
+    if missing:
+        detail = (
+            f"verification step {step.name} could not run: {missing} is not on PATH; install it or correct the step"
+        )
+        return Why(FailureClass.BLOCKED_EXTERNAL, f"verify needs {missing}", detail)
+    how = f"exit code {step.exit_code}" if step.exit_code is not None else step.outcome
+    detail = f"verification step {step.name} failed{where} ({how}): {step.first_error or 'no output'}"
+    told = f"The change was not accepted: the project's check `{step.name}` failed{where} ({how})."
+    reminder = f"{told}\n\n    {step.first_error}"
+    return Why(step_class(step), step.first_error or f"{step.name} {how}", detail, reminder)
+
+
+def recorded_verdict(task: TaskState, profile: Profile) -> Verdict:
+    """A red verdict that was recorded, although what follows from it was not."""
+    commands = {step.name: step.cmd for step in profile.steps}
+    found = [
+        StepResult(
+            s.name, Tier(s.tier), commands.get(s.name, ""), as_outcome(s.outcome), s.exit_code, 0.0, s.first_error
+        )
+        for s in task.verify_steps
+    ]
+    bad = next(s for s in found if s.outcome not in ("passed", "skipped") and s.tier is not Tier.QUALITY)
+    return Verdict(False, tuple(found), bad)
+
+
+def step_records(steps: Sequence[StepResult]) -> tuple[VerifyStep, ...]:
+    return tuple(
+        VerifyStep(s.name, s.tier.value, s.outcome, s.exit_code, round(s.duration_sec, 3), s.first_error) for s in steps
+    )
+
+
+def seconds(verdict: Verdict) -> float:
+    return round(sum(step.duration_sec for step in verdict.steps), 3)
+
+
+def missing_program(command: str, env: Mapping[str, str]) -> str:
+    """The first program of a verify step that this machine lacks; one named by a path is the project's own matter."""
+    named = [program for program in _programs(command) if "/" not in program]
+    return next((program for program in named if shutil.which(program, path=env.get("PATH")) is None), "")

@@ -1,0 +1,1 @@
+"""Walls around untrusted processes behind the Sandbox port."""

@@ -1,0 +1,94 @@
+"""The strong walls: bubblewrap's namespaces, in which only what is granted exists, and a last program that drops all power.
+
+    sh (keeps standing while the agent has its grace; dies as the agent died)
+    └─ bwrap (mounts, processes, network, IPC of its own)
+       └─ ganger.sandboxes.inside (user, limits, filter; says how the agent ended)
+          └─ the agent
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ganger.ports import Launch, Room
+from ganger.sandboxes import environment, limits
+from ganger.sandboxes.identity import identity_in, is_listed, owner_of_workspaces, users_with
+from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
+from ganger.sandboxes.mounts import Mounts, Options
+from ganger.sandboxes.settings import SandboxSettings
+from ganger.sandboxes.toolchains import resolve
+from ganger.sandboxes.view import view
+
+# The descriptors: 3 says how the agent ended, 4 is the log, 5 the list of users, 6 the prompt. Of bubblewrap's own
+# processes none keeps the prompt open.
+_LEADER = """ulimit -c 0
+trap '' HUP INT TERM
+users=$1
+shift
+exec 4>&1 6<&0
+said=$("$@" 3>&1 1>&4 4>&- 0</dev/null 5<<ENDOFUSERS
+$users
+ENDOFUSERS
+)
+code=$?
+trap - HUP INT TERM
+case $said in
+s[1-9] | s[1-6][0-9]) kill "-${said#s}" $$ ;;
+e*) exit "$code" ;;
+esac
+echo "ganger: the sandbox ended before the program in it did (bwrap: exit $code)" >&2
+exit 125"""
+_ROOT_NEEDS = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_CHOWN", "CAP_FOWNER", "CAP_DAC_OVERRIDE")
+_PLACES = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"
+
+
+def find_bwrap(path: str) -> str | None:
+    return shutil.which("bwrap", path=f"{_PLACES}:{path}")
+
+
+class Bubblewrap:
+    name = "bubblewrap"
+
+    def __init__(self, settings: SandboxSettings, bwrap: str, options: Options) -> None:
+        self.owner = owner_of_workspaces(settings.uid)
+        self._settings = settings
+        self._bwrap = bwrap
+        self._options = options
+        self._python = os.path.realpath(sys.executable)
+
+    def confine(self, launch: Launch, room: Room) -> Launch:
+        """A program that cannot be found is left as it is: whoever starts it says so better than a failing sandbox."""
+        program = resolve(launch.argv[0], str(launch.cwd), launch.env.get("PATH", os.defpath)) if launch.argv else None
+        if program is None and (not launch.argv or "/" not in launch.argv[0] or os.path.isabs(launch.argv[0])):
+            return launch
+        seen = view(self._settings, room, launch, program or "")
+        user = identity_in(room, self.owner) if self.owner is not None else None
+        uid, gid = user or (os.geteuid(), os.getegid())
+        mounts = Mounts(seen, self._settings, self._options, user)
+        env = environment.inside(launch.env, seen.home, renamed=not is_listed(uid))
+        orders = ["input=6", "report=3", f"network={self._settings.network}", "landlock=scopes", *mounts.orders()]
+        orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
+        orders += limits.orders(self._settings)
+        inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
+        walls = (*self._namespaces(user), *mounts.words(), "--chdir", str(launch.cwd.absolute()))
+        leader = ("/bin/sh", "-c", _LEADER, "sh", users_with(uid, gid, seen.home), self._bwrap)
+        named = (program or launch.argv[0], *launch.argv)
+        return replace(launch, argv=(*leader, *walls, "--", *inner, "--", *named), env=env)
+
+    def _namespaces(self, user: tuple[int, int] | None) -> Iterator[str]:
+        yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent")
+        if self._settings.network != "allow":
+            yield "--unshare-net"
+        yield from ("--cap-drop", "ALL")
+        if user is not None:
+            for capability in _ROOT_NEEDS:
+                yield from ("--cap-add", capability)
+        else:
+            yield "--unshare-user"
+            if self._options.no_nested_users:
+                yield "--disable-userns"

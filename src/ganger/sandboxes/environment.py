@@ -1,0 +1,26 @@
+"""The environment inside the walls: as it was, with a home, temporary folders and a name that exist there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_POINTS_OUTSIDE = ("DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "WAYLAND_DISPLAY", "SSH_AUTH_SOCK", "TMP", "TEMP")
+# What the shell, bubblewrap and the interpreter on the way add.
+ADDED_ON_THE_WAY = ("PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE")
+USER_NAME = "agent"
+
+
+def inside(env: Mapping[str, str], home: str, *, renamed: bool) -> dict[str, str]:
+    kept = {name: value for name, value in env.items() if name not in _POINTS_OUTSIDE}
+    names = {"USER": USER_NAME, "LOGNAME": USER_NAME} if renamed else {}
+    return {
+        **kept,
+        **names,
+        "HOME": home,
+        "TMPDIR": "/tmp",  # noqa: S108
+        "XDG_CONFIG_HOME": f"{home}/.config",
+        "XDG_CACHE_HOME": f"{home}/.cache",
+        "XDG_DATA_HOME": f"{home}/.local/share",
+        "XDG_STATE_HOME": f"{home}/.local/state",
+        "XDG_RUNTIME_DIR": "/tmp/run",  # noqa: S108
+    }

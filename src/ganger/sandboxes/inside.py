@@ -1,0 +1,171 @@
+"""The last program before the agent, inside the walls: gives away what is left of power, then becomes or starts the agent.
+
+It reads its orders from its arguments, `name=value` each, up to `--`; then come the program's file and its arguments.
+Importing anything more would be felt at every start.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+
+from ganger.sandboxes import filters, kernel
+
+PYTHON_FLAGS = ("-I", "-S", "-c")
+BOOT = """import sys
+sys.modules["ganger"] = ganger = type(sys)("ganger")
+ganger.__path__ = [sys.argv[1]]
+__import__("ganger.sandboxes.inside", fromlist=["main"]).main(sys.argv[2:])"""
+
+# HUP INT QUIT PIPE TERM XFSZ: what a shell and an interpreter before this one may have set aside.
+_SIGNALS = (1, 2, 3, 13, 15, 25)
+_NOT_STARTED, _NOT_FOUND = 126, 127
+_COPY_BYTES = 1 << 20
+
+
+class Orders:
+    """What was asked for; a name may come more than once."""
+
+    def __init__(self, words: list[str]) -> None:
+        pairs = [word.partition("=") for word in words]
+        self._given = [(name, value) for name, _, value in pairs]
+
+    def all(self, name: str) -> list[str]:
+        return [value for found, value in self._given if found == name]
+
+    def number(self, name: str) -> int | None:
+        found = self.all(name)
+        return int(found[-1]) if found else None
+
+
+def main(arguments: list[str]) -> None:
+    split = arguments.index("--")
+    orders, program, argv = Orders(arguments[:split]), arguments[split + 1], arguments[split + 2 :]
+    try:
+        _confine(orders)
+    except OSError as problem:
+        _say(f"the sandbox could not be closed: {problem}; nothing was started")
+        os._exit(_NOT_STARTED)
+    environment = {name: value for name, value in os.environ.items() if name not in orders.all("without")}
+    report = orders.number("report")
+    try:
+        if report is None:
+            kernel.default_signals(_SIGNALS)
+            os.execve(program, argv, environment)
+        os.set_inheritable(report, False)
+        child = os.posix_spawn(program, argv, environment, setsigdef=_SIGNALS)
+    except OSError as problem:
+        _say(f"{argv[0]!r} cannot be started in the sandbox: {problem.strerror}")
+        os._exit(_report(report, _NOT_FOUND if isinstance(problem, FileNotFoundError) else _NOT_STARTED))
+    os._exit(_report(report, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+
+
+def _confine(orders: Orders) -> None:
+    machine = os.uname().machine
+    uid, gid = orders.number("uid"), orders.number("gid")
+    _prepare(orders, uid, gid)
+    if uid is not None and gid is not None:
+        kernel.drop_bounding_set()
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+        kernel.drop_capabilities()
+        if uid != 0:
+            _own_namespace(uid, gid)
+    kernel.forbid_new_privileges()
+    _take_input(orders)
+    if filters.knows(machine):
+        _forget_keys(machine)
+    _landlock(orders)
+    for limit in orders.all("limit"):
+        _limit(*map(int, limit.split(":")))
+    if filters.knows(machine):
+        kernel.install_filter(filters.build(machine, sockets="none" not in orders.all("network")))
+    if orders.all("report"):
+        kernel.set_dumpable(False)
+
+
+def _prepare(orders: Orders, uid: int | None, gid: int | None) -> None:
+    """Folders that were made for the agent become its own; files that only root may read become copies."""
+    for pair in orders.all("copy"):
+        _copy(*pair.split(":", 1))
+    if uid is None or gid is None:
+        return
+    for path in orders.all("own"):
+        os.chown(path, uid, gid)
+    for path in orders.all("shared"):
+        os.chmod(path, 0o1777)
+    for stream in (1, 2):
+        # A program that opens /dev/stdout opens the log anew, as itself.
+        if stat.S_ISREG(os.fstat(stream).st_mode):
+            os.fchown(stream, uid, gid)
+
+
+def _copy(source: str, target: str) -> None:
+    with open(source, "rb") as opened, open(target, "xb") as made:
+        while block := opened.read(_COPY_BYTES):
+            made.write(block)
+        os.fchmod(made.fileno(), 0o444)
+
+
+def _own_namespace(uid: int, gid: int) -> None:
+    """Counts this agent's processes apart from those of others with its number. Not everywhere to be had."""
+    kernel.set_dumpable(True)
+    try:
+        kernel.enter_user_namespace(uid, gid)
+    except OSError:
+        return
+
+
+def _take_input(orders: Orders) -> None:
+    """A copy, so that nobody can open the prompt itself again for writing."""
+    given = orders.number("input")
+    if given is None:
+        return
+    if stat.S_ISREG(os.fstat(given).st_mode):
+        copy = os.memfd_create("input", 0)
+        while block := os.read(given, _COPY_BYTES):
+            os.write(copy, block)
+        os.lseek(copy, 0, os.SEEK_SET)
+        os.dup2(copy, 0)
+        os.close(copy)
+    elif given != 0:
+        os.dup2(given, 0)
+    if given != 0:
+        os.close(given)
+
+
+def _forget_keys(machine: str) -> None:
+    try:
+        kernel.join_empty_keyring(machine)
+    except OSError:
+        return
+
+
+def _landlock(orders: Orders) -> None:
+    version = kernel.landlock_version()
+    if not orders.all("landlock") or not version:
+        return
+    grants = [(path, kernel.LOOK) for path in orders.all("read")]
+    grants += [(path, kernel.everything_but_devices(version)) for path in orders.all("write")]
+    scopes = kernel.SCOPE_ABSTRACT_SOCKETS | kernel.SCOPE_SIGNALS
+    kernel.landlock(version, grants, tcp="allow" in orders.all("network"), scopes=scopes)
+
+
+def _limit(kind: int, most: int) -> None:
+    hard = resource.getrlimit(kind)[1]
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(kind, (most, most))
+
+
+def _report(descriptor: int | None, code: int) -> int:
+    """A shell cannot tell 137 from SIGKILL; this can."""
+    if descriptor is not None:
+        os.write(descriptor, b"s%d" % -code if code < 0 else b"e%d" % code)
+    return code if code >= 0 else 128 - code
+
+
+def _say(text: str) -> None:
+    os.write(2, f"ganger: {text}\n".encode(errors="replace"))

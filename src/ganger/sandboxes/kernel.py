@@ -1,0 +1,148 @@
+"""The kernel's own doors, by number: privileges, namespaces, key rings, Landlock. Only for a process about to be confined."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Sequence
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+_PR_SET_DUMPABLE = 4
+_PR_CAPBSET_DROP = 24
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_SECCOMP = 22
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_LAST_CAPABILITY = 63
+_CLONE_NEWUSER = 0x10000000
+_KEYCTL_JOIN_SESSION_KEYRING = 1
+_CAPABILITY_VERSION_3 = 0x20080522
+_SECCOMP_MODE_FILTER = 2
+
+KEYCTL = {"x86_64": 250, "aarch64": 219}
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
+_LANDLOCK_VERSION = 1
+_RULE_PATH_BENEATH = 1
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = (1 << bit for bit in range(4))
+_REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+LOOK = EXECUTE | READ_FILE | READ_DIR
+ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | _TRUNCATE | _IOCTL_DEV
+_MAKE_DEVICES = 1 << 6 | 1 << 11
+_CONNECT_AND_BIND_TCP = 3
+SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 1, 2
+
+
+def _call(number: int, *arguments: object) -> int:
+    done = int(_LIBC.syscall(ctypes.c_long(number), *arguments))
+    if done < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return done
+
+
+def _prctl(option: int, *arguments: object) -> None:
+    words = [*arguments, 0, 0, 0, 0][:4]
+    if _LIBC.prctl(option, *(ctypes.c_ulong(w) if isinstance(w, int) else w for w in words)) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def set_dumpable(dumpable: bool) -> None:
+    _prctl(_PR_SET_DUMPABLE, int(dumpable))
+
+
+def forbid_new_privileges() -> None:
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def drop_bounding_set() -> None:
+    """With nothing in it, no program gives a capability back, whoever runs it."""
+    for capability in range(_LAST_CAPABILITY + 1):
+        try:
+            _prctl(_PR_CAPBSET_DROP, capability)
+        except OSError:
+            return
+
+
+def drop_capabilities() -> None:
+    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    if _LIBC.capset(header, bytes(24)) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def default_signals(numbers: Sequence[int]) -> None:
+    for number in numbers:
+        _LIBC.signal(number, None)
+
+
+def join_empty_keyring(machine: str) -> None:
+    _call(KEYCTL[machine], ctypes.c_long(_KEYCTL_JOIN_SESSION_KEYRING), None)
+
+
+def enter_user_namespace(uid: int, gid: int) -> None:
+    """One of its own, in which this user is itself and nobody else is anybody."""
+    if _LIBC.unshare(_CLONE_NEWUSER) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+
+
+def install_filter(program: bytes) -> None:
+    code = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
+    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.c_char_p(header))
+
+
+def landlock_version() -> int:
+    """Of Landlock's interface; 0 where there is none."""
+    try:
+        return _call(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_LANDLOCK_VERSION))
+    except OSError:
+        return 0
+
+
+def landlock(version: int, grants: Sequence[tuple[str, int]], *, tcp: bool, scopes: int) -> None:
+    """Nothing of the file system but the grants (none given: all of it); no TCP unless `tcp`; scopes where known."""
+    handled = all_rights(version) if grants else 0
+    network = 0 if tcp or version < 4 else _CONNECT_AND_BIND_TCP
+    attributes = struct.pack("=QQQ", handled, network, scopes if version >= 6 else 0)
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    if not handled and not network and version < 6:
+        return
+    rules = _call(_LANDLOCK_CREATE, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0))
+    for path, rights in grants:
+        _grant(rules, path, rights & handled)
+    _call(_LANDLOCK_RESTRICT, ctypes.c_int(rules), ctypes.c_uint32(0))
+    os.close(rules)
+
+
+def all_rights(version: int) -> int:
+    known = (1 << 13) - 1
+    for since, right in ((2, _REFER), (3, _TRUNCATE), (5, _IOCTL_DEV)):
+        known |= right if version >= since else 0
+    return known
+
+
+def everything_but_devices(version: int) -> int:
+    return all_rights(version) & ~_MAKE_DEVICES
+
+
+def _grant(rules: int, path: str, rights: int) -> None:
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if not os.path.isdir(path):
+            rights &= ON_FILES
+        rule = struct.pack("=Qi", rights, place)
+        _call(_LANDLOCK_ADD, ctypes.c_int(rules), ctypes.c_int(_RULE_PATH_BENEATH), rule, ctypes.c_uint32(0))
+    finally:
+        os.close(place)

@@ -1,0 +1,30 @@
+"""The limits of one confined process tree, as orders for the program inside the walls."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+
+from ganger.sandboxes.settings import SandboxSettings
+
+_MB = 1 << 20
+# Before 5.14 the kernel counted a user's processes on the whole machine, whatever namespace they were in.
+_COUNTS_PER_NAMESPACE = (5, 14)
+
+
+def orders(settings: SandboxSettings) -> Iterator[str]:
+    yield f"limit={resource.RLIMIT_CORE}:0"
+    yield f"limit={resource.RLIMIT_FSIZE}:{settings.file_mb * _MB}"
+    if settings.memory_mb is not None:
+        # Address space would be the wrong measure: many runtimes reserve far more of it than they use.
+        yield f"limit={resource.RLIMIT_DATA}:{settings.memory_mb * _MB}"
+    if limits_processes():
+        yield f"limit={resource.RLIMIT_NPROC}:{settings.processes}"
+
+
+def limits_processes() -> bool:
+    """Whether a limit of processes can be set without counting what the user runs elsewhere."""
+    numbers = os.uname().release.split(".")[:2]
+    version = tuple(int(number) for number in numbers if number.isdigit())
+    return os.geteuid() == 0 or version >= _COUNTS_PER_NAMESPACE

@@ -1,0 +1,122 @@
+"""A view as bubblewrap's mounts, parents first; and what the program inside still has to do to them as root."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ganger.sandboxes.places import SYSTEM, is_within
+from ganger.sandboxes.settings import SandboxSettings
+from ganger.sandboxes.view import VISIBLE, Access, Spot, View
+
+_COPIES = "/run/ganger"
+_FOR_ALL = 0o004
+_MB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What not every bubblewrap can; found out by trying."""
+
+    sizes: bool = True
+    no_nested_users: bool = True
+
+
+class Mounts:
+    """`user` is who root turns into; None for an ordinary user, who stays itself and owns all that is made here."""
+
+    def __init__(
+        self, seen: View, settings: SandboxSettings, options: Options, user: tuple[int, int] | None
+    ) -> None:
+        self._seen = seen
+        self._user = user
+        self._size = ("--size", str(settings.file_mb * _MB)) if options.sizes else ()
+        self._copied = [spot.path for spot in seen.spots if self._is_to_be_copied(spot)]
+
+    def words(self) -> Iterator[str]:
+        yield from ("--dir", "/run", "--symlink", "/run", "/var/run")
+        for spot in self._seen.spots:
+            for folder in reversed(list(self._leading_to(spot.path))):
+                yield from ("--dir", folder)
+            yield from self._mount(spot)
+        for number, path in enumerate(self._copied):
+            yield from ("--ro-bind", path, f"{_COPIES}/{number}")
+        yield from ("--proc", "/proc", "--dev", "/dev", *self._size, "--tmpfs", "/dev/shm")  # noqa: S108
+        if self._user is not None:
+            for path in ("/proc/sys", "/proc/sysrq-trigger"):
+                yield from ("--ro-bind-try", path, path)
+        yield from ("--ro-bind-data", "5", "/etc/passwd")
+        if self._user is not None and self._user[0] == 0:
+            for path in _only_for_root("/etc"):
+                yield from _mask(path)
+        yield from ("--dir", self._seen.home, "--dir", "/tmp/run")  # noqa: S108
+        for path in self._seen.of(Access.HIDDEN):
+            if os.path.isdir(path):
+                yield from ("--remount-ro", path)
+        if not self._copied:
+            yield from ("--remount-ro", "/")
+
+    def orders(self) -> Iterator[str]:
+        if self._user is None:
+            return
+        yield f"uid={self._user[0]}"
+        yield f"gid={self._user[1]}"
+        for path in self._made():
+            yield f"own={path}"
+        yield "shared=/dev/shm"  # noqa: S108
+        for number, path in enumerate(self._copied):
+            yield f"copy={_COPIES}/{number}:{path}"
+
+    def _mount(self, spot: Spot) -> Iterator[str]:
+        path = spot.path
+        if spot.access is Access.PRIVATE:
+            yield from (*self._size, "--tmpfs", path)
+        elif spot.access is Access.HIDDEN:
+            yield from _mask(path)
+        elif path in SYSTEM and os.path.islink(path):
+            yield from ("--symlink", os.readlink(path), path)
+        elif path not in self._copied:
+            yield from ("--bind" if spot.access is Access.WRITE else "--ro-bind", path, path)
+
+    def _made(self) -> Iterator[str]:
+        """The private folders, and the folders in them that lead to something granted."""
+        yield from dict.fromkeys([*self._seen.of(Access.PRIVATE), self._seen.home, "/tmp/run"])  # noqa: S108
+        for spot in self._seen.spots:
+            around = self._seen.around(os.path.dirname(spot.path))
+            if around is not None and around.access is Access.PRIVATE:
+                yield from self._leading_to(spot.path)
+
+    def _leading_to(self, path: str) -> Iterator[str]:
+        """The folders above that exist for nothing else, the lowest first: bubblewrap would make them for root alone."""
+        folder = os.path.dirname(path)
+        while folder != "/" and self._exists_only_inside(folder):
+            yield folder
+            folder = os.path.dirname(folder)
+
+    def _exists_only_inside(self, folder: str) -> bool:
+        around = self._seen.around(folder)
+        return around is None or (around.path != folder and around.access not in VISIBLE)
+
+    def _is_to_be_copied(self, spot: Spot) -> bool:
+        if self._user is None or self._user[0] == 0 or spot.access is not Access.READ or not os.path.isfile(spot.path):
+            return False
+        around = self._seen.around(os.path.dirname(spot.path))
+        return not os.stat(spot.path).st_mode & _FOR_ALL and (around is None or around.access is not Access.READ)
+
+
+def _mask(path: str) -> tuple[str, ...]:
+    return ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
+
+
+@functools.cache
+def _only_for_root(top: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for folder, folders, files in os.walk(top):
+        for name in (*folders, *files):
+            path = f"{folder}/{name}"
+            if not os.path.islink(path) and not os.stat(path).st_mode & _FOR_ALL:
+                found.append(path)
+        folders[:] = [name for name in folders if f"{folder}/{name}" not in found]
+    return tuple(path for path in found if not any(is_within(path, other) and path != other for other in found))

@@ -1,0 +1,32 @@
+"""What the operator wants of the walls, and what they must know of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Use = Literal["auto", "require", "off"]
+Network = Literal["allow", "loopback", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """`hidden` is invisible whatever else is granted; `readable` and `writable` are the operator's extra grants.
+
+    `path` is the PATH of the confined programs. `uid` is who root turns into (None: a number nobody else uses).
+    """
+
+    project: Path
+    state_dir: Path
+    home: Path
+    path: str
+    use: Use = "auto"
+    network: Network = "allow"
+    hidden: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    processes: int = 1024
+    memory_mb: int | None = None
+    file_mb: int = 8192
+    uid: int | None = None

@@ -1,0 +1,126 @@
+"""What a confined process sees of the file system: one list of places, the deeper one counts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ganger.ports import Launch, Room
+from ganger.sandboxes.places import CREDENTIALS, SYSTEM, depth, is_within, standing_system
+from ganger.sandboxes.settings import SandboxSettings
+from ganger.sandboxes.toolchains import of_program, on_path
+
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
+_SPARE_HOME = "/tmp/home"  # noqa: S108
+
+
+class Access(StrEnum):
+    HIDDEN = "hidden"
+    PRIVATE = "private"
+    READ = "read"
+    WRITE = "write"
+
+
+VISIBLE = (Access.READ, Access.WRITE)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    path: str
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Spots, parents before what is in them. What lies in no spot is not there."""
+
+    spots: tuple[Spot, ...]
+    home: str
+
+    def around(self, path: str) -> Spot | None:
+        """The spot that decides about a path."""
+        return next((spot for spot in reversed(self.spots) if is_within(path, spot.path)), None)
+
+    def of(self, *wanted: Access) -> tuple[str, ...]:
+        return tuple(spot.path for spot in self.spots if spot.access in wanted)
+
+
+def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) -> View:
+    """The deeper place counts; of two grants for one place the later: system, masks, operator, room, hidden."""
+    home, masked = _home(str(settings.home))
+    decided: dict[str, Access] = dict.fromkeys(standing_system(), Access.READ)
+    decided.update(dict.fromkeys(TEMPORARY, Access.PRIVATE))
+    if masked:
+        decided[home] = Access.PRIVATE
+    for masks in ((settings.project, settings.state_dir), _credentials(settings.home)):
+        decided.update((path, Access.HIDDEN) for path in _paths(masks))
+    for grants in (settings, room):
+        decided.update((path, Access.READ) for path in _paths(grants.readable))
+        decided.update((path, Access.WRITE) for path in _paths(grants.writable))
+    decided.update((path, Access.HIDDEN) for path in _paths(settings.hidden))
+    for path in _needed(settings, launch, program, home):
+        _add_if_unseen(decided, path)
+    return View(tuple(_pruned(decided)), home)
+
+
+def _home(home: str) -> tuple[str, bool]:
+    """Some accounts live in a folder of the system, or in none; they are given one of their own."""
+    own = os.path.isdir(home) and home != "/" and not any(is_within(home, root) for root in SYSTEM)
+    return (os.path.abspath(home), True) if own else (_SPARE_HOME, False)
+
+
+def _credentials(home: Path) -> list[Path]:
+    return [home / name for name in CREDENTIALS if (home / name).exists()]
+
+
+def _paths(places: tuple[Path, ...] | list[Path]) -> Iterator[str]:
+    """As they are called and as they are, so that a link on the way makes no difference."""
+    for place in places:
+        if place.exists():
+            yield os.path.abspath(place)
+            yield os.path.realpath(place)
+
+
+def _needed(settings: SandboxSettings, launch: Launch, program: str, home: str) -> Iterator[str]:
+    yield str(Path(__file__).parents[1])
+    yield from on_path(settings.path, home, SYSTEM)
+    yield from of_program(os.path.realpath(sys.executable), home)
+    if program:
+        yield from of_program(program, home)
+    yield from _named_files(settings, launch)
+    names = os.path.realpath("/etc/resolv.conf")
+    if os.path.isfile(names):
+        yield names
+
+
+def _named_files(settings: SandboxSettings, launch: Launch) -> Iterator[str]:
+    """Files the operator's own command line names in full, unless they are Ganger's."""
+    private = [*_paths((settings.state_dir, *settings.hidden)), *_paths(_credentials(settings.home))]
+    for word in launch.argv[1:]:
+        if len(word) < os.pathconf("/", "PC_PATH_MAX") and word.startswith("/") and "\0" not in word:
+            real = os.path.realpath(word)
+            if os.path.isfile(real) and not any(is_within(real, place) for place in private):
+                yield word
+                yield real
+
+
+def _add_if_unseen(decided: dict[str, Access], path: str) -> None:
+    around = max((known for known in decided if is_within(path, known)), key=depth, default=None)
+    if around is None or (around != path and decided[around] not in VISIBLE):
+        decided[path] = Access.READ
+
+
+def _pruned(decided: dict[str, Access]) -> Iterator[Spot]:
+    """Without those that change nothing: a mask over what is not there anyway, a grant within an equal one."""
+    kept: list[Spot] = []
+    for path in sorted(decided, key=depth):
+        access = decided[path]
+        around = next((spot.access for spot in reversed(kept) if is_within(path, spot.path)), Access.HIDDEN)
+        unseen = access is Access.HIDDEN and around not in VISIBLE
+        if not unseen and (access is not around or access is Access.PRIVATE):
+            kept.append(Spot(path, access))
+    return iter(kept)

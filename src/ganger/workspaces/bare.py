@@ -1,0 +1,213 @@
+"""Ganger's own bare repository: made from the user's project, fed from it, and given back to it; never collected."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ganger.errors import GangerError
+from ganger.workspaces.git import BYTE_EXACT, LONG_SEC, Call, Git, require_object
+from ganger.workspaces.removal import discard
+
+_SEED = "refs/ganger/seed"
+_CONFIG = """[core]
+\trepositoryformatversion = {version}
+\tbare = true
+\tfilemode = true
+\tlogallrefupdates = false
+{shared}[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[uploadpack]
+\tallowAnySHA1InWant = true
+[extensions]
+{extensions}"""
+
+
+class Bare:
+    """One per project, shared by its runs. `shared`: other users of this machine must be able to read the objects."""
+
+    def __init__(self, project: Path, store: Path, *, shared: bool = False) -> None:
+        self.project = project
+        self.store = store
+        self.git = Git(store)
+        self._shared = shared
+
+    def make(self) -> None:
+        """Clones the project where that was not done yet. The name appears only when everything is in place."""
+        if (self.store / "HEAD").is_file():
+            return
+        self.project_head()
+        self.store.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(self.store.with_name(f"{self.store.name}.lock")):
+            if (self.store / "HEAD").is_file():
+                return
+            for left in self.store.parent.glob(f".{self.store.name}.*.new"):
+                discard(left)
+            made = self.store.with_name(f".{self.store.name}.{secrets.token_hex(6)}.new")
+            self._clone(made)
+            os.sync()
+            discard(self.store)
+            made.rename(self.store)
+            sync_folder(self.store.parent)
+
+    def _clone(self, made: Path) -> None:
+        words = ["clone", "--quiet", "--bare", "--local", "--template=", "--no-tags"]
+        words += ["--no-hardlinks"] if self._shared else []
+        doing = f"copying the repository of {self.project}"
+        with _trusting() as environment:
+            call = Call((*words, "--", str(self.project), str(made)), doing, environment=environment)
+            Git(made).call(_long(call))
+        git = Git(made)
+        kind = git.ask("rev-parse", "--show-object-format", doing=doing).text
+        head = git.ask("rev-parse", "--verify", "HEAD^{commit}", doing=doing).text
+        for folder in ("refs", "hooks", "logs", "info", "branches"):
+            shutil.rmtree(made / folder, ignore_errors=True)
+        for folder in ("refs/heads", "info"):
+            (made / folder).mkdir(parents=True)
+        sha256 = kind == "sha256"
+        (made / "config").write_text(
+            _CONFIG.format(
+                version=1 if sha256 else 0,
+                shared="\tsharedRepository = 0644\n" if self._shared else "",
+                extensions="\tobjectFormat = sha256\n" if sha256 else "",
+            )
+        )
+        # One ref instead of the user's: theirs may clash with the run's, and what is fetched later is found quickly.
+        (made / "packed-refs").write_text(f"# pack-refs with: peeled fully-peeled sorted \n{head} {_SEED}\n")
+        (made / "info" / "attributes").write_text(BYTE_EXACT)
+        (made / "HEAD").write_text("ref: refs/heads/none\n")
+
+    def project_head(self) -> str:
+        """The commit the user's checkout is at."""
+        git = Git(self.project / ".git")
+        doing = f"looking at {self.project}"
+        if not (self.project / ".git").exists():
+            raise GangerError(
+                f"{self.project} is not the top folder of a git repository",
+                hint="run Ganger in that folder, run `git init` and commit, or set workspace.mode = 'direct'",
+                code="NOT_A_REPOSITORY",
+            )
+        git.ask("rev-parse", "--git-dir", doing=doing)
+        head = git.resolve("HEAD^{commit}")
+        if not head:
+            raise GangerError(
+                f"the git repository in {self.project} has no commit yet",
+                hint="commit what the agents shall start from, for example `git add -A && git commit -m start`",
+                code="NO_COMMIT",
+            )
+        return head
+
+    def feed(self, ref: str) -> str:
+        """Brings the commit of the user's checkout into the store and keeps it at `ref`; the commit."""
+        head = self.project_head()
+        doing = f"fetching the newest commit of {self.project}"
+        if self.git.resolve(f"{head}^{{commit}}"):
+            self.git.ask("update-ref", ref, head, doing=doing)
+        else:
+            self._fetch(ref, doing)
+        found = self.git.resolve(ref)
+        self._require_whole(found)
+        return found
+
+    def _fetch(self, ref: str, doing: str) -> None:
+        words = ("fetch", *_FETCH, "--update-shallow", "--", str(self.project), f"+HEAD:{ref}")
+        with _trusting() as environment:
+            self.git.call(_long(Call(words, doing, environment=environment)))
+
+    def _require_whole(self, commit: str) -> None:
+        """A partial clone may lack files of the very commit the agents shall start from."""
+        if not any((self.store / "objects" / "pack").glob("*.promisor")):
+            return
+        words = ("rev-list", "--objects", "--missing=print", f"{commit}^{{tree}}")
+        answer = self.git.ask(*words, doing="looking for missing files", fine=(0, 1, 128))
+        if answer.code != 0 or any(line.startswith(b"?") for line in answer.out.splitlines()):
+            raise GangerError(
+                f"{self.project} is a partial clone, and some files of its commit {commit[:12]} were never fetched",
+                hint="make it whole with `git fetch --refetch --no-filter`, or use a full clone",
+                code="PARTIAL_CLONE",
+            )
+
+    def export(self, commit: str, into: Path, ref: str) -> None:
+        """Makes a commit known in the user's repository under `ref`; its hooks and programs do not run.
+
+        A branch that is checked out there, or that would lose commits, is not moved: that is an error.
+        """
+        wanted = f"{require_object(commit)}:{ref}"
+        call = Call(("fetch", *_FETCH, "--", str(self.store), wanted), f"writing {ref} into {into}")
+        with _trusting() as environment:
+            Git(into / ".git").call(_long(Call(call.words, call.doing, environment=environment)))
+
+    def uncommitted(self) -> tuple[str, ...]:
+        """Paths of the user's checkout that are not as in its commit; () when that cannot be told."""
+        try:
+            with tempfile.TemporaryDirectory(prefix="ganger-index-") as folder:
+                return self._uncommitted(Path(folder) / "index")
+        except (GangerError, OSError):
+            return ()
+
+    def _uncommitted(self, index: Path) -> tuple[str, ...]:
+        doing = f"looking for uncommitted files in {self.project}"
+        head = self.project_head()
+        home = Path(Git(self.project / ".git").ask("rev-parse", "--absolute-git-dir", doing=doing).text)
+        if (home / "index").exists():
+            shutil.copy2(home / "index", index)
+        excluded = (f"core.excludesFile={home / 'info' / 'exclude'}",)
+
+        def look(*words: str, fine: tuple[int, ...] = (0,)) -> list[str]:
+            call = Call(words, doing, work_tree=self.project, index=index, settings=excluded, fine=fine)
+            return self.git.call(call).names
+
+        look("update-index", "-q", "--refresh", "--ignore-submodules", fine=(0, 1))
+        changed = look("diff-index", "--name-only", "-z", "--no-renames", "--ignore-submodules=all", head)
+        new = look("ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
+        return tuple(sorted({*changed, *new}))
+
+
+_FETCH = (
+    "--quiet",
+    "--no-tags",
+    "--no-write-fetch-head",
+    "--no-auto-maintenance",
+    "--no-recurse-submodules",
+    "--no-show-forced-updates",
+)
+
+
+def _long(call: Call) -> Call:
+    return Call(call.words, call.doing, environment=call.environment, timeout_sec=LONG_SEC)
+
+
+@contextmanager
+def _trusting() -> Iterator[dict[str, str]]:
+    """The other end of a fetch reads no `-c`; without this it refuses a project that belongs to another user."""
+    with tempfile.NamedTemporaryFile("w", prefix="ganger-git-", suffix=".config") as config:
+        config.write("[safe]\n\tdirectory = *\n")
+        config.flush()
+        yield {"GIT_CONFIG_GLOBAL": config.name}
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Inside, no other process makes the same thing; the lock of a dead process is gone with it."""
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,85 @@
+"""The `direct_edit` artifact: what an agent changed in place, and what it made, for people and for the next attempt."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from ganger.errors import WriteRefused
+from ganger.ports import Side, Touched
+from ganger.workspaces.in_place import InPlace
+from ganger.workspaces.refusals import named_failures
+from ganger.workspaces.tree import Draft, Tree, parents_of
+
+SUMMARY_NAME = "summary.json"
+SAVED_LIMIT_BYTES = 64 << 20
+
+_FORMAT = 1
+_FILES = "files"
+
+
+def save_edit(change: InPlace, folder: Path, *, contents: bool = True, limit_bytes: int = SAVED_LIMIT_BYTES) -> None:
+    """Writes the artifact whole: the summary comes last, and one that is there is never replaced."""
+    with named_failures(str(folder)):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with Tree(folder) as store:
+            if store.look(SUMMARY_NAME) is not None:
+                return
+            saved = _save_contents(change, store, limit_bytes) if contents else frozenset()
+            text = json.dumps(_summary(change, saved), indent=1)
+            store.land(SUMMARY_NAME, _draft(text.encode("ascii")), expected=None, tag="edit")
+            store.sync([""])
+
+
+def _save_contents(change: InPlace, store: Tree, limit_bytes: int) -> frozenset[str]:
+    """Files alone: a link would lead whoever reads the artifact elsewhere, so its target stands in the summary."""
+    places: list[str] = []
+    saved: set[str] = set()
+    for one in change.touched:
+        entry = change.present.files.get(one.path)
+        if entry is None or not entry.is_file or not entry.has_digest or entry.size > limit_bytes:
+            continue
+        with suppress(WriteRefused):
+            data = change.after(one.path)
+            place = f"{_FILES}/{one.path}"
+            store.make_directories(parents_of(place))
+            store.restore(place, _draft(data), tag="edit")
+            places.append(place)
+            saved.add(one.path)
+            limit_bytes -= entry.size
+    store.sync(folder for place in places for folder in parents_of(place))
+    return frozenset(saved)
+
+
+def _draft(data: bytes) -> Draft:
+    return Draft(data, 0o600, owner=(os.geteuid(), os.getegid()))
+
+
+def _summary(change: InPlace, saved: frozenset[str]) -> dict[str, object]:
+    kinds: dict[str, list[dict[str, object]]] = {"added": [], "modified": [], "deleted": []}
+    for one in change.touched:
+        kind = one.kind if one.kind in kinds else "modified"
+        kinds[kind].append(_described(change, one, is_saved=one.path in saved))
+    return {"kind": "direct_edit", "format": _FORMAT, **kinds}
+
+
+def _described(change: InPlace, one: Touched, *, is_saved: bool) -> dict[str, object]:
+    more: dict[str, object] = {"renamed_from": _shown(one.renamed_from)} if one.renamed_from else {}
+    if one.after is not None:
+        entry = change.present.files[one.path]
+        more["saved"] = is_saved
+        if entry.is_link and entry.has_digest:
+            with suppress(WriteRefused):
+                more["link_to"] = _shown(os.fsdecode(change.after(one.path)))
+    return {"path": _shown(one.path), "before": _side(one.before), "after": _side(one.after), **more}
+
+
+def _side(side: Side | None) -> dict[str, object] | None:
+    return None if side is None else {"mode": f"{side.mode:06o}", "size": side.size, "sha256": side.digest}
+
+
+def _shown(path: str) -> str:
+    """Bytes that are no UTF-8 as escapes, so that every reader of JSON takes it."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,0 +1,177 @@
+"""The table of gate files: which names are tests, which are configuration of what judges a change, which shadow it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ganger.workspaces.gate_contents import ini_sections, json_keys, lines_with, toml_tables
+from ganger.workspaces.lines import listed
+
+Look = Callable[[bytes, bytes], str | None]
+
+# Tests that the base has. Spelt as their owners spell them, because a test that exists cannot hide behind its name.
+TEST_FILES = (
+    *("test_*.py", "*_test.py", "test.py", "tests.py"),
+    *(f"*.{kind}.{end}" for kind in ("test", "spec", "cy", "e2e") for end in ("js", "jsx", "ts", "tsx", "mjs", "cjs")),
+    *("*.test.mts", "*.spec.mts", "*.test.cts", "*.spec.cts", "*.test.vue", "*.snap", "*-test.js", "*_test.ts"),
+    *("*_test.go", "*_test.rs", "*_test.exs", "*_test.dart", "*_test.rb", "*_spec.rb", "test_*.rb", "*_spec.lua"),
+    *("*Test.java", "*Tests.java", "*TestCase.java", "*IT.java", "Test*.java", "*Test.kt", "*Tests.kt", "*Spec.kt"),
+    *("*Test.groovy", "*Spec.groovy", "*Test.scala", "*Spec.scala", "*Suite.scala", "*Test.php", "*Test.cs"),
+    *("*Tests.cs", "*Tests.swift", "*Test.swift", "*Tests.fs", "*Spec.hs", "*_test.clj", "*.t", "test-*.R"),
+    *("*_test.c", "*_test.cc", "*_test.cpp", "test_*.c", "test_*.cc", "test_*.cpp", "*_unittest.cc", "*_test.zig"),
+    *("*.bats", "*_test.sh", "test_*.sh", "*.feature", "*.robot"),
+)
+TEST_FOLDERS = listed(
+    "test tests __tests__ __snapshots__ testdata test-data test_data golden goldens e2e integration_tests cypress"
+)
+# Folders of this name also hold documents, so that only code in them counts.
+SPEC_FOLDERS = frozenset({"spec", "specs"})
+SPEC_ENDS = (".rb", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".py", ".lua", ".exs", ".php", ".coffee", ".hs")
+
+_NODE = "npm npx yarn pnpm bun bunx node nodejs deno jest vitest mocha ava tap karma cypress playwright tsc eslint"
+
+
+@dataclass(frozen=True, slots=True)
+class GateFile:
+    """Names (globs, folded; a slash reaches into the folders above), what they are, and when they count.
+
+    `runs`: only where a verify command runs one of these programs. `look`: only where it says what changed inside.
+    """
+
+    names: str
+    what: str
+    runs: str = ""
+    look: Look | None = None
+
+
+CONFIGURATION = "configures what tests the change"
+LINTING = "configures a linter or type checker"
+RECIPE = "says what a verify command does"
+LOADED = "is loaded by the interpreter before any test"
+TOOLS = "picks the programs the checks run with"
+
+_PYPROJECT = toml_tables(
+    *("tool.pytest", "tool.coverage", "tool.tox", "tool.nox", "tool.hatch.envs", "tool.poe", "tool.pdm.scripts"),
+    *("tool.taskipy", "tool.ruff", "tool.mypy", "tool.flake8", "tool.pylint", "tool.pyright", "tool.basedpyright"),
+    *("tool.bandit", "tool.black", "tool.isort", "tool.django-stubs", "tool.ty", "tool.pyrefly", "tool.mutmut"),
+    *("project.entry-points.pytest11", "tool.poetry.plugins.pytest11", "build-system.backend-path"),
+)
+_SETUP_CFG = ini_sections(
+    *("tool:pytest", "pytest", "coverage:*", "tox:*", "flake8*", "mypy*", "pylint*", "pycodestyle", "isort", "aliases"),
+    *("bandit", "testenv*", "options.entry_points", "nosetests", "unittest"),
+)
+_PACKAGE = json_keys(
+    *("scripts", "jest", "mocha", "ava", "nyc", "c8", "tap", "vitest", "eslintConfig", "eslintIgnore", "babel"),
+    *("prettier", "xo", "standard", "stylelint", "wireit", "cypress"),
+)
+_CARGO = toml_tables(
+    *("profile", "test", "bench", "lib.test", "lib.doctest", "lib.harness", "patch", "replace", "lints"),
+    *("workspace.lints", "package.build", "package.autotests", "package.rust-version"),
+)
+
+GATE_FILES: tuple[GateFile, ...] = (
+    # Python
+    GateFile("conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml tox.ini tox.toml noxfile.py", CONFIGURATION),
+    GateFile(".coveragerc unittest.cfg nose.cfg .noserc .stestr.conf .testr.conf hatch.toml", CONFIGURATION),
+    GateFile("pyproject.toml", CONFIGURATION, look=_PYPROJECT),
+    GateFile("setup.cfg", CONFIGURATION, look=_SETUP_CFG),
+    GateFile("sitecustomize.py usercustomize.py *.pth *._pth pyvenv.cfg", LOADED),
+    GateFile("*.egg-info/* *.dist-info/* *.egg-link", LOADED),
+    GateFile(
+        "ruff.toml .ruff.toml mypy.ini .mypy.ini .flake8 .pylintrc pylintrc pylintrc.toml .pylintrc.toml", LINTING
+    ),
+    GateFile("pyrightconfig.json .bandit .isort.cfg .pycodestyle ty.toml pyrefly.toml", LINTING),
+    # JavaScript and TypeScript
+    GateFile("jest.config.* jest.setup.* jest.preset.* jest-*.json vitest.config.* vitest.setup.*", CONFIGURATION),
+    GateFile("vitest.workspace.* .mocharc .mocharc.* mocha.opts karma.conf.* ava.config.* wdio.conf.*", CONFIGURATION),
+    GateFile(
+        "playwright.config.* playwright-ct.config.* cypress.config.* cypress.json cypress.env.json", CONFIGURATION
+    ),
+    GateFile(".nycrc .nycrc.* nyc.config.* .c8rc .c8rc.* .taprc bunfig.toml", CONFIGURATION),
+    GateFile("package.json", CONFIGURATION, look=_PACKAGE),
+    GateFile("deno.json deno.jsonc", CONFIGURATION, look=json_keys("tasks", "test", "lint", "importMap", "imports")),
+    GateFile("vite.config.*", CONFIGURATION, look=lines_with(r"\btest\b|vitest|setupFiles|exclude")),
+    GateFile("babel.config.* .babelrc .babelrc.* .swcrc", CONFIGURATION, runs=_NODE),
+    GateFile(".eslintrc .eslintrc.* eslint.config.* .eslintignore tsconfig*.json jsconfig.json", LINTING),
+    GateFile("biome.json biome.jsonc .prettierrc .prettierrc.* prettier.config.* .prettierignore", LINTING),
+    GateFile(".stylelintrc .stylelintrc.* stylelint.config.* tslint.json .oxlintrc.json", LINTING),
+    GateFile(".npmrc .yarnrc .yarnrc.yml .yarn/* .pnp.cjs .pnp.js .pnp.loader.mjs .pnpmfile.cjs", TOOLS),
+    GateFile("nx.json turbo.json", RECIPE, runs=f"{_NODE} nx turbo"),
+    GateFile("gulpfile.* gruntfile.*", RECIPE, runs="gulp grunt npm npx yarn pnpm"),
+    # Go, Rust
+    GateFile("go.work", TOOLS),
+    GateFile("go.mod", TOOLS, look=lines_with(r"^\s*replace\b|=>|^\s*toolchain\b")),
+    GateFile(".golangci.*", LINTING),
+    GateFile("cargo.toml", CONFIGURATION, look=_CARGO),
+    GateFile(".cargo/config .cargo/config.toml rust-toolchain rust-toolchain.toml", TOOLS),
+    GateFile(".config/nextest.toml", CONFIGURATION),
+    GateFile("build.rs", LOADED, runs="cargo make just"),
+    GateFile("clippy.toml .clippy.toml rustfmt.toml .rustfmt.toml deny.toml", LINTING),
+    # The JVM, .NET, C and C++
+    GateFile(
+        "pom.xml", CONFIGURATION, look=lines_with(r"surefire|failsafe|skip|exclude|testFailureIgnore|jacoco|exec")
+    ),
+    GateFile(".mvn/*", CONFIGURATION),
+    GateFile(
+        "*.gradle *.gradle.kts",
+        CONFIGURATION,
+        look=lines_with(r"\b(test|check|useJUnit\w*|exclude|onlyIf|enabled|finalizedBy)\b|ignoreFailures|jacoco"),
+    ),
+    GateFile("gradle/wrapper/* gradle.properties junit-platform.properties testng.xml", CONFIGURATION),
+    GateFile("build.sbt", CONFIGURATION, look=lines_with(r"(?i)\btest")),
+    GateFile("*.runsettings xunit.runner.json directory.build.props directory.build.targets", CONFIGURATION),
+    GateFile("ctestcustom.cmake ctestconfig.cmake cmakepresets.json cmakeuserpresets.json", CONFIGURATION),
+    GateFile(
+        "cmakelists.txt",
+        CONFIGURATION,
+        look=lines_with(
+            r"WILL_FAIL|DISABLED|PASS_REGULAR|SKIP_R", removed=r"add_test|enable_testing|discover_tests|CTest"
+        ),
+    ),
+    GateFile("meson.build", CONFIGURATION, look=lines_with(r"should_fail", removed=r"\btest\s*\(")),
+    # PHP, Ruby, Elixir
+    GateFile("phpunit.xml phpunit.xml.dist phpunit.dist.xml pest.php codeception.yml", CONFIGURATION),
+    GateFile("composer.json", CONFIGURATION, look=json_keys("scripts", "autoload-dev")),
+    GateFile("phpstan.neon phpstan.neon.dist phpstan-baseline.neon psalm.xml phpcs.xml .php-cs-fixer.*", LINTING),
+    GateFile(".rspec .rspec-local .simplecov spec_helper.rb rails_helper.rb test_helper.rb", CONFIGURATION),
+    GateFile(".rubocop.yml .rubocop_todo.yml .standard.yml", LINTING),
+    GateFile("mix.exs", CONFIGURATION, look=lines_with(r"\b(test|aliases|elixirc_paths|test_coverage)\b")),
+    GateFile("test_helper.exs .formatter.exs .credo.exs", CONFIGURATION),
+    # Recipes of the programs that verify commands call
+    GateFile("makefile gnumakefile *.mk *.mak", RECIPE, runs="make gmake"),
+    GateFile("justfile .justfile", RECIPE, runs="just"),
+    GateFile("taskfile.yml taskfile.yaml taskfile.dist.yml taskfile.dist.yaml", RECIPE, runs="task"),
+    GateFile("rakefile *.rake", RECIPE, runs="rake bundle"),
+    GateFile("tasks.py invoke.*", RECIPE, runs="invoke inv"),
+    GateFile("dodo.py", RECIPE, runs="doit"),
+    GateFile("sconstruct sconscript", RECIPE, runs="scons"),
+    GateFile("build.xml", RECIPE, runs="ant"),
+    GateFile("magefile.go", RECIPE, runs="mage"),
+    GateFile("earthfile", RECIPE, runs="earthly"),
+    GateFile(".bazelrc .bazelversion .bazelignore", RECIPE, runs="bazel bazelisk"),
+    GateFile("dockerfile* *.dockerfile docker-compose*.y*ml compose*.y*ml .dockerignore", RECIPE, runs="docker podman"),
+    GateFile("sonar-project.properties codecov.yml .codecov.yml", CONFIGURATION),
+    GateFile(".shellcheckrc .yamllint* .markdownlint* .hadolint.* .spectral.*", LINTING),
+    GateFile(".python-version .ruby-version .node-version .nvmrc .tool-versions mise.toml .mise.toml", TOOLS),
+)
+
+# Modules that, put beside the tests, would be imported in place of the real ones.
+RUNNER_MODULES = listed(
+    "pytest _pytest py pluggy iniconfig packaging exceptiongroup coverage xdist execnet pytest_cov pytest_asyncio"
+    " pytest_timeout pytest_mock hypothesis nose nose2 testtools mock tox nox attr attrs pygments colorama ruff mypy"
+    " flake8 pylint pyflakes pycodestyle bandit black isort setuptools pkg_resources pip django doctest twisted"
+)
+SHADOWABLE = (sys.stdlib_module_names | RUNNER_MODULES) - {"test", "__main__", "this", "antigravity", "idlelib"}
+MODULE_ENDS = (".py", ".pyc", ".pyd", ".so")
+# Where a test run looks for modules besides the folders the commands name.
+MODULE_FOLDERS = frozenset({"", "src", "lib", "test", "tests"})
+PROGRAM_FOLDERS = frozenset({"", "bin", ".bin", "sbin", "scripts", "tools"})
+INSTALLED = (
+    ("node_modules", "is an installed package the checks run with"),
+    ("site-packages", "is an installed package the checks run with"),
+    ("vendor/bin", "is an installed program the checks run with"),
+    ("venv/bin", "is a program of a virtual environment the checks run in"),
+    (".venv", "is part of a virtual environment the checks run in"),
+)

@@ -1,0 +1,169 @@
+"""What is a gate file: tests the base has, what configures or shadows the checks, and what the verify commands name."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+import stat
+from collections.abc import Collection, Sequence
+
+from ganger.ports import Change, Side, Touched
+from ganger.workspaces.gate_commands import read_orders
+from ganger.workspaces.gate_files import (
+    GATE_FILES,
+    INSTALLED,
+    MODULE_ENDS,
+    MODULE_FOLDERS,
+    PROGRAM_FOLDERS,
+    SHADOWABLE,
+    SPEC_ENDS,
+    SPEC_FOLDERS,
+    TEST_FILES,
+    TEST_FOLDERS,
+    GateFile,
+)
+from ganger.workspaces.gate_scripts import reached_files
+from ganger.workspaces.inline_tests import weakened_tests
+from ganger.workspaces.protect import folded_parts
+from ganger.workspaces.shortcuts import shortcut_in
+
+LARGEST_COMPARED = 1 << 20
+
+_TEST_NAME = re.compile("|".join(fnmatch.translate(glob) for glob in TEST_FILES))
+
+
+def is_test(path: str) -> bool:
+    """Whether a path is a test or test data by its name."""
+    *folders, name = path.split("/")
+    if _TEST_NAME.match(name) or not TEST_FOLDERS.isdisjoint(folders):
+        return not name.lower().startswith("readme")
+    return not SPEC_FOLDERS.isdisjoint(folders) and name.endswith(SPEC_ENDS)
+
+
+def _is_file(side: Side | None) -> bool:
+    return side is not None and stat.S_ISREG(side.mode)
+
+
+class Gates:
+    """The gates of one change of one task, by the commands that will judge it.
+
+    `declared` are paths the manifest lets the task write: a script a command names may be its very subject.
+    """
+
+    def __init__(self, verify: Sequence[str], *, declared: Collection[str] = ()) -> None:
+        self._orders = read_orders(verify)
+        self._declared = frozenset(declared)
+        self._doctests = any("doctest" in command for command in verify)
+        self._reached: dict[str, str] | None = None
+        self._by_name: dict[str, list[GateFile]] = {}
+        self._by_glob: list[tuple[re.Pattern[str], GateFile]] = []
+        for row in GATE_FILES:
+            if not row.runs or not self._orders.programs.isdisjoint(row.runs.split()):
+                self._sort_in(row)
+
+    def _sort_in(self, row: GateFile) -> None:
+        for name in row.names.split():
+            if "*" in name or "/" in name:
+                self._by_glob.append((re.compile(rf"(?:.*/)?{fnmatch.translate(name)}", re.DOTALL), row))
+            else:
+                self._by_name.setdefault(name, []).append(row)
+
+    def gate_of(self, touched: Touched, change: Change) -> str | None:
+        """Why this path is a gate, as the part of a sentence; None when it is none."""
+        if touched.before is not None and is_test(touched.path):
+            return f"a test that exists in the base was {touched.kind}"
+        return (
+            self._configures(touched, change)
+            or self._is_named(touched)
+            or self._is_reached(touched, change)
+            or self._shadows(touched)
+            or self._inside_code(touched, change)
+        )
+
+    def _configures(self, touched: Touched, change: Change) -> str | None:
+        if touched.before is None and touched.path in self._declared:
+            return None
+        path = "/".join(folded_parts(touched.path))
+        rows = list(self._by_name.get(path.rpartition("/")[2], ()))
+        rows += [row for pattern, row in self._by_glob if pattern.match(path)]
+        for row in rows:
+            inside = _inside(row, touched, change)
+            if inside is not None:
+                return f"it {row.what}{inside}"
+        return None
+
+    def _is_named(self, touched: Touched) -> str | None:
+        if touched.before is None or touched.path in self._declared or touched.path not in self._orders.named:
+            return None
+        return "a verify command names it (list it under files.modify if it is what the task shall change)"
+
+    def _is_reached(self, touched: Touched, change: Change) -> str | None:
+        if touched.before is None or touched.path in self._declared:
+            return None
+        if self._reached is None:
+            self._reached = reached_files(self._orders, lambda path: _base(change, path))
+        user = self._reached.get(touched.path)
+        return f"the check {user!r} uses it" if user else None
+
+    def _shadows(self, touched: Touched) -> str | None:
+        path = touched.path
+        for folder, what in INSTALLED:
+            if f"/{folder}/" in f"/{path}":
+                return f"it {what}"
+        if touched.before is not None or touched.after is None:
+            return None
+        return self._module_shadow("/".join(folded_parts(path))) or self._program_shadow(path)
+
+    def _inside_code(self, touched: Touched, change: Change) -> str | None:
+        if touched.kind == "mode" or not _is_small(touched):
+            return None
+        source = touched.renamed_from or (touched.path if _is_file(touched.before) else "")
+        before = change.before(source) if source else b""
+        after = change.after(touched.path) if _is_file(touched.after) else b""
+        weakened = weakened_tests(touched.path, before, after, doctests=self._doctests)
+        if weakened or not after:
+            return weakened
+        shortcut = shortcut_in(touched.path, before, after, in_tests=is_test(touched.path))
+        return f"it {shortcut}" if shortcut else None
+
+    def _module_shadow(self, path: str) -> str | None:
+        folder, _, name = path.rpartition("/")
+        if name == "__init__.py":
+            folder, _, name = folder.rpartition("/")
+        module = name.split(".")[0]
+        is_module = "." not in name or name.endswith(MODULE_ENDS)
+        if not is_module or module not in SHADOWABLE or folder not in MODULE_FOLDERS | self._orders.folders:
+            return None
+        return f"it would be imported in place of the module {module!r}"
+
+    def _program_shadow(self, path: str) -> str | None:
+        folder, _, name = path.rpartition("/")
+        stem = posixpath.splitext(name)[0] if name.endswith((".exe", ".cmd", ".bat", ".sh")) else name
+        if stem in self._orders.programs and folder in PROGRAM_FOLDERS:
+            return f"it would run in place of the program {stem!r}"
+        return None
+
+
+def _base(change: Change, path: str) -> bytes:
+    """Also of a path the change does not touch, where the change can tell."""
+    try:
+        return change.before(path)
+    except LookupError:
+        return b""
+
+
+def _is_small(touched: Touched) -> bool:
+    return all(side is None or side.size <= LARGEST_COMPARED for side in (touched.before, touched.after))
+
+
+def _inside(row: GateFile, touched: Touched, change: Change) -> str | None:
+    """Nothing when the change leaves alone what makes the file a gate; else what to add to the reason."""
+    if row.look is None:
+        return ""
+    if not _is_small(touched) or not all(side is None or _is_file(side) for side in (touched.before, touched.after)):
+        return " and cannot be compared"
+    before = change.before(touched.path) if touched.before is not None else b""
+    after = change.after(touched.path) if touched.after is not None else b""
+    what = row.look(before, after)
+    return None if what is None else f" and {what}" if what.startswith("cannot") else f": the change {what}"

@@ -1,0 +1,116 @@
+"""Git's index as Ganger reads it: what each file of a fresh workspace was, so that what changed is found by stat."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+LINK = 0o120000
+SUBMODULE = 0o160000
+_HEAD = struct.Struct(">4sII")
+_ENTRY = struct.Struct(">10I")
+_EXTENDED = 0x4000
+_LOW = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tracked path. `stamp` is None when only its content can tell whether the file is still the same."""
+
+    mode: int
+    oid: str
+    stamp: tuple[int, ...] | None
+
+
+def stamp_of(entry: os.stat_result) -> tuple[int, ...]:
+    """What changes when a file does. The change time is among it: nobody can set that back."""
+    return (
+        *_moment(entry.st_ctime_ns),
+        *_moment(entry.st_mtime_ns),
+        entry.st_ino & _LOW,
+        entry.st_uid,
+        entry.st_gid,
+        entry.st_size & _LOW,
+    )
+
+
+def git_mode(mode: int) -> int:
+    """The mode git knows for what the file system says; 0 for what git cannot hold."""
+    if stat.S_ISLNK(mode):
+        return LINK
+    if stat.S_ISREG(mode):
+        return 0o100755 if mode & 0o100 else 0o100644
+    return 0
+
+
+def read_index(path: Path) -> dict[str, Entry] | None:
+    """The entries by path; None when there is no whole index there."""
+    try:
+        data = path.read_bytes()
+        written_ns = path.stat().st_mtime_ns
+    except OSError:
+        return None
+    width = _width(data)
+    if width == 0:
+        return None
+    entries: dict[str, Entry] = {}
+    for at, name_at, end in _spans(data, width):
+        c_sec, c_ns, m_sec, m_ns, _, ino, mode, uid, gid, size = _ENTRY.unpack_from(data, at)
+        racy = m_sec * 1_000_000_000 + m_ns >= written_ns
+        stamp = None if racy else (c_sec, c_ns, m_sec, m_ns, ino, uid, gid, size)
+        oid = data[at + 40 : at + 40 + width].hex()
+        entries[os.fsdecode(data[name_at:end])] = Entry(mode, oid, stamp)
+    return entries
+
+
+def restamp(path: Path, found: Mapping[str, os.stat_result]) -> None:
+    """Writes new stamps of files whose content is known to be unchanged, after they were copied or given away."""
+    data = bytearray(path.read_bytes())
+    width = _width(bytes(data))
+    if width == 0:
+        return
+    for at, name_at, end in _spans(bytes(data), width):
+        entry = found.get(os.fsdecode(bytes(data[name_at:end])))
+        if entry is None:
+            continue
+        mode = _ENTRY.unpack_from(data, at)[6]
+        c_sec, c_ns, m_sec, m_ns, ino, uid, gid, size = stamp_of(entry)
+        _ENTRY.pack_into(data, at, c_sec, c_ns, m_sec, m_ns, entry.st_dev & _LOW, ino, mode, uid, gid, size)
+    body = bytes(data[:-width])
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_bytes(body + _digest(body, width))
+    fresh.replace(path)
+
+
+def _moment(nanoseconds: int) -> tuple[int, int]:
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return seconds & _LOW, rest
+
+
+def _digest(data: bytes, width: int) -> bytes:
+    return (hashlib.sha1(data, usedforsecurity=False) if width == 20 else hashlib.sha256(data)).digest()
+
+
+def _width(data: bytes) -> int:
+    """The length of an object id in this index; 0 when it is damaged or of a kind that is not written here."""
+    if len(data) < _HEAD.size or data[:4] != b"DIRC" or data[7] not in (2, 3):
+        return 0
+    return next((width for width in (20, 32) if _digest(data[:-width], width) == data[-width:]), 0)
+
+
+def _spans(data: bytes, width: int) -> list[tuple[int, int, int]]:
+    """Where each entry, its name and the name's end are."""
+    spans: list[tuple[int, int, int]] = []
+    at = _HEAD.size
+    for _ in range(_HEAD.unpack_from(data)[2]):
+        flags_at = at + 40 + width
+        name_at = flags_at + (4 if data[flags_at] & (_EXTENDED >> 8) else 2)
+        end = data.index(b"\0", name_at)
+        spans.append((at, name_at, end))
+        at += ((end - at) // 8 + 1) * 8
+    return spans

@@ -1,0 +1,155 @@
+"""Putting a change onto another commit, in memory: no folder, no index, no checkout."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ganger.errors import GangerError
+from ganger.ports import Conflict, Rebased
+from ganger.workspaces.git import Call, Git, failed, is_object, require_object
+from ganger.workspaces.objects import Commit, Reader, Who, write_commit
+from ganger.workspaces.protect import is_unseen
+from ganger.workspaces.taking import shown_paths
+
+_MOST_LINES = 200
+_MOST_BYTES = 8000
+_LARGEST_FILE = 4 << 20
+_AROUND = 3
+_FOR_MERGING_ONLY = Who("Ganger", "ganger@localhost", "@0 +0000")
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """What merge-tree said: a tree, the paths that clash, and a sentence for each."""
+
+    tree: str
+    files: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+
+
+def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
+    """The change from `start` to `commit` as one commit on `onto`. The same question gets the same answer."""
+    with Reader(git) as reader:
+        change, beginning, head = (_known(reader, one) for one in (commit, start, onto))
+        if change.parents == (onto,) and start == onto:
+            return Rebased(commit, change.tree)
+        sides = _sides(git, (commit, change), (start, beginning), (onto, head))
+        merged = _merge(git, *sides)
+        if merged.files:
+            return Conflict(shown_paths(merged.files), _excerpt(git, reader, merged))
+    if merged.tree == head.tree:
+        return Rebased(onto, head.tree)
+    moment = max(change.committer.seconds, head.committer.seconds)
+    placed = replace(change, tree=merged.tree, parents=(onto,), committer=change.committer.at(moment))
+    return Rebased(write_commit(git, placed), merged.tree)
+
+
+def _known(reader: Reader, oid: str) -> Commit:
+    found = reader.commit(oid)
+    if found is None:
+        raise GangerError(
+            f"the commit {oid[:12]} is not in Ganger's repository",
+            hint="it was removed by hand; start the run anew",
+            code="GIT_FAILED",
+        )
+    return found
+
+
+Named = tuple[str, Commit]
+
+
+def _sides(git: Git, change: Named, start: Named, onto: Named) -> tuple[str, str]:
+    """Two commits whose merge base is `start`. Where history does not say so, commits are made that do."""
+    if change[1].parents == (start[0],) and is_ancestor(git, start[0], onto[0]):
+        return onto[0], change[0]
+
+    def stand_in(tree: str, *parents: str) -> str:
+        return write_commit(git, Commit(tree, parents, _FOR_MERGING_ONLY, _FOR_MERGING_ONLY, "merge"))
+
+    root = stand_in(start[1].tree)
+    return stand_in(onto[1].tree, root), stand_in(change[1].tree, root)
+
+
+def is_ancestor(git: Git, one: str, other: str) -> bool:
+    words = ("merge-base", "--is-ancestor", require_object(one), require_object(other))
+    return git.ask(*words, doing="comparing two commits", fine=(0, 1)).code == 0
+
+
+def _merge(git: Git, ours: str, theirs: str) -> _Merged:
+    words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs)
+    call = Call(words, "merging a change", fine=(0, 1))
+    answer = git.call(call)
+    tree, _, rest = os.fsdecode(answer.out).partition("\0")
+    tree = tree.strip()
+    # Exit code 1 is also that of a bad name: only a tree makes it a conflict.
+    if not is_object(tree):
+        raise failed(call, answer.err)
+    if answer.code == 0:
+        return _Merged(tree)
+    listed, _, told = rest.partition("\0\0")
+    return _Merged(tree, tuple(dict.fromkeys(listed.split("\0"))), tuple(_messages(told.split("\0"))))
+
+
+def _messages(pieces: list[str]) -> Iterator[str]:
+    """Each is: how many paths, the paths, a kind, a text."""
+    at = 0
+    while at < len(pieces) and pieces[at].isdigit():
+        at += int(pieces[at]) + 1
+        kind, text = [*pieces[at : at + 2], "", ""][:2]
+        at += 2
+        if kind.startswith("CONFLICT"):
+            yield text.strip()
+
+
+def _excerpt(git: Git, reader: Reader, merged: _Merged) -> str:
+    """What git says about each conflict and the lines around its marks, short enough for a prompt."""
+    lines = [*merged.messages]
+    for path in merged.files:
+        text = _content(git, reader, merged.tree, path)
+        hunks = list(_hunks(text.splitlines()))
+        if hunks:
+            lines += ["", f"--- {path}", *hunks]
+        if len(lines) > _MOST_LINES:
+            break
+    shown = [_printable(line) for line in lines[:_MOST_LINES]]
+    cut = "\n".join(shown).encode("utf-8", "replace")[:_MOST_BYTES].decode("utf-8", "ignore")
+    return cut if len(lines) <= _MOST_LINES and cut.count("\n") == len(shown) - 1 else f"{cut}\n[…]"
+
+
+def _content(git: Git, reader: Reader, tree: str, path: str) -> str:
+    answer = git.ask("ls-tree", "-z", "--full-tree", tree, "--", path, doing="reading a conflict", fine=(0, 128))
+    parts = answer.text.partition("\t")[0].split(" ")
+    if len(parts) != 3 or parts[1] != "blob":
+        return ""
+    data = reader.read(parts[2], _LARGEST_FILE) or b""
+    return "" if b"\0" in data else data.decode("utf-8", "replace")
+
+
+def _hunks(lines: list[str]) -> Iterator[str]:
+    """The lines between conflict marks and a few around them."""
+    wanted: set[int] = set()
+    inside = False
+    for number, line in enumerate(lines):
+        inside = inside or line.startswith("<<<<<<< ")
+        if inside:
+            wanted.update(range(max(0, number - _AROUND), min(len(lines), number + _AROUND + 1)))
+        if line.startswith(">>>>>>> "):
+            inside = False
+    last = -1
+    for number in sorted(wanted):
+        if number > last + 1:
+            yield f"@@ line {number + 1} @@"
+        yield _renamed(lines[number])
+        last = number
+
+
+def _renamed(line: str) -> str:
+    if line.startswith("<<<<<<< "):
+        return "<<<<<<< the integration branch"
+    return ">>>>>>> this task" if line.startswith(">>>>>>> ") else line
+
+
+def _printable(line: str) -> str:
+    return "".join(sign for sign in line[:500] if sign == "\t" or not is_unseen(sign))

@@ -1,0 +1,43 @@
+"""The writes of an answer as a change like any other, so that the same safeguards judge them."""
+
+from __future__ import annotations
+
+import stat
+from functools import cached_property
+
+from ganger.ports import Side, Touched
+from ganger.workspaces.changes import ChangeKind, ChangeSet, FileChange
+from ganger.workspaces.tree import Tree
+
+
+class PlannedChange:
+    """A change set that is not written yet, beside the tree it is meant for."""
+
+    def __init__(self, changes: ChangeSet, tree: Tree, limit: int) -> None:
+        self._changes, self._tree, self._limit = {change.path: change for change in changes.files}, tree, limit
+
+    @cached_property
+    def touched(self) -> tuple[Touched, ...]:
+        return tuple(_touched(one) for one in self._changes.values() if one.kind is not ChangeKind.UNCHANGED)
+
+    def before(self, path: str) -> bytes:
+        change = self._changes.get(path)
+        if change is None or change.before is None:
+            return b""
+        found = self._tree.read(path, self._limit)
+        return b"" if found is None else found.data
+
+    def after(self, path: str) -> bytes:
+        change = self._changes.get(path)
+        return b"" if change is None else change.content
+
+
+def _touched(change: FileChange) -> Touched:
+    mode = _mode(change.mode)
+    before = change.before
+    was = None if before is None else Side(_mode(before.mode), before.size, before.sha256)
+    return Touched(change.path, was, Side(mode, change.after_size, change.after_sha256))
+
+
+def _mode(mode: int) -> int:
+    return stat.S_IFREG | (0o755 if mode & 0o111 else 0o644)

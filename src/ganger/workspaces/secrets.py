@@ -1,0 +1,211 @@
+"""Secrets in what a change adds: shapes everybody knows, key blocks, passwords in addresses, and named random values.
+
+What was found is told by line and kind. The secret itself leaves this file in no message, no event and no log.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from ganger.workspaces.lines import Line, added_lines
+from ganger.workspaces.secret_kinds import PLACEHOLDER, PRETENDED, SECRET_KINDS
+
+MOST_FOUND = 50
+_BINARY_HEAD = 8000
+_LINE_BEFORE = 200
+_KEY_HEAD_BYTES = 600
+
+_KEY_BLOCK = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_BODY = re.compile(rb"[A-Za-z0-9+/]{40,}")
+_ADDRESS = re.compile(rb"://([^\s:/@'\"<>`]{0,64}):([^\s@/'\"<>`{}$]{8,128})@([\w.-]{1,253})")
+_NAMED = re.compile(
+    rb"(?:api[_-]?key|access[_-]?key|private[_-]?key|signing[_-]?key|encryption[_-]?key|secret|token|passw(?:or)?d"
+    rb"|passphrase|credential|pwd)[\w-]{0,24}[\"']?\]?[ \t]{0,4}"
+    rb"(?::[ \t]{0,3}[\w\[\]|.]{1,30}[ \t]{0,2}=|:=|=>|=|:)[ \t]{0,4}"
+    rb"(?:[brfu]{0,2}([\"'`])([^\"'`\s\\]{16,256})\1|([\w+/=-]{24,256})[ \t\r]*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NOT_SECRET_NAME = re.compile(
+    rb"hash|sha\d|checksum|digest|integrity|fingerprint|public|nonce|etag|csrf|cache|page|next|prev|continuation|url|uri"
+    rb"|path|file|regex|pattern|label|name|id$|ids$",
+    re.IGNORECASE,
+)
+_UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_HEX = re.compile(rb"[0-9a-f]+", re.IGNORECASE)
+_NAME_BEFORE = re.compile(rb"[\w.\[\"'-]{0,60}$")
+_RANDOM_SIGNS = re.compile(rb"[A-Za-z0-9+/=_.~!@#^&*-]+")
+_HARMLESS_HOST = re.compile(
+    rb"localhost|127\.[\d.]+|0\.0\.0\.0|[\w.-]*\.?(?:example|test|invalid|local)(?:\.\w+)?", re.I
+)
+_LOCK_FILES = re.compile(r"(?:.*/)?(?:[^/]*[.-]lock(?:\.\w+)?|go\.sum|[^/]*\.lockb?|npm-shrinkwrap\.json|[^/]*\.snap)")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a secret stands and what it looks like."""
+
+    line: int
+    kind: str
+
+
+class Sample(NamedTuple):
+    """One file of a change, as it was and as it is."""
+
+    path: str
+    before: bytes
+    after: bytes
+
+
+class _Hit(NamedTuple):
+    found: Found
+    value: bytes
+
+
+def find_secrets(lines: Iterable[Line]) -> list[Found]:
+    """What these added lines hold, by line."""
+    hits = _in_lines(list(lines), named=True)
+    return sorted({hit.found for hit in hits}, key=lambda found: (found.line, found.kind))
+
+
+def new_secrets(samples: Iterable[Sample], known: Callable[[], Iterable[bytes]]) -> list[tuple[str, Found]]:
+    """Secrets these files have and none of the `known` contents had; so one that only moved is not found again."""
+    hits = [(sample.path, hit) for sample in samples for hit in _in_sample(sample)]
+    if not hits:
+        return []
+    wanted = {hit.value for _, hit in hits}
+    seen = {value for content in known() for value in _values_in(content) if value in wanted}
+    return list(dict.fromkeys((path, hit.found) for path, hit in hits if hit.value not in seen))
+
+
+def _in_sample(sample: Sample) -> list[_Hit]:
+    old = {hit.value for hit in _key_blocks(sample.before)}
+    blocks = [hit for hit in _key_blocks(sample.after) if hit.value not in old]
+    if _is_binary(sample.after):
+        return blocks
+    named = _LOCK_FILES.fullmatch(sample.path) is None
+    rest = [hit for hit in _in_lines(added_lines(sample.before, sample.after), named=named) if hit.found.kind != _KEY]
+    return [*blocks, *rest]
+
+
+def _values_in(content: bytes) -> Iterator[bytes]:
+    yield from (hit.value for hit in _key_blocks(content))
+    if not _is_binary(content):
+        yield from (hit.value for hit in _shapes(content, lambda _: 0, named=True))
+
+
+def _is_binary(content: bytes) -> bool:
+    return b"\0" in content[:_BINARY_HEAD]
+
+
+def _in_lines(lines: Sequence[Line], *, named: bool) -> list[_Hit]:
+    text = b"\n".join(line.text for line in lines)
+    starts = list(accumulate((len(line.text) + 1 for line in lines), initial=0))
+
+    def number(offset: int) -> int:
+        return lines[bisect_right(starts, offset) - 1].number
+
+    blocks = (hit._replace(found=Found(number(at), _KEY)) for at, hit in _key_blocks_at(text))
+    hits: list[_Hit] = []
+    for hit in (*blocks, *_shapes(text, number, named=named)):
+        hits.append(hit)
+        if len(hits) == MOST_FOUND:
+            break
+    return hits
+
+
+_KEY = "a private key"
+
+
+def _key_blocks(content: bytes) -> Iterator[_Hit]:
+    for at, hit in _key_blocks_at(content):
+        yield hit._replace(found=Found(content.count(b"\n", 0, at) + 1, _KEY))
+
+
+def _key_blocks_at(content: bytes) -> Iterator[tuple[int, _Hit]]:
+    """Only a head with a body under it: code that reads such files has the head alone."""
+    if b"PRIVATE KEY" not in content:
+        return
+    for count, match in enumerate(_KEY_BLOCK.finditer(content)):
+        end = content.find(b"-----", match.end(), match.end() + _KEY_HEAD_BYTES)
+        reach = content[match.end() : end if end >= 0 else match.end() + _KEY_HEAD_BYTES]
+        body = _KEY_BODY.search(reach)
+        if body is not None and _entropy(body[0][:400]) >= 3.5 and not PRETENDED.search(reach):
+            yield match.start(), _Hit(Found(0, _KEY), body[0][-64:])
+        if count == MOST_FOUND:
+            return
+
+
+def _shapes(text: bytes, number: Callable[[int], int], *, named: bool) -> Iterator[_Hit]:
+    for kind in SECRET_KINDS:
+        if any(hint in text for hint in kind.hints):
+            for match in kind.shape.finditer(text):
+                value = match[match.lastindex or 0]
+                if _is_meant(text, match.start(), value) and _entropy(value) >= 3.0:
+                    yield _Hit(Found(number(match.start()), kind.name), value)
+    if b"://" in text:
+        yield from (_Hit(Found(number(match.start()), _ADDRESSED), match[2]) for match in _addresses(text))
+    if named:
+        for match in _NAMED.finditer(text):
+            if _is_random(text, match):
+                yield _Hit(Found(number(match.start()), _VALUE), match[2] or match[3])
+
+
+_ADDRESSED = "an address with a password"
+_VALUE = "a key, token or password"
+
+
+def _is_meant(text: bytes, at: int, value: bytes) -> bool:
+    """False for what its author calls a fake, on the same line or in the value."""
+    start = max(text.rfind(b"\n", max(0, at - _LINE_BEFORE), at) + 1, at - _LINE_BEFORE)
+    return PLACEHOLDER.search(value) is None and PRETENDED.search(text, start, at) is None and not _is_jwt_io(value)
+
+
+def _is_jwt_io(value: bytes) -> bool:
+    """The payload `{"sub":"1234567890"…` of the token in every tutorial."""
+    return b".eyJzdWIiOiIxMjM0NTY3ODkwI" in value
+
+
+def _addresses(text: bytes) -> Iterator[re.Match[bytes]]:
+    for match in _ADDRESS.finditer(text):
+        user, password, host = match.groups()
+        if password.lower() == user.lower() or _HARMLESS_HOST.fullmatch(host):
+            continue
+        if not _is_meant(text, match.start(), password) or not _RANDOM_SIGNS.fullmatch(password.replace(b"%", b"")):
+            continue
+        if _entropy(password) >= (2.5 if b"." in host else 3.3) and re.search(rb"\d", password):
+            yield match
+
+
+def _is_random(text: bytes, match: re.Match[bytes]) -> bool:
+    quoted = match[2] is not None
+    value = match[2] or match[3]
+    before = _NAME_BEFORE.search(text, max(0, match.start() - 60), match.start())
+    name = (before[0] if before else b"") + re.split(rb"[\s=:\"'\]]", match[0], maxsplit=1)[0]
+    if _NOT_SECRET_NAME.search(name) or not _is_meant(text, match.start(), value) or PRETENDED.search(name):
+        return False
+    if _UUID.fullmatch(value) or not _RANDOM_SIGNS.fullmatch(value) or value.startswith((b"sha", b"/", b"./", b"../")):
+        return False
+    if _HEX.fullmatch(value):
+        return len(value) >= 32 and _entropy(value) >= 3.0 and re.search(rb"[a-fA-F]", value) is not None
+    digits = sum(char in b"0123456789" for char in value)
+    return digits >= (2 if quoted else 3) and _entropy(value) >= 3.5 and _switches(value) >= (0.42 if quoted else 0.5)
+
+
+def _switches(value: bytes) -> float:
+    """How often small letters, capitals and digits alternate: words and names do it seldom."""
+    kinds = [b"a" if 97 <= c <= 122 else b"A" if 65 <= c <= 90 else b"0" if 48 <= c <= 57 else b"-" for c in value]
+    pairs = list(pairwise(kinds))
+    return sum(one != two and b"-" not in (one, two) for one, two in pairs) / max(1, len(pairs))
+
+
+def _entropy(value: bytes) -> float:
+    """Bits a sign, by how often each occurs."""
+    size = len(value)
+    return -sum(n / size * math.log2(n / size) for n in Counter(value).values()) if size else 0.0

@@ -1,0 +1,261 @@
+"""What a folder holds at one moment: one walk by descriptors, contents read only where size and times cannot tell."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ganger.errors import WriteRefused
+from ganger.ports import Side
+from ganger.workspaces.reach import Reach
+from ganger.workspaces.refusals import failure_for
+
+MOST_LEVELS = 100
+LARGEST_READ_BYTES = 256 << 20
+
+_SECOND = 1_000_000_000
+# A file that was written a moment ago may be written again without its times telling.
+_TOO_YOUNG_NS = _SECOND // 10
+_TOO_YOUNG_ON_COARSE_CLOCKS_NS = 2 * _SECOND
+_CHUNK_BYTES = 1 << 20
+_TYPE = 0o170000
+_FILE, _LINK, _FOLDER = stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR
+_STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_UNREAD = "unread:"
+_DIGEST_LENGTH = 64
+
+
+class Entry(NamedTuple):
+    """One path that is not a plain folder. `digest` is empty while nobody has read it, and begins with `unread:` when
+    it cannot be read; a folder that cannot be looked into is an entry too."""
+
+    mode: int
+    size: int
+    mtime_ns: int
+    ino: int
+    ctime_ns: int
+    uid: int
+    gid: int
+    digest: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        return self.mode & _TYPE == _FILE
+
+    @property
+    def is_link(self) -> bool:
+        return self.mode & _TYPE == _LINK
+
+    @property
+    def has_digest(self) -> bool:
+        return len(self.digest) == _DIGEST_LENGTH
+
+    @property
+    def is_unread(self) -> bool:
+        return self.digest.startswith(_UNREAD)
+
+    def unread(self) -> Entry:
+        """Known by its inode and times alone, and equal to nothing else."""
+        return self._replace(digest=f"{_UNREAD}{self.ino}:{self.size}:{self.mtime_ns}:{self.ctime_ns}")
+
+    def is_like(self, other: Entry) -> bool:
+        """The same thing to whoever uses the file; permissions that git does not know are left out."""
+        return self.size == other.size and _same_content(self, other) and _git_mode(self) == _git_mode(other)
+
+    def side(self) -> Side:
+        return Side(_git_mode(self), self.size, self.digest or self.unread().digest)
+
+
+_GIT = Entry(_FOLDER, 0, 0, 0, 0, 0, 0, f"{_UNREAD}git")
+
+
+def _same_content(one: Entry, other: Entry) -> bool:
+    return one is other or (one.digest == other.digest != "")
+
+
+def _git_mode(entry: Entry) -> int:
+    """Git's modes; with set-user-id, set-group-id and sticky bits where there are any, bare type where git has none."""
+    kind = entry.mode & _TYPE
+    if kind != _FILE:
+        return kind
+    if entry.is_unread:
+        return _FILE
+    return _FILE | (entry.mode & 0o7000) | (0o755 if entry.mode & 0o100 else 0o644)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Files, links and everything odd by path; folders with their modes. An entry that did not change between two
+    snapshots is the same object in both."""
+
+    taken_ns: int
+    files: Mapping[str, Entry]
+    folders: Mapping[str, int]
+
+    def shows_no_change_since(self, other: Snapshot) -> bool:
+        return self.files == other.files and self.folders == other.folders
+
+
+def take(tree: Reach, skip: Callable[[str], bool], previous: Snapshot | None, now_ns: int) -> Snapshot:
+    """The tree as it is now. What might have changed since `previous` without showing is read and compared."""
+    scan = _Scan(skip, previous)
+    try:
+        with tree.top() as fd:
+            scan.folder(fd, "", 1)
+    except OSError as problem:
+        raise failure_for(str(tree.root), problem) from problem
+    for path in scan.ties:
+        _settle(tree, path, scan)
+    return Snapshot(now_ns, scan.files, scan.folders)
+
+
+def _settle(tree: Reach, path: str, scan: _Scan) -> None:
+    known, now = scan.old[path], scan.files[path]
+    if known.mode & _TYPE != now.mode & _TYPE or known.size != now.size:
+        return
+    settled = now.unread() if known.is_unread else read_through(tree, path, now)
+    if settled is None:
+        del scan.files[path]
+    else:
+        scan.files[path] = settled
+
+
+class _Scan:
+    """One walk. Depth is bounded, so that no tree can use up stack or descriptors."""
+
+    def __init__(self, skip: Callable[[str], bool], previous: Snapshot | None) -> None:
+        self.files: dict[str, Entry] = {}
+        self.folders: dict[str, int] = {}
+        self.ties: list[str] = []
+        self._skip = skip
+        self.old: Mapping[str, Entry] = previous.files if previous else {}
+        self._old_folders: Mapping[str, int] = previous.folders if previous else {}
+        taken_ns = previous.taken_ns if previous else 0
+        self._young_ns = taken_ns - _TOO_YOUNG_NS
+        self._maybe_young_ns = taken_ns - _TOO_YOUNG_ON_COARSE_CLOCKS_NS
+
+    def folder(self, fd: int, above: str, level: int) -> None:
+        below: list[tuple[str, os.stat_result]] = []
+        old, files, maybe_young_ns = self.old, self.files, self._maybe_young_ns
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                try:
+                    now = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if now.st_mode & _TYPE == _FOLDER:
+                    below.append((entry.name, now))
+                    continue
+                path = above + entry.name
+                known = old.get(path)
+                # Only the change time counts as young: nobody but the kernel sets it.
+                if (
+                    known is not None
+                    and known.ctime_ns == now.st_ctime_ns
+                    and known.mtime_ns == now.st_mtime_ns
+                    and known.size == now.st_size
+                    and known.ino == now.st_ino
+                    and known.mode == now.st_mode
+                    and (known.ctime_ns < maybe_young_ns or not self._is_young(known))
+                ):
+                    files[path] = known
+                elif known is not None:
+                    files[path] = _entry(now)
+                    self.ties.append(path)
+                elif not self._skip(path):
+                    files[path] = _entry(now)
+        for name, now in below:
+            self._step(fd, name, above + name, now, level)
+
+    def _is_young(self, known: Entry) -> bool:
+        return known.ctime_ns >= self._young_ns or known.ctime_ns % _SECOND == 0
+
+    def _step(self, above_fd: int, name: str, path: str, now: os.stat_result, level: int) -> None:
+        if path not in self._old_folders and self._skip(path):
+            return
+        if name == ".git":
+            # That it is there counts; what git does inside is git's.
+            self.files[path] = _GIT
+            return
+        self.folders[path] = now.st_mode
+        if level >= MOST_LEVELS:
+            self._seal(path, now)
+            return
+        try:
+            fd = os.open(name, _STEP, dir_fd=above_fd)
+        except FileNotFoundError:
+            del self.folders[path]
+        except OSError as problem:
+            if problem.errno not in (errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR):
+                raise
+            self._seal(path, now)
+        else:
+            try:
+                self.folder(fd, f"{path}/", level + 1)
+            except PermissionError:
+                self._seal(path, now)
+            finally:
+                os.close(fd)
+
+    def _seal(self, path: str, now: os.stat_result) -> None:
+        sealed = _entry(now).unread()
+        known = self.old.get(path)
+        self.files[path] = known if known == sealed else sealed
+
+
+def look_at(tree: Reach, path: str) -> Entry | None:
+    """One path with its digest; None when it is not there, or is a folder."""
+    try:
+        now = tree.look(path)
+    except WriteRefused:
+        return None
+    return None if now is None or now.st_mode & _TYPE == _FOLDER else read_through(tree, path, _entry(now))
+
+
+def _entry(now: os.stat_result) -> Entry:
+    return Entry(now.st_mode, now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns, now.st_uid, now.st_gid)
+
+
+def hashed(fd: int, size: int) -> str:
+    """The digest of at most `size` bytes and one chunk: a file that grows for ever must not be read for ever."""
+    digest = hashlib.sha256()
+    done = 0
+    while done <= size and (piece := os.read(fd, _CHUNK_BYTES)):
+        digest.update(piece)
+        done += len(piece)
+    return digest.hexdigest()
+
+
+def read_through(
+    tree: Reach, path: str, seen: Entry, reader: Callable[[int, int], str] = hashed, *, tries: int = 3
+) -> Entry | None:
+    """The entry with its digest, read while it held still if it ever did; None when it is no longer there.
+
+    `reader` gets the open file and its size and returns the digest.
+    """
+    try:
+        if seen.is_link:
+            return seen._replace(digest=hashlib.sha256(tree.target(path)).hexdigest())
+        if not seen.is_file or seen.size > LARGEST_READ_BYTES:
+            return seen.unread()
+        with tree.opened(path) as fd:
+            for _ in range(tries):
+                before = _entry(os.fstat(fd))
+                found = before._replace(digest=reader(fd, before.size))
+                if _entry(os.fstat(fd)) == before:
+                    break
+                os.lseek(fd, 0, os.SEEK_SET)
+            return found
+    except FileNotFoundError:
+        return None
+    except WriteRefused:
+        return seen.unread()
+    except OSError as problem:
+        if problem.errno not in (errno.EACCES, errno.EPERM, errno.EINVAL, errno.ELOOP):
+            raise failure_for(path, problem) from problem
+        return seen.unread()

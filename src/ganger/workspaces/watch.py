@@ -1,0 +1,158 @@
+"""An attempt that works in the project's own folder: how it was before, what became of it, and the way back."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from ganger.errors import NotFoundError
+from ganger.workspaces.baseline import Baseline
+from ganger.workspaces.direct_edit import save_edit
+from ganger.workspaces.in_place import InPlace, compare
+from ganger.workspaces.kept import DEFAULT_LIMIT_BYTES, Kept
+from ganger.workspaces.reach import Reach
+from ganger.workspaces.snapshot import Entry, Snapshot, look_at, take
+from ganger.workspaces.tree import parents_of
+from ganger.workspaces.undo import Undo
+
+_T = TypeVar("_T")
+
+
+class Watch:
+    """One folder, one attempt at a time. `folder` is Ganger's own and lies on the same file system if possible."""
+
+    def __init__(
+        self,
+        root: Path,
+        folder: Path,
+        skip: Callable[[str], bool],
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        *,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._root = Path(os.path.realpath(root))
+        self._aside = folder / "aside"
+        self._kept = Kept(folder / "contents", limit_bytes)
+        self._record = Baseline(folder / "baseline", self._root)
+        self._skip = _without(self._root, folder, skip)
+        self._now_ns = now_ns
+        self._baseline: Snapshot | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything can be put back; if not, changes are seen and some of them cannot be undone."""
+        return self._kept.whole
+
+    def begin(self) -> None:
+        """What is there now is what the next attempt starts from. Durable on return; quick when little changed."""
+        earlier = self._baseline or self._record.load()
+        with Reach(self._root) as tree:
+            present = take(tree, self._skip, earlier, self._now_ns())
+            if self._baseline is not None and present.shows_no_change_since(self._baseline):
+                self._baseline = present
+            else:
+                self._establish(tree, present)
+
+    def resume(self) -> bool:
+        """Finds the baseline of an attempt that an earlier process began; False when there is none."""
+        self._baseline = self._record.load()
+        if self._baseline is None:
+            return False
+        self._kept.covers(self._baseline)
+        return True
+
+    def changed(self, ignoring: Mapping[str, str] | None = None) -> InPlace:
+        """All that differs from the baseline, less the paths that have exactly the digest Ganger gave them.
+
+        An empty digest stands for a path that Ganger took away.
+        """
+        return self._compare(ignoring or {}, None)
+
+    def drifted(self, paths: Callable[[str], bool]) -> InPlace:
+        """Of the paths asked for, those that are not as in the baseline now, with whatever is in their way."""
+        return self._compare({}, paths)
+
+    def undo(self, change: InPlace) -> tuple[str, ...]:
+        """Puts everything in the change back; the paths for which that was not possible."""
+        with Reach(self._root) as tree:
+            return Undo(tree, change, self._aside).run()
+
+    def restore(self, drift: InPlace) -> tuple[str, ...]:
+        """The same for what `drifted` found."""
+        return self.undo(drift)
+
+    def save(self, change: InPlace, folder: Path, *, contents: bool = True) -> None:
+        """Keeps what was made, with a summary; one that is there already stays as it is."""
+        save_edit(change, folder, contents=contents)
+
+    def accept(self, change: InPlace) -> None:
+        """What the change made of its paths is from now on how they shall be."""
+        paths = [*(one.path for one in change.touched), *change.permissions]
+        if not change.is_nothing:
+            self._adopt(paths, change.folders, change.present)
+
+    def absorb(self, written: Mapping[str, str]) -> None:
+        """What Ganger itself wrote while an attempt runs is not that attempt's; a path that has another digest than
+        given is left for `changed` to find."""
+        files: dict[str, Entry] = {}
+        folders: dict[str, int] = {}
+        adopted: list[str] = []
+        with Reach(self._root) as tree:
+            for path, digest in written.items():
+                found = look_at(tree, path)
+                if (found.digest if found else "") != digest:
+                    continue
+                adopted.append(path)
+                if found is not None:
+                    files[path] = found
+                    folders.update((above, now.st_mode) for above in parents_of(path) if (now := tree.look(above)))
+        self._adopt(adopted, folders, Snapshot(0, files, folders))
+
+    def _compare(self, ignoring: Mapping[str, str], only: Callable[[str], bool] | None) -> InPlace:
+        baseline = self._need()
+        with Reach(self._root) as tree:
+            present = take(tree, self._skip, baseline, self._now_ns())
+            return compare(tree, self._kept, baseline, present, ignoring=ignoring, only=only)
+
+    def _adopt(self, paths: Iterable[str], folders: Iterable[str], present: Snapshot) -> None:
+        baseline = self._need()
+        files, modes = dict(baseline.files), dict(baseline.folders)
+        for path in paths:
+            _carry(path, present.files, files)
+        for path in folders:
+            _carry(path, present.folders, modes)
+        # The earlier moment stays: it makes more files count as young, never fewer.
+        with Reach(self._root) as tree:
+            self._establish(tree, Snapshot(baseline.taken_ns, files, modes))
+
+    def _establish(self, tree: Reach, snapshot: Snapshot) -> None:
+        """Contents first: a baseline on disk is one that can be gone back to."""
+        kept = self._kept.keep(tree, snapshot)
+        self._record.save(kept)
+        self._baseline = kept
+
+    def _need(self) -> Snapshot:
+        if self._baseline is None:
+            raise NotFoundError(
+                f"there is no snapshot of {self._root} to compare with", hint="Begin or resume an attempt first."
+            )
+        return self._baseline
+
+
+def _carry(path: str, source: Mapping[str, _T], target: dict[str, _T]) -> None:
+    if path in source:
+        target[path] = source[path]
+    else:
+        target.pop(path, None)
+
+
+def _without(root: Path, folder: Path, skip: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Ganger's own folder is not part of the project, also where it lies inside."""
+    try:
+        own = Path(os.path.realpath(folder)).relative_to(root).as_posix()
+    except ValueError:
+        return skip
+    return lambda path: path == own or skip(path)
