@@ -240,7 +240,7 @@ def _tools(
         checks=checks,
         sandbox=sandbox,
         repository=repository_of(project, checked.manifest.run_id, judge, sandbox.owner) if git else None,
-        watch=None if git else watch_of(project, folder, limits),
+        watch=None if git else watch_of(project, checked, folder, limits),
         roles={name: role_rules(project, name) for name in config.roles},
         expected_must_come=config.workspace.expected_files == "fail",
         merge_batch=config.workspace.merge_batch,
@@ -325,13 +325,16 @@ def repository_of(project: Project, run_id: str, judge: Judge, owner: tuple[int,
     )
 
 
-def watch_of(project: Project, folder: RunFolder, limits: ChangeLimits) -> Watching:
+def watch_of(project: Project, checked: Checked, folder: RunFolder, limits: ChangeLimits) -> Watching:
     """Direct mode: what agents do to the project's own folder is seen and can be undone."""
     state = project.state_path
     own = state.relative_to(project.root).as_posix() if state.is_relative_to(project.root) else ".ganger"
 
+    # Prompts are the operator's, who may write them while the run goes on.
+    theirs = {ref for spec in checked.specs for ref in (spec.prompt_ref, *spec.context_refs)}
+
     def skip(path: str) -> bool:
-        return path in (".git", own) or is_generated(path)
+        return path in (".git", own) or path in theirs or is_generated(path)
 
     limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
     return Watching(project.root, Watch(project.root, folder.path / "watch", skip, limit), limits)

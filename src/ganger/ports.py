@@ -374,8 +374,8 @@ class Watch(Protocol):
     def save(self, change: Change, folder: Path) -> None:
         """Keeps what somebody made, with a summary."""
 
-    def restore_gates(self, ignoring: Mapping[str, str], verify: Sequence[str]) -> tuple[str, ...]:
-        """Puts gate files back as the baseline has them; those that had been changed."""
+    def restore_gates(self, ignoring: Mapping[str, str], verify: Sequence[str], folder: Path) -> tuple[str, ...]:
+        """Puts gate files back as the baseline has them; those that had been changed, as they were, go to `folder`."""
 
 
 @dataclass(frozen=True, slots=True)

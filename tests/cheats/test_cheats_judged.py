@@ -6,17 +6,23 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from cheat_catalogue import CHEATS, Cheat
 from cheat_project import ALL_COMMANDS, HONEST, PROTECTED_HERE, Planted, base_files, lay
-from judged_change import MadeChange, codes, folder_entries
+from folder_change import FolderChange
 
 from ganger.ports import Rules
 from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
-from ganger.workspaces.safeguards import ChangeLimits
+from ganger.workspaces.safeguards import ChangeLimits, judge
+
+
+def program_of(command: str) -> str:
+    return command.split()[0]
+
 
 LIMITS = ChangeLimits(Protection((*DEFAULT_PROTECTED, *PROTECTED_HERE)))
 EVERY = [pytest.param(cheat, id=cheat.name) for cheat in CHEATS]
@@ -24,6 +30,10 @@ EFFECTIVE = [
     pytest.param(cheat, id=cheat.name, marks=[pytest.mark.needs(*cheat.needs)] if cheat.needs else [])
     for cheat in CHEATS
     if cheat.runs
+]
+RUNNABLE = [
+    pytest.param(command, id=command.replace(sys.executable, "python"), marks=pytest.mark.needs(program_of(command)))
+    for command in dict.fromkeys(command for cheat in CHEATS if cheat.runs for command in cheat.verify)
 ]
 EVERY_COMMAND = (*ALL_COMMANDS, "cd rust && cargo test", "npx jest")
 
@@ -39,7 +49,7 @@ def projects(tmp_path: Path, files: Mapping[str, Planted]) -> tuple[Path, Path]:
 
 def answers(tmp_path: Path, files: Mapping[str, Planted], rules: Rules) -> list[tuple[str, str]]:
     base, after = projects(tmp_path, files)
-    return codes(MadeChange(folder_entries(base), folder_entries(after)), rules, LIMITS)
+    return [(one.path, one.code) for one in judge(FolderChange(base, after), rules, LIMITS)]
 
 
 def is_green(folder: Path, command: str) -> bool:
@@ -59,12 +69,11 @@ def test_every_cheat_is_refused(tmp_path: Path, cheat: Cheat) -> None:
 
 @pytest.mark.parametrize("cheat", EFFECTIVE)
 def test_without_the_gates_the_cheat_turns_the_real_command_green(tmp_path: Path, cheat: Cheat) -> None:
-    """G09 control: the command is red before, green after the cheat, and a judge without gates would let it through."""
+    """G09 control: the command is green after the cheat, and a judge that knows no gates would let it through."""
     base, after = projects(tmp_path, cheat.files)
-    assert [is_green(base, command) for command in cheat.verify] == [False] * len(cheat.verify)
     assert [is_green(after, command) for command in cheat.verify] == [True] * len(cheat.verify)
-    change = MadeChange(folder_entries(base), folder_entries(after))
-    assert codes(change, Rules(verify=cheat.verify, may_change_gates=True, allow_shrinkage=True), LIMITS) == []
+    rules = Rules(verify=cheat.verify, may_change_gates=True, allow_shrinkage=True)
+    assert judge(FolderChange(base, after), rules, LIMITS) == []
 
 
 def test_the_honest_twin_passes_under_every_command(tmp_path: Path) -> None:
@@ -72,10 +81,9 @@ def test_the_honest_twin_passes_under_every_command(tmp_path: Path) -> None:
     assert answers(tmp_path, HONEST, Rules(verify=EVERY_COMMAND)) == []
 
 
-@pytest.mark.needs("npm", "make")
-@pytest.mark.parametrize("command", ALL_COMMANDS)
-def test_the_honest_twin_really_repairs_the_project(tmp_path: Path, command: str) -> None:
-    """G09: red before, green after."""
+@pytest.mark.parametrize("command", RUNNABLE)
+def test_only_the_honest_twin_repairs_the_project(tmp_path: Path, command: str) -> None:
+    """G09 control: every command that a cheat deceives is red before the fix and green after it."""
     base, after = projects(tmp_path, HONEST)
     assert (is_green(base, command), is_green(after, command)) == (False, True)
 

@@ -1,13 +1,10 @@
-"""Changes to be judged: made from contents, or from two folders."""
+"""Changes to be judged: made from contents."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from ganger.ports import Rules, Side, Touched
 from ganger.workspaces.safeguards import ChangeLimits, judge
@@ -65,19 +62,6 @@ class MadeChange:
 
 def side(one: Entry | None) -> Side | None:
     return None if one is None else Side(one.mode, len(one.content), hashlib.sha256(one.content).hexdigest())
-
-
-def folder_entries(root: Path) -> dict[str, str | bytes | Entry]:
-    """Every file and link below a folder, as git would see it."""
-    found: dict[str, str | bytes | Entry] = {}
-    for path in root.rglob("*"):
-        name = path.relative_to(root).as_posix()
-        if path.is_symlink():
-            found[name] = link(os.readlink(path))
-        elif path.is_file():
-            is_program = path.stat().st_mode & stat.S_IXUSR
-            found[name] = Entry(path.read_bytes(), 0o100755 if is_program else 0o100644)
-    return found
 
 
 def codes(change: MadeChange, rules: Rules | None = None, limits: ChangeLimits | None = None) -> list[tuple[str, str]]:

@@ -71,7 +71,8 @@ class Attempt:
         if self.road.past_agent:
             await self.road.go_on(lambda ended: self._result(agent, ended))
             return
-        ended = self.case.now.ended or await self._execute(agent)
+        folder = await self.road.enter()
+        ended = self.case.now.ended or await self._execute(agent, folder)
         self._require_whole_log(ended)
         self.road.recall_verdict()
         result = await self._read_result(agent, ended)
@@ -84,9 +85,8 @@ class Attempt:
 
     # --- the agent ------------------------------------------------------------------------------------------------
 
-    async def _execute(self, agent: Agent) -> Ended:
+    async def _execute(self, agent: Agent, folder: Path) -> Ended:
         case = self.case
-        folder = await self.road.enter()
         running = await self.gate.find(str(case.log_path)) if case.again else None
         if running is None and case.again and not self.gate.knows_all():
             # After a power cut nobody can tell whether it was started; as a new attempt it is counted for certain.

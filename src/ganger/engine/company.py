@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from ganger.core.records import RunState
 from ganger.ports import Change, Watch
@@ -18,17 +19,19 @@ class Company:
         self._written: dict[str, str] = {}
 
     def enter(self, task: str, *, again: bool) -> None:
-        """`again`: its agent began under an earlier lead, and so did the baseline."""
+        """`again`: its agent began under an earlier lead. What changed since may be a person's, unless it is known to
+        edit files itself."""
         if self._watch is None:
             return
+        known = again and self._state.specs[task].role in self._state.in_place_roles and len(self._state.running) == 1
         if not self._inside:
             self._written.clear()
-            if again and len(self._state.running) == 1:
+            if known:
                 self._watch.resume()
             else:
                 self._watch.begin()
         self._inside.add(task)
-        if len(self._inside) > 1 or (again and len(self._state.running) > 1):
+        if len(self._inside) > 1 or (again and not known):
             self._crowded |= self._inside
 
     def is_alone(self, task: str) -> bool:
@@ -46,9 +49,9 @@ class Company:
         """Everything that changed since the baseline, but for what Ganger wrote."""
         return None if self._watch is None else self._watch.changed(self._written)
 
-    def restore_gates(self, verify: tuple[str, ...]) -> tuple[str, ...]:
+    def restore_gates(self, verify: tuple[str, ...], folder: Path) -> tuple[str, ...]:
         """For those who are not alone: nobody can tell who changed a gate, so it is put back before it judges."""
-        return () if self._watch is None else self._watch.restore_gates(self._written, verify)
+        return () if self._watch is None else self._watch.restore_gates(self._written, verify, folder)
 
     def leave(self, task: str) -> Change | None:
         """What was changed behind everybody's back, when the last of a crowd has left."""

@@ -34,6 +34,7 @@ class InPlace:
         self.lost_changes = ""
         self._wrote: tuple[str, ...] = ()
         self._edited = False
+        self._writes_only = case.now.backup != ""
 
     @property
     def past_agent(self) -> bool:
@@ -45,7 +46,7 @@ class InPlace:
         return not self._edited
 
     async def enter(self) -> Path:
-        self.company.enter(self.case.task, again=self.case.again or bool(self.case.now.harvest))
+        self.company.enter(self.case.task, again=self.case.again)
         return self.tools.workspace.root
 
     def room(self, folder: Path) -> Room:
@@ -78,7 +79,10 @@ class InPlace:
 
     async def deliver(self, result: TaskResult) -> None:
         """From the agent's answer to the verdict."""
-        alone = self.company.is_alone(self.case.task)
+        # Who hands in writes is not the one who edited files meanwhile, unless it is known to do so.
+        edits_itself = not result.writes or self.case.spec.role in self.case.state.in_place_roles
+        self._writes_only = not edits_itself
+        alone = self.company.is_alone(self.case.task) and edits_itself
         edits = self.company.edits() if alone else None
         edited = edits is not None and bool(edits.touched)
         changing = bool(result.writes) or edited
@@ -104,9 +108,14 @@ class InPlace:
             raise self.case.refused(refused) from refused
 
     async def _restore_gates(self) -> None:
-        restored = self.company.restore_gates(self.case.rules.verify)
+        case = self.case
+        name = saved_folder(case.task, case.number)
+        restored = self.company.restore_gates(case.rules.verify, self.tools.folder.path / name)
         if restored:
-            await self.case.record(ev.GatesRestored(self.case.task, self.case.number, restored))
+            await case.record(
+                ev.GatesRestored(case.task, case.number, restored),
+                ev.WorkSaved(case.task, case.number, name, restored),
+            )
 
     def _expect(self) -> None:
         missing = self.tools.watch.missing(self.case.rules) if self.tools.watch and self.case.spec.expected else ()
@@ -181,7 +190,7 @@ class InPlace:
 
     async def _undo_edits(self) -> None:
         watch, case = self.tools.watch, self.case
-        if watch is None or not self.company.is_alone(case.task):
+        if watch is None or self._writes_only or not self.company.is_alone(case.task):
             return
         edits = watch.changed({})
         if not edits.touched:

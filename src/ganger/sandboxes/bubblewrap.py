@@ -1,9 +1,9 @@
-"""The strong walls: bubblewrap's namespaces, in which only what is granted exists, and a last program that drops all power.
+"""The strong walls: bubblewrap's namespaces, in which only what is granted exists, and a last program without power.
 
-    sh (keeps standing while the agent has its grace; dies as the agent died)
-    └─ bwrap (mounts, processes, network, IPC of its own)
-       └─ ganger.sandboxes.inside (user, limits, filter; says how the agent ended)
-          └─ the agent
+sh (keeps standing while the agent has its grace; dies as the agent died)
+└─ bwrap (mounts, processes, network, IPC of its own)
+   └─ ganger.sandboxes.inside (user, limits, filter; says how the agent ended)
+      └─ the agent
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ganger.sandboxes import environment, limits
 from ganger.sandboxes.identity import identity_in, is_listed, owner_of_workspaces, users_with
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
 from ganger.sandboxes.mounts import Mounts, Options
+from ganger.sandboxes.programs import file_of, will_be_missed
 from ganger.sandboxes.settings import SandboxSettings
-from ganger.sandboxes.toolchains import resolve
 from ganger.sandboxes.view import view
 
 # The descriptors: 3 says how the agent ended, 4 is the log, 5 the list of users, 6 the prompt. Of bubblewrap's own
@@ -61,12 +61,16 @@ class Bubblewrap:
         self._options = options
         self._python = os.path.realpath(sys.executable)
 
+    def rebuilt(self, settings: SandboxSettings) -> Bubblewrap:
+        """Walls of the same kind for something else."""
+        return Bubblewrap(settings, self._bwrap, self._options)
+
     def confine(self, launch: Launch, room: Room) -> Launch:
-        """A program that cannot be found is left as it is: whoever starts it says so better than a failing sandbox."""
-        program = resolve(launch.argv[0], str(launch.cwd), launch.env.get("PATH", os.defpath)) if launch.argv else None
-        if program is None and (not launch.argv or "/" not in launch.argv[0] or os.path.isabs(launch.argv[0])):
+        """A program that is not there is left as it is: whoever starts it says so better than a failing sandbox."""
+        program = file_of(launch)
+        if not program and will_be_missed(launch, room, self._settings):
             return launch
-        seen = view(self._settings, room, launch, program or "")
+        seen = view(self._settings, room, launch, program)
         user = identity_in(room, self.owner) if self.owner is not None else None
         uid, gid = user or (os.geteuid(), os.getegid())
         mounts = Mounts(seen, self._settings, self._options, user)

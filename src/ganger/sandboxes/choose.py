@@ -10,16 +10,18 @@ from pathlib import Path
 
 from ganger.errors import GangerError
 from ganger.ports import Launch, Room
+from ganger.sandboxes import landlock
 from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.bubblewrap import Bubblewrap, find_bwrap
+from ganger.sandboxes.landlock import Landlock
 from ganger.sandboxes.mounts import Options
 from ganger.sandboxes.settings import SandboxSettings
 
 __all__ = ["SandboxSettings", "Walls", "choose"]
 
-Walls = Bare | Bubblewrap
+Walls = Bare | Landlock | Bubblewrap
 
-_TRIAL = "echo x >new && ! [ -e ../secret ] && ! [ -w /usr ] && echo held"
+_TRIAL = "echo x >new && ! cat ../secret 2>/dev/null || exit 1; { echo x >../out; } 2>/dev/null; echo held"
 _TRIAL_SEC = 20.0
 _tried: dict[tuple[object, ...], bool] = {}
 
@@ -46,17 +48,22 @@ def _candidates(settings: SandboxSettings) -> Iterator[Walls]:
     if bwrap is not None:
         yield Bubblewrap(settings, bwrap, Options())
         yield Bubblewrap(settings, bwrap, Options(sizes=False, no_nested_users=False))
+    if landlock.is_there():
+        yield Landlock(settings)
 
 
 def stands(walls: Walls, settings: SandboxSettings) -> bool:
     """Whether a program runs within them, writes its workspace, and neither sees nor writes what it must not."""
     with tempfile.TemporaryDirectory(prefix="ganger-") as made:
         folder = Path(made)
+        folder.chmod(0o755)
         (folder / "workspace").mkdir()
-        (folder / "secret").touch()
+        (folder / "secret").write_text("secret\n")
         if walls.owner is not None:
             os.chown(folder / "workspace", *walls.owner)
-        launch = Launch("", ("/bin/sh", "-c", _TRIAL), folder / "workspace", {"PATH": settings.path}, None, folder / "log", None)
+        launch = Launch(
+            "", ("/bin/sh", "-c", _TRIAL), folder / "workspace", {"PATH": settings.path}, None, folder / "log", None
+        )
         inside = walls.confine(launch, Room(writable=(folder / "workspace",)))
         try:
             ended = subprocess.run(
@@ -71,4 +78,4 @@ def stands(walls: Walls, settings: SandboxSettings) -> bool:
             )
         except (OSError, subprocess.SubprocessError):
             return False
-        return ended.returncode == 0 and ended.stdout == b"held\n"
+        return ended.returncode == 0 and ended.stdout == b"held\n" and not (folder / "out").exists()

@@ -18,7 +18,7 @@ _UNIX, _VSOCK = 1, 40
 _MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE, _UNSHARE, _IOCTL, _SOCKET, _CLONE3 = (56, 220), (272, 97), (16, 29), (41, 198), 435
 # Name, number on x86_64, number on aarch64; from 424 on they are the same everywhere.
-_REFUSED = (
+_REFUSED: tuple[tuple[str, int, int], ...] = (
     *(("setns", 308, 268), ("mount", 165, 40), ("umount2", 166, 39), ("pivot_root", 155, 41)),
     *(("open_tree", 428, 428), ("move_mount", 429, 429), ("fsopen", 430, 430), ("fsmount", 432, 432)),
     *(("fspick", 433, 433), ("mount_setattr", 442, 442)),
@@ -44,12 +44,14 @@ def build(machine: str, *, sockets: bool) -> bytes:
         *(_load(_NUMBER), _step(_IF_NOT_LESS, _X32, 0, 1), _end(_ERROR | ENOSYS)),
     ]
     for refused in _REFUSED:
-        code += [_step(_IF_EQUAL, refused[1 + at], 0, 1), _end(_ERROR | EPERM)]
+        code += [_step(_IF_EQUAL, (refused[1], refused[2])[at], 0, 1), _end(_ERROR | EPERM)]
     for _, number in _UNKNOWN:
         code += [_step(_IF_EQUAL, number, 0, 1), _end(_ERROR | ENOSYS)]
     refusal, allowed = _end(_ERROR | EPERM), _end(_ALLOW)
     code += _when(_CLONE[at], [_load(_FIRST), _step(_IF_ANY_BIT, _NEW_NAMESPACES, 0, 1), refusal, allowed])
-    code += _when(_UNSHARE[at], [_load(_FIRST), _step(_IF_ANY_BIT, _NEW_NAMESPACES | _NEW_TIME, 0, 1), refusal, allowed])
+    code += _when(
+        _UNSHARE[at], [_load(_FIRST), _step(_IF_ANY_BIT, _NEW_NAMESPACES | _NEW_TIME, 0, 1), refusal, allowed]
+    )
     terminal = [_step(_IF_EQUAL, _TERMINAL_INPUT, 1, 0), _step(_IF_EQUAL, _TERMINAL_CONSOLE, 0, 1)]
     code += _when(_IOCTL[at], [_load(_SECOND), *terminal, refusal, allowed])
     family = _step(_IF_EQUAL, _VSOCK, 0, 1) if sockets else _step(_IF_EQUAL, _UNIX, 1, 0)

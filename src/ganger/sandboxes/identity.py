@@ -1,4 +1,4 @@
-"""Who a confined process is: an ordinary user stays itself; root becomes somebody who owns nothing but the workspaces."""
+"""Who a confined process is: an ordinary user stays itself; root becomes one who owns nothing but workspaces."""
 
 from __future__ import annotations
 

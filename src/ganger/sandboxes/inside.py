@@ -1,14 +1,19 @@
-"""The last program before the agent, inside the walls: gives away what is left of power, then becomes or starts the agent.
+"""The last program before the agent, inside the walls: gives away what power is left, then starts the agent.
 
 It reads its orders from its arguments, `name=value` each, up to `--`; then come the program's file and its arguments.
 Importing anything more would be felt at every start.
 """
 
+# ruff: noqa: PTH101, PTH102, PTH208
+# Importing pathlib would take longer than everything else done here.
+
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import stat
+import time
 
 from ganger.sandboxes import filters, kernel
 
@@ -20,6 +25,9 @@ __import__("ganger.sandboxes.inside", fromlist=["main"]).main(sys.argv[2:])"""
 
 # HUP INT QUIT PIPE TERM XFSZ: what a shell and an interpreter before this one may have set aside.
 _SIGNALS = (1, 2, 3, 13, 15, 25)
+_HUP, _INT, _TERM = 1, 2, 15
+ROOMS = "/tmp/ganger-room-"  # noqa: S108
+_LOOK_AGAIN_SEC = 0.005
 _NOT_STARTED, _NOT_FOUND = 126, 127
 _COPY_BYTES = 1 << 20
 
@@ -42,6 +50,8 @@ class Orders:
 def main(arguments: list[str]) -> None:
     split = arguments.index("--")
     orders, program, argv = Orders(arguments[:split]), arguments[split + 1], arguments[split + 2 :]
+    for own in orders.all("private"):
+        _stand_by(own, orders)
     try:
         _confine(orders)
     except OSError as problem:
@@ -52,13 +62,59 @@ def main(arguments: list[str]) -> None:
     try:
         if report is None:
             kernel.default_signals(_SIGNALS)
-            os.execve(program, argv, environment)
+            os.execve(program, argv, environment)  # noqa: S606
         os.set_inheritable(report, False)
-        child = os.posix_spawn(program, argv, environment, setsigdef=_SIGNALS)
+        kernel.hold_back(_TERM)
+        child = os.posix_spawn(program, argv, environment, setsigmask=(), setsigdef=_SIGNALS)
     except OSError as problem:
         _say(f"{argv[0]!r} cannot be started in the sandbox: {problem.strerror}")
         os._exit(_report(report, _NOT_FOUND if isinstance(problem, FileNotFoundError) else _NOT_STARTED))
-    os._exit(_report(report, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    # With this process the walls fall, and with them whatever the agent had started and is still tidying up.
+    while kernel.has_come(_TERM) and _others_live():
+        time.sleep(_LOOK_AGAIN_SEC)
+    os._exit(_report(report, code))
+
+
+def _stand_by(own: str, orders: Orders) -> None:
+    """Makes the private folder and goes on in a child; this process waits, removes the folder, and ends as that did."""
+    os.mkdir(own, 0o700)
+    held = os.open(own, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    uid, gid = orders.number("uid"), orders.number("gid")
+    if uid is not None and gid is not None:
+        os.fchown(held, uid, gid)
+    child = os.fork()
+    if not child:
+        return
+    for number in (_HUP, _INT, _TERM):
+        kernel.hold_back(number)
+    _limit(resource.RLIMIT_CORE, 0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.close(held)
+    _remove_rooms()
+    if code < 0:
+        kernel.default_signals([-code])
+        kernel.let_through(-code)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def _remove_rooms() -> None:
+    """Also those of agents whose whole tree was killed."""
+    import shutil
+
+    place, name = os.path.split(ROOMS)
+    for found in os.listdir(place):
+        if not found.startswith(name):
+            continue
+        try:
+            room = os.open(f"{place}/{found}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            fcntl.flock(room, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue
+        shutil.rmtree(f"{place}/{found}", ignore_errors=True)
+        os.close(room)
 
 
 def _confine(orders: Orders) -> None:
@@ -95,7 +151,7 @@ def _prepare(orders: Orders, uid: int | None, gid: int | None) -> None:
     for path in orders.all("own"):
         os.chown(path, uid, gid)
     for path in orders.all("shared"):
-        os.chmod(path, 0o1777)
+        os.chmod(path, 0o1777)  # noqa: S103
     for stream in (1, 2):
         # A program that opens /dev/stdout opens the log anew, as itself.
         if stat.S_ISREG(os.fstat(stream).st_mode):
@@ -148,7 +204,10 @@ def _landlock(orders: Orders) -> None:
     if not orders.all("landlock") or not version:
         return
     grants = [(path, kernel.LOOK) for path in orders.all("read")]
-    grants += [(path, kernel.everything_but_devices(version)) for path in orders.all("write")]
+    grants += [(path, kernel.LOOK | kernel.WRITE_FILE | kernel.IOCTL_DEV) for path in orders.all("device")]
+    grants += [
+        (path, kernel.everything_but_devices(version)) for path in (*orders.all("write"), *orders.all("private"))
+    ]
     scopes = kernel.SCOPE_ABSTRACT_SOCKETS | kernel.SCOPE_SIGNALS
     kernel.landlock(version, grants, tcp="allow" in orders.all("network"), scopes=scopes)
 
@@ -158,6 +217,20 @@ def _limit(kind: int, most: int) -> None:
     if hard != resource.RLIM_INFINITY:
         most = min(most, hard)
     resource.setrlimit(kind, (most, most))
+
+
+def _others_live() -> bool:
+    """Whether anything runs that was told to end as well: its group is led from outside, so it has no number here."""
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) not in (1, os.getpid()):
+            try:
+                with open(f"/proc/{name}/stat", "rb", buffering=0) as file:
+                    state, _, group = file.readall().rpartition(b")")[2].split()[:3]
+            except OSError:
+                continue
+            if group == b"0" and state not in (b"Z", b"X"):
+                return True
+    return False
 
 
 def _report(descriptor: int | None, code: int) -> int:

@@ -1,4 +1,7 @@
-"""The kernel's own doors, by number: privileges, namespaces, key rings, Landlock. Only for a process about to be confined."""
+"""The kernel's doors, by number: privileges, namespaces, key rings, Landlock. For a process about to be confined."""
+
+# ruff: noqa: PTH112
+# Importing pathlib would take longer than everything else done here.
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ _CLONE_NEWUSER = 0x10000000
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 _CAPABILITY_VERSION_3 = 0x20080522
 _SECCOMP_MODE_FILTER = 2
+_SIG_BLOCK, _SIG_UNBLOCK = 0, 1
+_SIGNAL_SET_BYTES = 128
 
 KEYCTL = {"x86_64": 250, "aarch64": 219}
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -27,9 +32,9 @@ _LANDLOCK_VERSION = 1
 _RULE_PATH_BENEATH = 1
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = (1 << bit for bit in range(4))
-_REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+_REFER, _TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 LOOK = EXECUTE | READ_FILE | READ_DIR
-ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | _TRUNCATE | _IOCTL_DEV
+ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | _TRUNCATE | IOCTL_DEV
 _MAKE_DEVICES = 1 << 6 | 1 << 11
 _CONNECT_AND_BIND_TCP = 3
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 1, 2
@@ -80,6 +85,27 @@ def default_signals(numbers: Sequence[int]) -> None:
         _LIBC.signal(number, None)
 
 
+def hold_back(number: int) -> None:
+    """From now on the signal waits, and `has_come` tells of it."""
+    _mask(_SIG_BLOCK, number)
+
+
+def let_through(number: int) -> None:
+    _mask(_SIG_UNBLOCK, number)
+
+
+def _mask(how: int, number: int) -> None:
+    numbers = ctypes.create_string_buffer(_SIGNAL_SET_BYTES)
+    _LIBC.sigaddset(numbers, number)
+    _LIBC.sigprocmask(how, numbers, None)
+
+
+def has_come(number: int) -> bool:
+    waiting = ctypes.create_string_buffer(_SIGNAL_SET_BYTES)
+    _LIBC.sigpending(waiting)
+    return bool(_LIBC.sigismember(waiting, number) == 1)
+
+
 def join_empty_keyring(machine: str) -> None:
     _call(KEYCTL[machine], ctypes.c_long(_KEYCTL_JOIN_SESSION_KEYRING), None)
 
@@ -90,8 +116,11 @@ def enter_user_namespace(uid: int, gid: int) -> None:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(text)
+        file = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        try:
+            os.write(file, text.encode())
+        finally:
+            os.close(file)
 
 
 def install_filter(program: bytes) -> None:
@@ -125,7 +154,7 @@ def landlock(version: int, grants: Sequence[tuple[str, int]], *, tcp: bool, scop
 
 def all_rights(version: int) -> int:
     known = (1 << 13) - 1
-    for since, right in ((2, _REFER), (3, _TRUNCATE), (5, _IOCTL_DEV)):
+    for since, right in ((2, _REFER), (3, _TRUNCATE), (5, IOCTL_DEV)):
         known |= right if version >= since else 0
     return known
 

@@ -1,13 +1,15 @@
 """A view as bubblewrap's mounts, parents first; and what the program inside still has to do to them as root."""
 
+# ruff: noqa: PTH112, PTH113, PTH114, PTH115, PTH116, PTH120
+# Places are compared as text, component by component, and some thousand of them at every start of a run.
+
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ganger.sandboxes.places import SYSTEM, is_within
+from ganger.sandboxes.places import SYSTEM, only_for_root
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import VISIBLE, Access, Spot, View
 
@@ -27,9 +29,7 @@ class Options:
 class Mounts:
     """`user` is who root turns into; None for an ordinary user, who stays itself and owns all that is made here."""
 
-    def __init__(
-        self, seen: View, settings: SandboxSettings, options: Options, user: tuple[int, int] | None
-    ) -> None:
+    def __init__(self, seen: View, settings: SandboxSettings, options: Options, user: tuple[int, int] | None) -> None:
         self._seen = seen
         self._user = user
         self._size = ("--size", str(settings.file_mb * _MB)) if options.sizes else ()
@@ -49,7 +49,7 @@ class Mounts:
                 yield from ("--ro-bind-try", path, path)
         yield from ("--ro-bind-data", "5", "/etc/passwd")
         if self._user is not None and self._user[0] == 0:
-            for path in _only_for_root("/etc"):
+            for path in only_for_root("/etc"):
                 yield from _mask(path)
         yield from ("--dir", self._seen.home, "--dir", "/tmp/run")  # noqa: S108
         for path in self._seen.of(Access.HIDDEN):
@@ -65,7 +65,7 @@ class Mounts:
         yield f"gid={self._user[1]}"
         for path in self._made():
             yield f"own={path}"
-        yield "shared=/dev/shm"  # noqa: S108
+        yield "shared=/dev/shm"
         for number, path in enumerate(self._copied):
             yield f"copy={_COPIES}/{number}:{path}"
 
@@ -89,7 +89,7 @@ class Mounts:
                 yield from self._leading_to(spot.path)
 
     def _leading_to(self, path: str) -> Iterator[str]:
-        """The folders above that exist for nothing else, the lowest first: bubblewrap would make them for root alone."""
+        """The folders above that exist for nothing else, lowest first; bubblewrap would close them to all but root."""
         folder = os.path.dirname(path)
         while folder != "/" and self._exists_only_inside(folder):
             yield folder
@@ -108,15 +108,3 @@ class Mounts:
 
 def _mask(path: str) -> tuple[str, ...]:
     return ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
-
-
-@functools.cache
-def _only_for_root(top: str) -> tuple[str, ...]:
-    found: list[str] = []
-    for folder, folders, files in os.walk(top):
-        for name in (*folders, *files):
-            path = f"{folder}/{name}"
-            if not os.path.islink(path) and not os.stat(path).st_mode & _FOR_ALL:
-                found.append(path)
-        folders[:] = [name for name in folders if f"{folder}/{name}" not in found]
-    return tuple(path for path in found if not any(is_within(path, other) and path != other for other in found))

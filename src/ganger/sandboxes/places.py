@@ -1,13 +1,21 @@
-"""Places that are the same on every machine: the system's own folders, where homes keep credentials; what lies within what."""
+"""Places every machine has: the system's own folders, and where homes keep credentials; what lies within what."""
+
+# ruff: noqa: PTH112, PTH114, PTH208
+# Places are compared as text, component by component, and some thousand of them at every start of a run.
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Iterator
+
+_READ_BY_ALL = 0o004
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap"),
     *("/sys", "/run/current-system"),
 )
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
 CREDENTIALS = (
     *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store", ".vault-token", ".netrc", ".pgpass"),
     *(".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub", ".config/gcloud"),
@@ -39,3 +47,30 @@ def depth(path: str) -> int:
 
 def standing_system() -> tuple[str, ...]:
     return tuple(path for path in SYSTEM if os.path.lexists(path))
+
+
+@functools.cache
+def only_for_root(top: str) -> tuple[str, ...]:
+    """What below a folder not everybody may read; not what lies in such a place."""
+    found: list[str] = []
+    for folder, folders, files in os.walk(top):
+        closed = [name for name in (*folders, *files) if _is_closed(f"{folder}/{name}")]
+        found += [f"{folder}/{name}" for name in closed]
+        folders[:] = [name for name in folders if name not in closed]
+    return tuple(found)
+
+
+def open_parts(top: str, closed: tuple[str, ...]) -> Iterator[str]:
+    """A folder without what is closed in it: whole where nothing is, else part by part."""
+    if not any(is_within(path, top) for path in closed):
+        yield top
+    elif top not in closed and os.path.isdir(top) and not os.path.islink(top):
+        for name in os.listdir(top):
+            yield from open_parts(f"{top}/{name}", closed)
+
+
+def _is_closed(path: str) -> bool:
+    try:
+        return not os.lstat(path).st_mode & _READ_BY_ALL
+    except OSError:
+        return True

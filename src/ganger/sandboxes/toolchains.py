@@ -1,10 +1,13 @@
-"""The folders that the programs on PATH need, where those lie outside the system's own: never a home, never its keys."""
+"""The folders that the programs on PATH need outside the system's own: never a home, never its keys."""
+
+# ruff: noqa: PTH110, PTH112, PTH113, PTH114, PTH115, PTH117, PTH118, PTH119, PTH120
+# Places are compared as text, component by component, and some thousand of them at every start of a run.
 
 from __future__ import annotations
 
 import functools
 import os
-import shutil
+import pwd
 from collections.abc import Iterator
 
 from ganger.sandboxes.places import CREDENTIALS, is_within
@@ -38,17 +41,6 @@ def of_program(program: str, home: str) -> tuple[str, ...]:
     """What one program needs: itself, what it is a link to, and the interpreter in its first line."""
     found = dict.fromkeys(_chase(program, home, depth=4))
     return tuple(place for place in found if os.path.exists(place))
-
-
-def resolve(program: str, cwd: str, path: str) -> str | None:
-    """The file a program's name stands for, as the one who starts it will find it; None where there is none."""
-    if "/" in program:
-        place = os.path.join(cwd, program)
-        return place if os.path.isfile(place) and os.access(place, os.X_OK) else None
-    for folder in path.split(os.pathsep):
-        if found := shutil.which(os.path.join(cwd, folder, program)):
-            return found
-    return None
 
 
 def _entries(folder: str, home: str) -> Iterator[str]:
@@ -100,11 +92,12 @@ def _around(file: str, home: str) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=1024)
 def _prefix(folder: str, home: str) -> tuple[str, ...]:
     for manager in _MANAGERS:
-        if is_within(folder, f"{home}/{manager}"):
-            return (f"{home}/{manager}",)
-    if is_within(folder, f"{home}/.cargo/bin"):
-        return _safe([folder, f"{home}/.rustup"], home)
+        above, found, _ = f"{folder}/".partition(f"/{manager}/")
+        if found:
+            return _safe([f"{above}/{manager}"], home)
     above = os.path.dirname(folder)
+    if folder.endswith("/.cargo/bin"):
+        return _safe([folder, f"{os.path.dirname(above)}/.rustup"], home)
     if os.path.basename(folder) not in _PROGRAM_FOLDERS:
         return _safe([folder], home)
     if os.path.isfile(f"{above}/pyvenv.cfg"):
@@ -115,5 +108,15 @@ def _prefix(folder: str, home: str) -> tuple[str, ...]:
 
 def _safe(places: list[str], home: str) -> tuple[str, ...]:
     """Never a folder that a home or a place of credentials lies in, nor such a place itself."""
-    keys = [home, *(f"{home}/{name}" for name in CREDENTIALS)]
+    homes = (home, _listed_home())
+    keys = [*homes, *(f"{each}/{name}" for each in homes for name in CREDENTIALS)]
     return tuple(p for p in places if p != "/" and os.path.exists(p) and not any(is_within(key, p) for key in keys))
+
+
+@functools.cache
+def _listed_home() -> str:
+    """HOME may point elsewhere; this is where the user's keys are nevertheless."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/"

@@ -1,5 +1,8 @@
 """What a confined process sees of the file system: one list of places, the deeper one counts."""
 
+# ruff: noqa: PTH100, PTH112, PTH113
+# Places are compared as text, component by component, and some thousand of them at every start of a run.
+
 from __future__ import annotations
 
 import os
@@ -10,11 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes.places import CREDENTIALS, SYSTEM, depth, is_within, standing_system
+from ganger.sandboxes.places import CREDENTIALS, SYSTEM, TEMPORARY, depth, is_within, standing_system
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.toolchains import of_program, on_path
 
-TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
 _SPARE_HOME = "/tmp/home"  # noqa: S108
 
 

@@ -7,14 +7,18 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ganger.errors import GangerError
 from ganger.workspaces.git import BYTE_EXACT, LONG_SEC, Call, Git, require_object
+from ganger.workspaces.git_settings import RunRefs
 from ganger.workspaces.removal import discard
 
+_LOCK_LOOKS = 50
+_LOCK_LOOK_SEC = 0.1
 _SEED = "refs/ganger/seed"
 _CONFIG = """[core]
 \trepositoryformatversion = {version}
@@ -135,6 +139,29 @@ class Bare:
                 code="PARTIAL_CLONE",
             )
 
+    def set_ref(self, ref: str, commit: str) -> None:
+        """Durable when it returns."""
+        self.git.ask("update-ref", ref, commit, doing=f"writing {ref}")
+        sync_folder((self.store / ref).parent)
+
+    def free_locks(self, refs: RunRefs) -> None:
+        """A git process that was killed leaves its lock; of this run's refs nobody else has one for long."""
+        for _ in range(_LOCK_LOOKS):
+            branch = self.store / f"{refs.branch}.lock"
+            own = [*(self.store / refs.own).rglob("*.lock"), *([branch] if branch.exists() else [])]
+            if not own:
+                return
+            time.sleep(_LOCK_LOOK_SEC)
+        for lock in own:
+            lock.unlink(missing_ok=True)
+
+    def fsck(self) -> str:
+        words = ("fsck", "--full", "--no-dangling", "--no-progress", "--no-reflogs")
+        answer = self.git.call(Call(words, "checking the repository", fine=tuple(range(256)), timeout_sec=LONG_SEC))
+        said = [os.fsdecode(answer.out).strip(), answer.err.strip()]
+        lines = [line for text in said for line in text.splitlines() if not line.startswith("notice:")]
+        return "\n".join(lines) or ("" if answer.code == 0 else f"git fsck ended with {answer.code}")
+
     def export(self, commit: str, into: Path, ref: str) -> None:
         """Makes a commit known in the user's repository under `ref`; its hooks and programs do not run.
 
@@ -177,7 +204,6 @@ _FETCH = (
     "--no-write-fetch-head",
     "--no-auto-maintenance",
     "--no-recurse-submodules",
-    "--no-show-forced-updates",
 )
 
 

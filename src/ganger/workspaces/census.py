@@ -54,6 +54,8 @@ class Scope:
 
 def is_git_name(name: str) -> bool:
     """Whether some system would take this name for a git directory; git itself refuses to hold it."""
+    if name.isascii() and "git" not in name.lower():
+        return False
     plain = folded(name)
     return plain == ".git" or (plain.startswith("git~") and plain[4:].isdigit())
 

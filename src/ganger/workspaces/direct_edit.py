@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 
-from ganger.errors import WriteRefused
 from ganger.ports import Side, Touched
 from ganger.workspaces.in_place import InPlace
 from ganger.workspaces.refusals import named_failures
+from ganger.workspaces.snapshot import DIGEST_LENGTH
 from ganger.workspaces.tree import Draft, Tree, parents_of
 
 SUMMARY_NAME = "summary.json"
@@ -20,45 +19,57 @@ _FORMAT = 1
 _FILES = "files"
 
 
-def save_edit(change: InPlace, folder: Path, *, contents: bool = True, limit_bytes: int = SAVED_LIMIT_BYTES) -> None:
-    """Writes the artifact whole: the summary comes last, and one that is there is never replaced."""
+def save_edit(
+    change: InPlace, folder: Path, *, contents: bool = True, limit_bytes: int = SAVED_LIMIT_BYTES
+) -> tuple[str, ...]:
+    """Writes the artifact whole: the summary comes last, and one that is there is never replaced.
+
+    The files whose content is not in it, because they are too large or cannot be read.
+    """
     with named_failures(str(folder)):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Tree(folder) as store:
-            if store.look(SUMMARY_NAME) is not None:
-                return
-            saved = _save_contents(change, store, limit_bytes) if contents else frozenset()
-            text = json.dumps(_summary(change, saved), indent=1)
-            store.land(SUMMARY_NAME, _draft(text.encode("ascii")), expected=None, tag="edit")
-            store.sync([""])
+            if store.look(SUMMARY_NAME) is None:
+                if contents:
+                    _save_contents(change, store, limit_bytes)
+                text = json.dumps(_summary(change, store), indent=1)
+                store.land(SUMMARY_NAME, _draft(text.encode("ascii")), expected=None, tag="edit")
+                store.sync([""])
+            saved = _saved(change, store)
+            return tuple(path for path in _made(change) if path not in saved)
 
 
-def _save_contents(change: InPlace, store: Tree, limit_bytes: int) -> frozenset[str]:
+def _made(change: InPlace) -> list[str]:
     """Files alone: a link would lead whoever reads the artifact elsewhere, so its target stands in the summary."""
+    present = change.present.files
+    return [one.path for one in change.touched if one.after is not None and present[one.path].is_file]
+
+
+def _saved(change: InPlace, store: Tree) -> frozenset[str]:
+    return frozenset(path for path in _made(change) if store.look(f"{_FILES}/{path}") is not None)
+
+
+def _save_contents(change: InPlace, store: Tree, limit_bytes: int) -> None:
     places: list[str] = []
-    saved: set[str] = set()
-    for one in change.touched:
-        entry = change.present.files.get(one.path)
-        if entry is None or not entry.is_file or not entry.has_digest or entry.size > limit_bytes:
+    for path in _made(change):
+        entry = change.present.files[path]
+        if not entry.has_digest or entry.size > limit_bytes:
             continue
-        with suppress(WriteRefused):
-            data = change.after(one.path)
-            place = f"{_FILES}/{one.path}"
-            store.make_directories(parents_of(place))
-            store.restore(place, _draft(data), tag="edit")
-            places.append(place)
-            saved.add(one.path)
-            limit_bytes -= entry.size
+        place = f"{_FILES}/{path}"
+        store.make_directories(parents_of(place))
+        store.restore(place, _draft(change.after(path)), tag="edit")
+        places.append(place)
+        limit_bytes -= entry.size
     store.sync(folder for place in places for folder in parents_of(place))
-    return frozenset(saved)
 
 
 def _draft(data: bytes) -> Draft:
     return Draft(data, 0o600, owner=(os.geteuid(), os.getegid()))
 
 
-def _summary(change: InPlace, saved: frozenset[str]) -> dict[str, object]:
+def _summary(change: InPlace, store: Tree) -> dict[str, object]:
     kinds: dict[str, list[dict[str, object]]] = {"added": [], "modified": [], "deleted": []}
+    saved = _saved(change, store)
     for one in change.touched:
         kind = one.kind if one.kind in kinds else "modified"
         kinds[kind].append(_described(change, one, is_saved=one.path in saved))
@@ -71,13 +82,15 @@ def _described(change: InPlace, one: Touched, *, is_saved: bool) -> dict[str, ob
         entry = change.present.files[one.path]
         more["saved"] = is_saved
         if entry.is_link and entry.has_digest:
-            with suppress(WriteRefused):
-                more["link_to"] = _shown(os.fsdecode(change.after(one.path)))
+            more["link_to"] = _shown(os.fsdecode(change.after(one.path)))
     return {"path": _shown(one.path), "before": _side(one.before), "after": _side(one.after), **more}
 
 
 def _side(side: Side | None) -> dict[str, object] | None:
-    return None if side is None else {"mode": f"{side.mode:06o}", "size": side.size, "sha256": side.digest}
+    if side is None:
+        return None
+    is_read = len(side.digest) == DIGEST_LENGTH
+    return {"mode": f"{side.mode:06o}", "size": side.size, "sha256": side.digest if is_read else None}
 
 
 def _shown(path: str) -> str:

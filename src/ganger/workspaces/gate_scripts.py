@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from ganger.workspaces.gate_commands import Orders, read_orders
 from ganger.workspaces.lines import listed
@@ -21,15 +22,26 @@ _SHELL_HEAD = re.compile(r"#!.*\b(?:ba|da|z|k|a)?sh\b")
 ReadBase = Callable[[str], bytes]
 
 
-def reached_files(orders: Orders, read_base: ReadBase) -> dict[str, str]:
-    """Path to the script that uses it; what the commands name themselves is not among them."""
-    reached: dict[str, str] = {}
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """`files` leads from a path to the script that uses it; `programs` are what the scripts call."""
+
+    files: Mapping[str, str]
+    programs: frozenset[str]
+
+
+def reach_of(orders: Orders, read_base: ReadBase) -> Reach:
+    """What the commands name themselves is not among it."""
+    files: dict[str, str] = {}
+    programs: set[str] = set()
     todo = [*sorted(orders.named), *_recipes(orders)]
     for _ in range(_DEEP):
-        found = {used: user for user in todo for used in _used_by(user, read_base)}
-        todo = [path for path in found if path not in reached and path not in orders.named]
-        reached.update((path, found[path]) for path in todo)
-    return reached
+        used = [(user, _used_by(user, read_base)) for user in todo]
+        programs.update(name for _, (_, names) in used for name in names)
+        found = {path: user for user, (paths, _) in used for path in paths}
+        todo = [path for path in found if path not in files and path not in orders.named]
+        files.update((path, found[path]) for path in todo)
+    return Reach(files, frozenset(programs))
 
 
 def _recipes(orders: Orders) -> Iterator[str]:
@@ -39,18 +51,21 @@ def _recipes(orders: Orders) -> Iterator[str]:
         yield from (posixpath.join(folder, "package.json") for folder in sorted(orders.folders))
 
 
-def _used_by(user: str, read_base: ReadBase) -> Iterator[str]:
+def _used_by(user: str, read_base: ReadBase) -> tuple[list[str], frozenset[str]]:
+    """Files and programs."""
     content = read_base(user)
     if not content or len(content) > _LARGEST:
-        return
+        return [], frozenset()
     text = content.decode("utf-8", "replace")
     folder, _, name = user.rpartition("/")
     if name.endswith(".py"):
-        yield from (f"{folder}/{module}.py" for module in _IMPORT.findall(text) if folder)
-        return
-    for used in read_orders(_command_lines(name, text)).named:
-        if used.split("/")[0] in TOOL_FOLDERS or (folder and posixpath.dirname(used) == folder):
-            yield used
+        return [f"{folder}/{module}.py" for module in _IMPORT.findall(text) if folder], frozenset()
+    orders = read_orders(_command_lines(name, text))
+    return [path for path in sorted(orders.named) if _belongs(path, folder)], orders.programs
+
+
+def _belongs(path: str, folder: str) -> bool:
+    return path.split("/")[0] in TOOL_FOLDERS or (folder != "" and posixpath.dirname(path) == folder)
 
 
 def _command_lines(name: str, text: str) -> list[str]:

@@ -23,7 +23,7 @@ from ganger.workspaces.gate_files import (
     TEST_FOLDERS,
     GateFile,
 )
-from ganger.workspaces.gate_scripts import reached_files
+from ganger.workspaces.gate_scripts import Reach, reach_of
 from ganger.workspaces.inline_tests import weakened_tests
 from ganger.workspaces.protect import folded_parts
 from ganger.workspaces.shortcuts import shortcut_in
@@ -31,6 +31,29 @@ from ganger.workspaces.shortcuts import shortcut_in
 LARGEST_COMPARED = 1 << 20
 
 _TEST_NAME = re.compile("|".join(fnmatch.translate(glob) for glob in TEST_FILES))
+
+
+def _sorted_table() -> tuple[dict[str, list[GateFile]], list[tuple[re.Pattern[str], GateFile]]]:
+    """Plain names apart from patterns; `*` stays inside one part of a path, except at the end of a folder's row."""
+    by_name: dict[str, list[GateFile]] = {}
+    by_glob: list[tuple[re.Pattern[str], GateFile]] = []
+    for row in GATE_FILES:
+        for name in row.names.split():
+            if "*" not in name and "/" not in name:
+                by_name.setdefault(name, []).append(row)
+            else:
+                inner = re.escape(name.removesuffix("/*")).replace(r"\*", "[^/]*")
+                end = "/.*" if name.endswith("/*") else ""
+                by_glob.append((re.compile(f"(?:.*/)?{inner}{end}", re.DOTALL), row))
+    return by_name, by_glob
+
+
+_BY_NAME, _BY_GLOB = _sorted_table()
+
+
+def _rows_for(path: str) -> list[GateFile]:
+    name = path.rpartition("/")[2]
+    return [*_BY_NAME.get(name, ()), *(row for pattern, row in _BY_GLOB if pattern.fullmatch(path))]
 
 
 def is_test(path: str) -> bool:
@@ -55,19 +78,7 @@ class Gates:
         self._orders = read_orders(verify)
         self._declared = frozenset(declared)
         self._doctests = any("doctest" in command for command in verify)
-        self._reached: dict[str, str] | None = None
-        self._by_name: dict[str, list[GateFile]] = {}
-        self._by_glob: list[tuple[re.Pattern[str], GateFile]] = []
-        for row in GATE_FILES:
-            if not row.runs or not self._orders.programs.isdisjoint(row.runs.split()):
-                self._sort_in(row)
-
-    def _sort_in(self, row: GateFile) -> None:
-        for name in row.names.split():
-            if "*" in name or "/" in name:
-                self._by_glob.append((re.compile(rf"(?:.*/)?{fnmatch.translate(name)}", re.DOTALL), row))
-            else:
-                self._by_name.setdefault(name, []).append(row)
+        self._known: Reach | None = None
 
     def gate_of(self, touched: Touched, change: Change) -> str | None:
         """Why this path is a gate, as the part of a sentence; None when it is none."""
@@ -84,14 +95,21 @@ class Gates:
     def _configures(self, touched: Touched, change: Change) -> str | None:
         if touched.before is None and touched.path in self._declared:
             return None
-        path = "/".join(folded_parts(touched.path))
-        rows = list(self._by_name.get(path.rpartition("/")[2], ()))
-        rows += [row for pattern, row in self._by_glob if pattern.match(path)]
-        for row in rows:
-            inside = _inside(row, touched, change)
+        for row in _rows_for("/".join(folded_parts(touched.path))):
+            inside = _inside(row, touched, change) if self._runs(row, change) else None
             if inside is not None:
                 return f"it {row.what}{inside}"
         return None
+
+    def _runs(self, row: GateFile, change: Change) -> bool:
+        wanted = row.runs.split()
+        programs = self._orders.programs
+        return not wanted or not (programs | self._reach(change).programs).isdisjoint(wanted)
+
+    def _reach(self, change: Change) -> Reach:
+        if self._known is None:
+            self._known = reach_of(self._orders, lambda path: _base(change, path))
+        return self._known
 
     def _is_named(self, touched: Touched) -> str | None:
         if touched.before is None or touched.path in self._declared or touched.path not in self._orders.named:
@@ -101,19 +119,18 @@ class Gates:
     def _is_reached(self, touched: Touched, change: Change) -> str | None:
         if touched.before is None or touched.path in self._declared:
             return None
-        if self._reached is None:
-            self._reached = reached_files(self._orders, lambda path: _base(change, path))
-        user = self._reached.get(touched.path)
+        user = self._reach(change).files.get(touched.path)
         return f"the check {user!r} uses it" if user else None
 
     def _shadows(self, touched: Touched) -> str | None:
         path = touched.path
         for folder, what in INSTALLED:
-            if f"/{folder}/" in f"/{path}":
+            if f"/{folder}/" in f"/{path}/":
                 return f"it {what}"
         if touched.before is not None or touched.after is None:
             return None
-        return self._module_shadow("/".join(folded_parts(path))) or self._program_shadow(path)
+        is_link = stat.S_ISLNK(touched.after.mode)
+        return self._module_shadow("/".join(folded_parts(path)), is_link=is_link) or self._program_shadow(path)
 
     def _inside_code(self, touched: Touched, change: Change) -> str | None:
         if touched.kind == "mode" or not _is_small(touched):
@@ -127,20 +144,21 @@ class Gates:
         shortcut = shortcut_in(touched.path, before, after, in_tests=is_test(touched.path))
         return f"it {shortcut}" if shortcut else None
 
-    def _module_shadow(self, path: str) -> str | None:
+    def _module_shadow(self, path: str, *, is_link: bool) -> str | None:
         folder, _, name = path.rpartition("/")
         if name == "__init__.py":
             folder, _, name = folder.rpartition("/")
         module = name.split(".")[0]
-        is_module = "." not in name or name.endswith(MODULE_ENDS)
+        is_package = is_link or path.endswith("/__init__.py")
+        is_module = name.endswith(MODULE_ENDS) or ("." not in name and is_package)
         if not is_module or module not in SHADOWABLE or folder not in MODULE_FOLDERS | self._orders.folders:
             return None
         return f"it would be imported in place of the module {module!r}"
 
     def _program_shadow(self, path: str) -> str | None:
         folder, _, name = path.rpartition("/")
-        stem = posixpath.splitext(name)[0] if name.endswith((".exe", ".cmd", ".bat", ".sh")) else name
-        if stem in self._orders.programs and folder in PROGRAM_FOLDERS:
+        stem = posixpath.splitext(name)[0] if name.endswith((".exe", ".cmd", ".bat")) else name
+        if stem in self._orders.programs and folder in PROGRAM_FOLDERS and path not in self._declared:
             return f"it would run in place of the program {stem!r}"
         return None
 

@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from ganger.core.names import file_stem
 from ganger.errors import DiskFullError, GangerError
 
 OLDEST_GIT = (2, 38)
@@ -233,41 +232,6 @@ def check_version() -> None:
             hint="install git 2.38 or newer, or set workspace.mode = 'direct'",
             code="GIT_TOO_OLD",
         )
-
-
-def ref_part(name: str) -> str:
-    """Any id as one part of a ref name; different ids stay different."""
-    stem = file_stem(name).replace("~", "%7E").replace("..", ".%2E")
-    if stem.endswith("."):
-        stem = f"{stem[:-1]}%2E"
-    return f"{stem[:-5]}%2Elock" if stem.endswith(".lock") else stem
-
-
-@dataclass(frozen=True, slots=True)
-class RunRefs:
-    """Where one run keeps its branch, its beginning, and what its attempts made."""
-
-    run: str
-
-    @property
-    def branch(self) -> str:
-        return f"refs/heads/ganger/{ref_part(self.run)}"
-
-    @property
-    def beginning(self) -> str:
-        return f"refs/ganger/{ref_part(self.run)}/base"
-
-    def at(self, task: str, attempt: int) -> str:
-        return self._of("at", task, attempt)
-
-    def change(self, task: str, attempt: int) -> str:
-        return self._of("change", task, attempt)
-
-    def wip(self, task: str, attempt: int) -> str:
-        return self._of("wip", task, attempt)
-
-    def _of(self, kind: str, task: str, attempt: int) -> str:
-        return f"refs/ganger/{ref_part(self.run)}/{kind}/{ref_part(task)}/{attempt}"
 
 
 def lines_of(words: Sequence[str]) -> bytes:

@@ -73,8 +73,9 @@ def _sides(git: Git, change: Named, start: Named, onto: Named) -> tuple[str, str
 
 
 def is_ancestor(git: Git, one: str, other: str) -> bool:
+    """False also when one of them is not there."""
     words = ("merge-base", "--is-ancestor", require_object(one), require_object(other))
-    return git.ask(*words, doing="comparing two commits", fine=(0, 1)).code == 0
+    return git.ask(*words, doing="comparing two commits", fine=(0, 1, 128)).code == 0
 
 
 def _merge(git: Git, ours: str, theirs: str) -> _Merged:

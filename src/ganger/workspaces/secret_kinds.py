@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SecretKind:
-    """One of the literal `hints` must occur before the slower pattern is tried; group 1, if any, is the secret."""
+    """Patterns begin with a literal where they can, which is many times faster, and have bounds, which keeps them linear.
+
+    One of the literal `hints` must occur before the slower pattern is tried; group 1, if any, is the secret.
+    """
 
     name: str
     hints: tuple[bytes, ...]
@@ -16,8 +19,7 @@ class SecretKind:
 
 
 def _kind(name: str, hints: str, shape: str) -> SecretKind:
-    # A run of word signs is tried at its beginning only, so that hostile repetition stays linear.
-    pattern = re.compile(rf"(?<![\w-]){shape}(?![\w-])".encode())
+    pattern = re.compile(rf"{shape}(?![\w-])".encode())
     return SecretKind(name, tuple(hint.encode() for hint in hints.split()), pattern)
 
 
@@ -61,7 +63,7 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
     _kind("a Grafana token", "glsa_", rf"glsa_{_W}{{32}}_{_X}{{8}}"),
     _kind("a Supabase token", "sbp_", rf"sbp_{_X}{{40}}"),
     _kind("an age secret key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
-    _kind("a signed JWT", "eyJ", rf"eyJ{_V}{{10,2000}}\.eyJ{_V}{{10,4000}}\.{_V}{{20,1000}}"),
+    _kind("a signed JWT", "eyJ", rf"(?<![\w-])eyJ{_V}{{10,2000}}\.eyJ{_V}{{37,4000}}\.{_V}{{20,1000}}"),
 )
 
 # Written on purpose, or read from somewhere else: never a secret.

@@ -21,6 +21,7 @@ _WORTH_PARSING = re.compile(
     rb"|unittest|pytest|pluggy|nose|doctest|builtins"
 )
 _ENDS = listed("sys.exit exit quit os.abort SystemExit builtins.exit builtins.quit")
+_FORK = re.compile(rb"\b(?:os|pty)\.(?:fork|forkpty)\(")
 _SCRIPT_LINES = re.compile(
     rb"^process\.exit\(\s*0?\s*\)|process\.reallyExit|process\.exitCode\s*=\s*0"
     rb"|\b(?:global|globalThis)\.(?:it|test|describe|expect)\s*=",
@@ -50,16 +51,17 @@ def _shortcuts(path: str, content: bytes, *, in_tests: bool) -> list[str]:
             tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ["calls os._exit"] if b"_exit" in content else []
-    reader = _Reader(path, in_tests=in_tests)
+    reader = _Reader(path, in_tests=in_tests, forks=_FORK.search(content) is not None)
     return list(reader.read(tree))
 
 
 class _Reader:
     """One module, walked without recursion."""
 
-    def __init__(self, path: str, *, in_tests: bool) -> None:
+    def __init__(self, path: str, *, in_tests: bool, forks: bool) -> None:
         self._is_package = path.endswith("__init__.py")
         self._in_tests = in_tests
+        self._forks = forks
         self._imported: dict[str, str] = {}
 
     def read(self, tree: ast.Module) -> Iterator[str]:
@@ -67,11 +69,20 @@ class _Reader:
         while waiting:
             node, at_import = waiting.pop()
             yield from self._look(node, at_import=at_import)
+            inside = at_import and not isinstance(node, _FUNCTIONS)
             if isinstance(node, ast.If) and _is_main_guard(node.test):
                 waiting.extend((child, False) for child in node.body)
-                continue
-            inside = at_import and not isinstance(node, _FUNCTIONS)
-            waiting.extend((child, inside) for child in reversed(list(ast.iter_child_nodes(node))))
+            elif isinstance(node, ast.Call) and self._ends_a_child(node, at_import=at_import):
+                waiting.extend((child, inside) for child in node.args)
+            else:
+                waiting.extend((child, inside) for child in reversed(list(ast.iter_child_nodes(node))))
+
+    def _ends_a_child(self, call: ast.Call, *, at_import: bool) -> bool:
+        """A status of failure cannot make a run pass; and in a function of a module that forks, os._exit ends a child."""
+        if not _dotted(call.func).endswith("_exit"):
+            return False
+        status = call.args[0] if call.args else None
+        return (isinstance(status, ast.Constant) and bool(status.value)) or (self._forks and not at_import)
 
     def _look(self, node: ast.AST, *, at_import: bool) -> Iterator[str]:
         if isinstance(node, ast.Import | ast.ImportFrom):

@@ -16,6 +16,7 @@ from ganger.workspaces.reach import Reach
 from ganger.workspaces.refusals import failure_for
 
 MOST_LEVELS = 100
+DIGEST_LENGTH = 64
 LARGEST_READ_BYTES = 256 << 20
 
 _SECOND = 1_000_000_000
@@ -27,7 +28,6 @@ _TYPE = 0o170000
 _FILE, _LINK, _FOLDER = stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR
 _STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNREAD = "unread:"
-_DIGEST_LENGTH = 64
 
 
 class Entry(NamedTuple):
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
     @property
     def has_digest(self) -> bool:
-        return len(self.digest) == _DIGEST_LENGTH
+        return len(self.digest) == DIGEST_LENGTH
 
     @property
     def is_unread(self) -> bool:
@@ -116,7 +116,7 @@ def take(tree: Reach, skip: Callable[[str], bool], previous: Snapshot | None, no
 
 def _settle(tree: Reach, path: str, scan: _Scan) -> None:
     known, now = scan.old[path], scan.files[path]
-    if known.mode & _TYPE != now.mode & _TYPE or known.size != now.size:
+    if known.mode & _TYPE != now.mode & _TYPE or known.size != now.size or now.is_unread:
         return
     settled = now.unread() if known.is_unread else read_through(tree, path, now)
     if settled is None:
@@ -164,11 +164,10 @@ class _Scan:
                     and (known.ctime_ns < maybe_young_ns or not self._is_young(known))
                 ):
                     files[path] = known
-                elif known is not None:
+                elif known is not None or not self._skip(path):
                     files[path] = _entry(now)
-                    self.ties.append(path)
-                elif not self._skip(path):
-                    files[path] = _entry(now)
+                    if known is not None:
+                        self.ties.append(path)
         for name, now in below:
             self._step(fd, name, above + name, now, level)
 
@@ -218,7 +217,9 @@ def look_at(tree: Reach, path: str) -> Entry | None:
 
 
 def _entry(now: os.stat_result) -> Entry:
-    return Entry(now.st_mode, now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns, now.st_uid, now.st_gid)
+    """What is neither file, link nor folder has no content: it is the same as long as it is the same inode."""
+    digest = "" if now.st_mode & _TYPE in (_FILE, _LINK, _FOLDER) else f"{_UNREAD}{now.st_ino}"
+    return Entry(now.st_mode, now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns, now.st_uid, now.st_gid, digest)
 
 
 def hashed(fd: int, size: int) -> str:

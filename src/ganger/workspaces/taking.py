@@ -18,7 +18,6 @@ from ganger.workspaces.git import Call, Git
 from ganger.workspaces.index import SUBMODULE, Entry, git_mode, read_index, stamp_of
 from ganger.workspaces.objects import Leaf, Reader, blob_id, ignored, write_blobs
 from ganger.workspaces.refusals import refused
-from ganger.workspaces.tree import parents_of
 
 _LARGEST_IGNORE = 1 << 20
 _LARGEST_BEFORE = 64 << 20
@@ -220,7 +219,7 @@ class _Look:
     @classmethod
     def at(cls, source: Source, *, into_repositories: bool) -> _Look:
         before = tracked_files(source)
-        folders = {folder for path in before for folder in parents_of(path)}
+        folders = _folders(before)
         census = take_census(_scope(source, before, folders, into_repositories=into_repositories))
         difference = Difference(before)
         changed = _changed(census, difference)
@@ -238,6 +237,16 @@ class _Look:
             {path: commit for path, commit in embedded.items() if path in before or f"{path}/" not in out},
             {path: why for path, why in census.odd.items() if path in before or path not in out},
         )
+
+
+def _folders(paths: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for path in paths:
+        above = path.rpartition("/")[0]
+        while above and above not in found:
+            found.add(above)
+            above = above.rpartition("/")[0]
+    return found
 
 
 def _scope(source: Source, before: Mapping[str, Entry], folders: set[str], *, into_repositories: bool) -> Scope:

@@ -26,11 +26,15 @@ _OF_THE_MACHINE = frozenset(
 
 @dataclass
 class Undo:
-    """One pass; harmless to repeat and to interrupt. A failure at one path never keeps the others from coming back."""
+    """One pass; harmless to repeat and to interrupt. A failure at one path never keeps the others from coming back.
+
+    What is at a path of `sparing` exists nowhere else: it is moved to `aside`, never removed.
+    """
 
     tree: Reach
     change: InPlace
     aside: Path
+    sparing: frozenset[str] = frozenset()
     _failed: set[str] = field(default_factory=set)
     _troubles: list[str] = field(default_factory=list)
 
@@ -101,7 +105,7 @@ class Undo:
         if found is None:
             return
         if not stat.S_ISDIR(found.st_mode):
-            self.tree.unlink(path)
+            self._carry_out(path) if path in self.sparing else self.tree.unlink(path)
         elif path not in self.change.baseline.folders:
             self._clear(path)
 
@@ -109,7 +113,10 @@ class Undo:
         """A folder that nobody could look into, or with left-out things in it, is moved away whole: it is not ours
         to destroy."""
         if not self.tree.remove_if_empty(path):
-            self.tree.carry_out(path, self.aside, f"{secrets.token_hex(4)}-{path.rpartition('/')[2][-20:]}")
+            self._carry_out(path)
+
+    def _carry_out(self, path: str) -> None:
+        self.tree.carry_out(path, self.aside, f"{secrets.token_hex(4)}-{path.rpartition('/')[2][-20:]}")
 
     def _make_folder(self, folder: str) -> None:
         if self._occupied(folder) is None:
@@ -126,6 +133,8 @@ class Undo:
         found = self.tree.look(path)
         if found is not None and stat.S_ISDIR(found.st_mode):
             self._clear(path)
+        elif found is not None and path in self.sparing:
+            self._carry_out(path)
         if before.is_link:
             self.tree.place_link(path, data, tag=_TAG)
         else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from ganger.workspaces.direct_edit import save_edit
 from ganger.workspaces.in_place import InPlace, compare
 from ganger.workspaces.kept import DEFAULT_LIMIT_BYTES, Kept
 from ganger.workspaces.reach import Reach
+from ganger.workspaces.refusals import named_failures
 from ganger.workspaces.snapshot import Entry, Snapshot, look_at, take
 from ganger.workspaces.tree import parents_of
 from ganger.workspaces.undo import Undo
@@ -49,7 +51,7 @@ class Watch:
     def begin(self) -> None:
         """What is there now is what the next attempt starts from. Durable on return; quick when little changed."""
         earlier = self._baseline or self._record.load()
-        with Reach(self._root) as tree:
+        with self._tree() as tree:
             present = take(tree, self._skip, earlier, self._now_ns())
             if self._baseline is not None and present.shows_no_change_since(self._baseline):
                 self._baseline = present
@@ -75,18 +77,22 @@ class Watch:
         """Of the paths asked for, those that are not as in the baseline now, with whatever is in their way."""
         return self._compare({}, paths)
 
-    def undo(self, change: InPlace) -> tuple[str, ...]:
-        """Puts everything in the change back; the paths for which that was not possible."""
-        with Reach(self._root) as tree:
-            return Undo(tree, change, self._aside).run()
+    def undo(self, change: InPlace, sparing: Iterable[str] = ()) -> tuple[str, ...]:
+        """Puts everything in the change back; the paths for which that was not possible.
+
+        What stands at a path of `sparing` is moved out of the project instead of being removed.
+        """
+        with self._tree() as tree:
+            return Undo(tree, change, self._aside, frozenset(sparing)).run()
 
     def restore(self, drift: InPlace) -> tuple[str, ...]:
         """The same for what `drifted` found."""
         return self.undo(drift)
 
-    def save(self, change: InPlace, folder: Path, *, contents: bool = True) -> None:
-        """Keeps what was made, with a summary; one that is there already stays as it is."""
-        save_edit(change, folder, contents=contents)
+    def save(self, change: InPlace, folder: Path, *, contents: bool = True) -> tuple[str, ...]:
+        """Keeps what was made, with a summary; one that is there already stays as it is. The files that could not be
+        saved, for `undo` to spare."""
+        return save_edit(change, folder, contents=contents)
 
     def accept(self, change: InPlace) -> None:
         """What the change made of its paths is from now on how they shall be."""
@@ -100,7 +106,7 @@ class Watch:
         files: dict[str, Entry] = {}
         folders: dict[str, int] = {}
         adopted: list[str] = []
-        with Reach(self._root) as tree:
+        with self._tree() as tree:
             for path, digest in written.items():
                 found = look_at(tree, path)
                 if (found.digest if found else "") != digest:
@@ -113,7 +119,7 @@ class Watch:
 
     def _compare(self, ignoring: Mapping[str, str], only: Callable[[str], bool] | None) -> InPlace:
         baseline = self._need()
-        with Reach(self._root) as tree:
+        with self._tree() as tree:
             present = take(tree, self._skip, baseline, self._now_ns())
             return compare(tree, self._kept, baseline, present, ignoring=ignoring, only=only)
 
@@ -125,7 +131,7 @@ class Watch:
         for path in folders:
             _carry(path, present.folders, modes)
         # The earlier moment stays: it makes more files count as young, never fewer.
-        with Reach(self._root) as tree:
+        with self._tree() as tree:
             self._establish(tree, Snapshot(baseline.taken_ns, files, modes))
 
     def _establish(self, tree: Reach, snapshot: Snapshot) -> None:
@@ -133,6 +139,11 @@ class Watch:
         kept = self._kept.keep(tree, snapshot)
         self._record.save(kept)
         self._baseline = kept
+
+    @contextmanager
+    def _tree(self) -> Iterator[Reach]:
+        with named_failures(str(self._root)), Reach(self._root) as tree:
+            yield tree
 
     def _need(self) -> Snapshot:
         if self._baseline is None:

@@ -13,7 +13,7 @@ from ganger.workspaces.watch import Watch
 
 
 class Watching:
-    """The `Watch` port. Protected files and gates are put back whoever changed them."""
+    """The `Watch` port."""
 
     def __init__(self, root: Path, watch: Watch, limits: ChangeLimits) -> None:
         self._root, self._watch, self._limits = root, watch, limits
@@ -42,14 +42,12 @@ class Watching:
         assert isinstance(change, InPlace)
         self._watch.save(change, folder)
 
-    def restore_gates(self, ignoring: Mapping[str, str], verify: Sequence[str]) -> tuple[str, ...]:
+    def restore_gates(self, ignoring: Mapping[str, str], verify: Sequence[str], folder: Path) -> tuple[str, ...]:
         change = self._watch.changed(ignoring)
         gates = Gates(tuple(verify))
-        wrong = {
-            touched.path
-            for touched in change.touched
-            if self._limits.protection.protected_by(touched.path) or gates.gate_of(touched, change)
-        }
+        wrong = {touched.path for touched in change.touched if gates.gate_of(touched, change)}
         if wrong:
-            self._watch.restore(self._watch.drifted(wrong.__contains__))
+            drift = self._watch.drifted(wrong.__contains__)
+            self._watch.save(drift, folder)
+            self._watch.restore(drift)
         return tuple(sorted(wrong))

@@ -1,0 +1,82 @@
+"""The weaker walls, for a machine without user namespaces: Landlock's rules, the filter of system calls, the limits.
+
+A process sees all others and every name, but opens only what is granted. Its home and its temporary folder are a real
+folder of its own, removed at its end. What is open here and closed by bubblewrap is told by the probes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ganger.ports import Launch, Room
+from ganger.sandboxes import environment, limits
+from ganger.sandboxes.identity import identity_in, owner_of_workspaces
+from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS, ROOMS
+from ganger.sandboxes.kernel import landlock_version
+from ganger.sandboxes.places import only_for_root, open_parts
+from ganger.sandboxes.programs import file_of, will_be_missed
+from ganger.sandboxes.settings import SandboxSettings
+from ganger.sandboxes.view import Access, View, view
+
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_BY_ALL = 0o001
+_NEEDS_HOME = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "NVM_DIR": ".nvm"}
+
+
+def is_there() -> bool:
+    return landlock_version() > 0
+
+
+class Landlock:
+    name = "landlock"
+
+    def __init__(self, settings: SandboxSettings) -> None:
+        self._settings = settings
+        self._python = os.path.realpath(sys.executable)
+        # A user who cannot get as far as the workspaces and the programs would be no use.
+        places = (settings.state_dir, Path(self._python), *map(Path, settings.path.split(os.pathsep)))
+        self.owner = owner_of_workspaces(settings.uid) if all(map(_is_on_an_open_road, places)) else None
+
+    def rebuilt(self, settings: SandboxSettings) -> Landlock:
+        """Walls of the same kind for something else."""
+        return Landlock(settings)
+
+    def confine(self, launch: Launch, room: Room) -> Launch:
+        """A program that is not there is left as it is: whoever starts it says so better than a failing sandbox."""
+        program = file_of(launch)
+        if not program and will_be_missed(launch, room, self._settings):
+            return launch
+        seen = view(self._settings, room, launch, program)
+        own = f"{ROOMS}{os.urandom(8).hex()}"
+        env = environment.inside(launch.env, own, renamed=False) | {"TMPDIR": own, "XDG_RUNTIME_DIR": own}
+        for name, folder in _NEEDS_HOME.items():
+            if (self._settings.home / folder).is_dir():
+                env.setdefault(name, str(self._settings.home / folder))
+        user = identity_in(room, self.owner or (0, 0)) if os.geteuid() == 0 else None
+        orders = ["input=0", f"private={own}", "landlock=files", *_grants(seen, user)]
+        orders += [f"uid={user[0]}", f"gid={user[1]}"] if user is not None else []
+        orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
+        orders += [f"network={'allow' if self._settings.network == 'allow' else 'none'}"]
+        orders += limits.orders(self._settings)
+        inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
+        return replace(launch, argv=(*inner, "--", program or launch.argv[0], *launch.argv), env=env)
+
+
+def _grants(seen: View, user: tuple[int, int] | None) -> Iterator[str]:
+    """Rules only add, so a mask holds where it lies in what is read, and not where it lies in what is written."""
+    closed = seen.of(Access.HIDDEN)
+    if user is not None and user[0] == 0:
+        closed += only_for_root("/etc")
+    for path in seen.of(Access.READ):
+        yield from (f"read={part}" for part in open_parts(path, closed))
+    yield from (f"write={path}" for path in seen.of(Access.WRITE))
+    yield "read=/proc"
+    yield from (f"device=/dev/{name}" for name in _DEVICES)
+
+
+def _is_on_an_open_road(place: Path) -> bool:
+    return all(above.stat().st_mode & _BY_ALL for above in (place, *place.absolute().parents) if above.exists())

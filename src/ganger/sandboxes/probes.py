@@ -1,0 +1,159 @@
+"""Escape probes: every attack tried inside the walls, on bait; what held, what is open, and a sentence for people."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ganger.ports import Room
+from ganger.sandboxes.bare import Bare
+from ganger.sandboxes.choose import Walls
+from ganger.sandboxes.settings import SandboxSettings
+from ganger.sandboxes.trial import give, run, throw_away_folder
+
+_PROCESSES, _FILE_MB = 48, 64
+_ATTACKS = Path(__file__).with_name("attacks.py")
+
+# Each attack, and what it would mean if it got through.
+SENTENCES = {
+    "read-home-file": "files in your home are read",
+    "read-ssh-key": "keys and passwords in your home are read",
+    "list-users-home": "your home is listed",
+    "read-project-env": "the project's .env is read from a workspace",
+    "read-event-store": "the event store of a run is read",
+    "read-event-store-in-place": "the event store is read by an agent that works in the project itself",
+    "read-other-workspace": "another attempt's workspace is read",
+    "read-password-hashes": "the system's password hashes are read",
+    "read-shared-tmp": "other programs' temporary files are read",
+    "walk-through-proc": "files outside are reached through /proc",
+    "link-out-and-read": "files outside are read through links",
+    "read-environments": "environments of other processes are read",
+    "see-other-processes": "command lines of other processes are seen",
+    "write-outside": "files outside the workspace are written",
+    "write-system": "the system's files are written",
+    "link-out-and-write": "files outside are written through links",
+    "rename-parents": "folders above the workspace are renamed",
+    "change-modes-outside": "modes of files outside are changed",
+    "rewrite-prompt": "the prompt file is written through /proc",
+    "be-root": "agents run with root's number",
+    "use-capabilities": "agents have capabilities",
+    "gain-privileges": "setuid programs give agents their power",
+    "mount-over": "file systems are mounted",
+    "remount-writable": "read-only places are made writable",
+    "take-masks-off": "masked places are unmasked",
+    "nest-namespaces": "user namespaces are made",
+    "change-root": "the root folder is changed",
+    "write-kernel-settings": "kernel settings are written",
+    "make-devices": "device nodes are made",
+    "open-devices": "disks and memory are opened",
+    "leave-control-group": "control groups are changed",
+    "use-keyrings": "kernel key rings are reached",
+    "use-rare-kernel-doors": "io_uring is used",
+    "type-into-terminals": "input is typed into a terminal",
+    "signal-others": "other processes are signalled",
+    "trace-others": "other processes are traced",
+    "reach-sockets": "sockets of other programs are reached",
+    "reach-abstract-sockets": "abstract sockets of other programs are reached",
+    "reach-hypervisor": "sockets to the hypervisor are made",
+    "reach-tcp": "servers of this machine are reached over TCP",
+    "reach-udp": "servers of this machine are reached over UDP",
+    "see-interfaces": "network interfaces are seen",
+    "use-any-network": "IP sockets are made",
+    "bomb-with-forks": "processes are started without limit",
+    "fill-the-disk": "files grow without limit",
+    "dump-core": "core files are written",
+}
+_OF_NETWORK = ("reach-tcp", "reach-udp", "see-interfaces")
+_OF_NO_NETWORK = "use-any-network"
+# Without walls these would change the machine itself.
+_ONLY_WITHIN_WALLS = ("remount-writable", "take-masks-off")
+_IN_PLACE = "read-event-store-in-place"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """`detail` says what the attack got hold of."""
+
+    name: str
+    held: bool
+    detail: str = ""
+
+    @property
+    def sentence(self) -> str:
+        return SENTENCES[self.name]
+
+
+def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
+    """Every attack that these settings do not allow by choice, tried within walls of this kind."""
+    with Yard.laid_out(settings) as yard:
+        walls = walls.rebuilt(yard.settings)
+        give(walls, yard.workspace, yard.project)
+        names = _names(walls, settings)
+        got = _attack(walls, yard, yard.workspace, [name for name in names if name != _IN_PLACE])
+        got |= {_IN_PLACE: _attack(walls, yard, yard.project, ["read-event-store"])["read-event-store"]}
+        got |= yard.traces()
+        return [ProbeResult(name, not got[name], got[name]) for name in names]
+
+
+def _names(walls: Walls, settings: SandboxSettings) -> list[str]:
+    left_out = [*(_ONLY_WITHIN_WALLS if isinstance(walls, Bare) else ())]
+    left_out += _OF_NETWORK if settings.network == "allow" else ()
+    left_out += [_OF_NO_NETWORK] if settings.network != "none" else []
+    return [name for name in SENTENCES if name not in left_out]
+
+
+def _attack(walls: Walls, yard: Yard, folder: Path, names: list[str]) -> dict[str, str]:
+    """What each got; an attack that could not be made counts as open, for nothing is known about it."""
+    (folder / "yard.json").write_text(json.dumps(yard.told()), encoding="utf-8")
+    argv = (os.path.realpath(sys.executable), "-I", "-S", str(_ATTACKS), "yard.json", *names)
+    ended = run(walls, argv, Room(writable=(folder,)), {"PATH": yard.settings.path}, yard.prompt)
+    answers = [json.loads(line) for line in ended.out.splitlines()]
+    return dict.fromkeys(names, f"could not be tried ({ended.err.strip()[-200:]})") | dict(answers)
+
+
+class Yard:
+    """A home, a project with a run in it, and a neighbour, all made for the purpose; the bait is in them."""
+
+    def __init__(self, folder: Path, settings: SandboxSettings) -> None:
+        self.folder = folder
+        self.name = f"ganger-probe-{os.urandom(6).hex()}"
+        self.canary = f"canary-{os.urandom(8).hex()}"
+        self.home, self.project, self.outside = folder / "home", folder / "project", folder / "outside"
+        self.state = self.project / ".ganger"
+        self.workspace = self.state / "run" / "work" / "own"
+        self.prompt, self.secret = folder / "prompt.md", self.outside / "secret"
+        self.settings = replace(
+            settings,
+            project=self.project,
+            state_dir=self.state,
+            home=self.home,
+            hidden=(),
+            readable=(),
+            writable=(),
+            processes=_PROCESSES,
+            file_mb=_FILE_MB,
+        )
+        self.shm_file = Path("/dev/shm") / self.name  # noqa: S108
+        self.victim = 0
+        self.sockets: list[socket.socket] = []
+
+    @classmethod
+    @contextlib.contextmanager
+    def laid_out(cls, settings: SandboxSettings) -> Iterator[Yard]:
+        with throw_away_folder() as folder, contextlib.ExitStack() as undo:
+            yard = cls(folder, settings)
+            yard._lay_bait(undo)
+            yard._open_sockets(undo)
+            neighbour = subprocess.Popen(["sleep", "600", yard.name][:2], env={"SECRET": yard.canary, "NAME": yard.name})
+            undo.callback(neighbour.wait)
+            undo.callback(neighbour.kill)
+            yard.victim = neighbour.pid
+            yield yard

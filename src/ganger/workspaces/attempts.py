@@ -1,0 +1,178 @@
+"""From an attempt's workspace to a commit: judged as a change, or kept as it is."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganger.contracts.task_result import Write
+from ganger.errors import GangerError
+from ganger.ports import Rules, Taken, Touched
+from ganger.workspaces.bare import Bare
+from ganger.workspaces.changes import WriteRequest, WriteRules, plan_changes
+from ganger.workspaces.git_settings import Attempt, GitSettings, RunRefs
+from ganger.workspaces.leftovers import Kept
+from ganger.workspaces.objects import Commit, Reader, Who, tidy, write_blobs, write_commit, write_tree
+from ganger.workspaces.taking import (
+    Bounds,
+    Difference,
+    FolderChange,
+    Source,
+    id_width,
+    renames_of,
+    require_outside_links,
+    scratch_index,
+    shown_paths,
+    to_judge,
+    to_keep,
+)
+from ganger.workspaces.tree import Tree
+
+_MOST_REASONS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Blocks: call it in a thread."""
+
+    settings: GitSettings
+    bare: Bare
+    refs: RunRefs
+
+    def folder(self, attempt: Attempt) -> Path:
+        return self.settings.work / attempt.name
+
+    def index(self, attempt: Attempt, commit: str) -> Path:
+        """A copy of the fresh workspace's index, where the agent never sees it."""
+        return self.settings.work / ".index" / f"{attempt.name}.{commit}"
+
+    def origin(self, attempt: Attempt) -> str:
+        """The commit a workspace was made from."""
+        found = self.bare.git.resolve(self.refs.at(attempt))
+        if not found:
+            raise GangerError(
+                f"Ganger's repository does not know from which commit {self.folder(attempt)} was made",
+                hint="look at that folder by hand, move it away, and run the same command again",
+                code="GIT_FAILED",
+            )
+        return found
+
+    def take(self, attempt: Attempt, writes: Sequence[Write], rules: Rules, message: str) -> Taken:
+        source = self._source(attempt)
+        difference = to_judge(source, self._bounds)
+        self._lay_over(source, difference, writes, rules)
+        commit = source.commit
+        if difference.leaves:
+            tree = self._judged(source, difference, rules)
+            commit = self._commit(tree, source.commit, self.refs.change(attempt), message)
+        return Taken(
+            commit=commit,
+            base=source.commit,
+            files=difference.files,
+            dropped=shown_paths(sorted(difference.dropped)),
+            missing=tuple(path for path in rules.expected if difference.leaves.get(path) is None),
+        )
+
+    def save(self, attempt: Attempt, told: Callable[[Sequence[Touched]], str]) -> tuple[str, tuple[str, ...]]:
+        if not os.path.lexists(self.folder(attempt)):
+            return "", ()
+        source = self._source(attempt)
+        difference = to_keep(source)
+        if not difference.leaves:
+            return "", ()
+        tree = self._kept_tree(source, difference)
+        with Reader(self.bare.git) as reader:
+            message = told(FolderChange(difference, {}, reader).touched)
+        if difference.left_out:
+            reasons = [f"Left out: {one.message}" for one in list(difference.left_out.values())[:_MOST_REASONS]]
+            message = _with_reasons(message, reasons)
+        ref = self.refs.wip(attempt)
+        return self._commit(tree, source.commit, ref, message), shown_paths(difference.files)
+
+    def kept(self, attempt: Attempt, *, merged: bool) -> Kept:
+        """Whether what is in a workspace now is anywhere else too."""
+        source = self._source(attempt)
+        difference = to_keep(source)
+        lost = [one for one in difference.left_out.values() if one.code != "SPECIAL_FILE"]
+        if not difference.leaves:
+            return Kept.UNSAVED if lost else Kept.MERGED if merged else Kept.SAVED
+        tree = self._kept_tree(source, difference)
+        for ref, state in (
+            (self.refs.change(attempt), Kept.MERGED if merged else Kept.SAVED),
+            (self.refs.wip(attempt), Kept.SAVED),
+        ):
+            if self.bare.git.resolve(f"{ref}^{{tree}}") == tree:
+                return state
+        return Kept.UNSAVED
+
+    def _source(self, attempt: Attempt) -> Source:
+        folder = self.folder(attempt)
+        if folder.is_symlink() or not folder.is_dir():
+            raise GangerError(
+                f"the workspace {folder} is gone",
+                hint="run the same command again; the task is tried anew",
+                code="GIT_FAILED",
+            )
+        commit = self.origin(attempt)
+        index = self.index(attempt, commit)
+        return Source(self.bare.git, folder, commit, index, self.settings.brought, self.settings.generated)
+
+    def _lay_over(self, source: Source, difference: Difference, writes: Sequence[Write], rules: Rules) -> None:
+        if not writes:
+            return
+        require_outside_links((write.path for write in writes), source.linked)
+        limits = WriteRules(
+            protection=self.settings.protection,
+            allow_shrinkage=rules.allow_shrinkage,
+            max_file_bytes=self.settings.max_file_bytes,
+            max_total_bytes=self.settings.max_total_bytes,
+            max_files=self.settings.max_files,
+        )
+        with Tree(source.folder) as tree:
+            difference.lay_over(plan_changes(tree, [_request(write) for write in writes], limits).files)
+
+    def _judged(self, source: Source, difference: Difference, rules: Rules) -> str:
+        """The difference as a tree, once the judge has said nothing against it."""
+        git = self.bare.git
+        write_blobs(git, list(difference.contents.values()), id_width(difference.before))
+        with tempfile.TemporaryDirectory(prefix="ganger-take-") as folder, Reader(git) as reader:
+            tree = write_tree(git, scratch_index(source, Path(folder)), difference.leaves)
+            renames = renames_of(git, source.commit, tree, difference)
+            self.settings.judge(FolderChange(difference, renames, reader), rules)
+        return tree
+
+    def _kept_tree(self, source: Source, difference: Difference) -> str:
+        with tempfile.TemporaryDirectory(prefix="ganger-save-") as folder:
+            return write_tree(self.bare.git, scratch_index(source, Path(folder)), difference.leaves)
+
+    def _commit(self, tree: str, parent: str, ref: str, message: str) -> str:
+        """A commit kept at a ref; when that ref holds this very change already, it is that one."""
+        git = self.bare.git
+        known = git.resolve(ref)
+        if known:
+            with Reader(git) as reader:
+                found = reader.commit(known)
+            if found is not None and (found.tree, found.parents, found.message) == (tree, (parent,), tidy(message)):
+                return known
+        who = Who.parse(self.settings.author).at(self.settings.now())
+        made = write_commit(git, Commit(tree, (parent,), who, who, message))
+        self.bare.set_ref(ref, made)
+        return made
+
+    @property
+    def _bounds(self) -> Bounds:
+        settings = self.settings
+        return Bounds(settings.max_file_bytes, settings.max_total_bytes, settings.max_files)
+
+
+def _with_reasons(message: str, reasons: Sequence[str]) -> str:
+    """Before the last paragraph: that one holds the trailers."""
+    above, blank, last = message.rstrip("\n").rpartition("\n\n")
+    return "\n\n".join([above, "\n".join(reasons), last]) if blank else "\n\n".join([last, "\n".join(reasons)])
+
+
+def _request(write: Write) -> WriteRequest:
+    return WriteRequest(write.path, write.op, write.content, write.content_ref, write.sha256_before)

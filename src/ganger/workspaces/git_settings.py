@@ -1,0 +1,106 @@
+"""What a git repository of Ganger's is told: where everything is, who the author is, what the safeguards are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ganger.core.names import file_stem
+from ganger.ports import Change, Rules
+from ganger.workspaces.protect import Protection
+
+
+@dataclass(frozen=True, slots=True)
+class GitSettings:
+    """`store` is shared by all runs of a project; `work`, `checks` and `pool` are this run's.
+
+    `linked` and `copied` are folders of the project that git ignores and that are needed all the same. `warm` is how
+    many workspaces are made ahead. `owner` (uid, gid) gets every folder an agent or a check works in.
+    """
+
+    project: Path
+    store: Path
+    run: str
+    work: Path
+    checks: Path
+    pool: Path
+    judge: Callable[[Change, Rules], None]
+    generated: Callable[[str], bool]
+    author: str = "Ganger <ganger@localhost>"
+    linked: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+    warm: int = 0
+    protection: Protection = field(default_factory=Protection)
+    max_file_bytes: int = 16 << 20
+    max_total_bytes: int = 64 << 20
+    max_files: int = 2000
+    min_free_bytes: int = 64 << 20
+    owner: tuple[int, int] | None = None
+    now: Callable[[], float] = time.time
+
+    @property
+    def brought(self) -> tuple[str, ...]:
+        return (*self.linked, *self.copied)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Which attempt a workspace is for; `stem` is its task's id as a file name."""
+
+    stem: str
+    number: int
+
+    @classmethod
+    def of(cls, task: str, number: int) -> Attempt:
+        return cls(file_stem(task), number)
+
+    @property
+    def name(self) -> str:
+        return f"{self.stem}.{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRefs:
+    """Where one run keeps its branch, its beginning, and what its attempts made."""
+
+    run: str
+
+    @property
+    def branch(self) -> str:
+        return f"refs/heads/ganger/{ref_part(self.run)}"
+
+    @property
+    def own(self) -> str:
+        return f"refs/ganger/{ref_part(self.run)}"
+
+    @property
+    def beginning(self) -> str:
+        return f"{self.own}/base"
+
+    def at(self, attempt: Attempt) -> str:
+        """The commit the attempt's workspace was made from."""
+        return self._of("at", attempt)
+
+    def change(self, attempt: Attempt) -> str:
+        return self._of("change", attempt)
+
+    def wip(self, attempt: Attempt) -> str:
+        return self._of("wip", attempt)
+
+    def _of(self, kind: str, attempt: Attempt) -> str:
+        return f"{self.own}/{kind}/{_allowed(attempt.stem)}/{attempt.number}"
+
+
+def ref_part(name: str) -> str:
+    """Any id as one part of a ref name; different ids stay different."""
+    return _allowed(file_stem(name))
+
+
+def _allowed(stem: str) -> str:
+    """What git forbids in a ref is written as file names write what they forbid."""
+    stem = stem.replace("~", "%7E").replace("..", ".%2E")
+    if stem.endswith("."):
+        stem = f"{stem[:-1]}%2E"
+    return f"{stem[:-5]}%2Elock" if stem.endswith(".lock") else stem

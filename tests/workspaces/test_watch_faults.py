@@ -1,0 +1,59 @@
+"""The watch killed at its system calls, and the harness proved on planted mistakes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from write_harness import fast_folder
+
+PROGRAM = Path(__file__).with_name("watch_faults.py")
+
+
+def sweep(phase: str, fault: str, step: int, *planted: str) -> dict[str, Any]:
+    with fast_folder() as folder:
+        argv = [sys.executable, str(PROGRAM), str(folder / "sweep"), phase, fault, str(step), *planted]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("phase", "step", "least"), [("begin", 2, 40), ("begin-twice", 2, 40), ("accept", 3, 40), ("undo", 7, 90)]
+)
+def test_a_kill_leaves_a_baseline_and_a_folder_that_the_next_process_can_mend(
+    phase: str, step: int, least: int
+) -> None:
+    """T18 T20 W02 G08: byte-identical after the second undo, nothing lost, the agent's work saved once."""
+    found = sweep(phase, "kill", step)
+    assert found["bad"] == []
+    assert found["points"] > least
+
+
+@pytest.mark.parametrize(
+    ("phase", "step", "fault"), [("accept", 4, "ENOSPC"), ("accept", 4, "EIO"), ("undo", 13, "ENOSPC")]
+)
+def test_an_error_of_the_disk_never_spoils_the_baseline(phase: str, step: int, fault: str) -> None:
+    """T18: the run stops with a named error, and what was there before can still be gone back to."""
+    found = sweep(phase, fault, step)
+    assert found["bad"] == []
+    assert found["points"] > 25
+
+
+@pytest.mark.parametrize(
+    ("planted", "phase", "step"),
+    [
+        ("record-in-place", "begin", 1),
+        ("names-before-bytes", "begin-twice", 1),
+        ("unsaved", "undo", 97),
+        ("no-links", "undo", 97),
+    ],
+)
+def test_the_sweep_finds_a_planted_mistake(planted: str, phase: str, step: int) -> None:
+    """T18: the harness is proved before it is believed."""
+    assert sweep(phase, "kill", step, planted)["bad"]
