@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "ganger"
 
 INNER = frozenset({"ports", "core", "contracts", "errors"})
-ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "forges"})
+ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "sandboxes", "forges"})
 APPLICATION = frozenset({"app", "check", "contents", "control", "runs", "start", "doctor"})
 SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 
@@ -32,7 +32,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents"},
     "runs": INNER | {"config", "engine.files", "stores"},
     "start": INNER | {"config", "engine.files"},
-    "doctor": INNER | {"app", "runs", "config", "engine.files", "stores"},
+    "doctor": INNER | {"app", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
         SCREENS, INNER | SCREENS | {"app", "views", "config", "check", "runs", "start", "doctor", "engine", "control"}
     ),

@@ -34,8 +34,8 @@ from ganger.engine.verification import Checks
 from ganger.engine.verify import Recovery
 from ganger.errors import GangerError, NotBuiltYet, NotFoundError
 from ganger.launchers.kept import KeptLauncher
-from ganger.ports import Agent, Change, Listener, RoleRules, Rules
-from ganger.sandboxes.choose import choose
+from ganger.ports import Agent, Change, Clock, Listener, RoleRules, Rules, Sandbox
+from ganger.sandboxes.choose import Walls, choose
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.difference import difference_lines
@@ -208,7 +208,7 @@ def _tools(
     agents: dict[str, Agent],
     contents: Contents,
 ) -> Tools:
-    assert checked.profiles is not None and checked.manifest is not None
+    assert checked.manifest is not None
     config = project.config
     limits = ChangeLimits(protection=protection_of(project, checked.source))
 
@@ -216,28 +216,16 @@ def _tools(
         require(change, rules, limits)
 
     workspace = DirectWorkspace(project.root, limits.protection, judge)
-    sandbox = choose(sandbox_settings(project))
+    sandbox = sandbox_of(project)
     git = config.workspace.mode != "direct"
-    clock = journal.clock
-    checks = Checks(
-        profiles=dict(checked.profiles.profiles),
-        tiers=dict(config.verify.tiers),
-        expect=dict(config.verify.expect),
-        deny=tuple(config.verify.deny),
-        env=verify_environment(project),
-        timeout_sec=config.verify.timeout_sec,
-        sandbox=sandbox,
-        clock=clock,
-        recovery=Recovery(config.verify.recoveries, config.verify.retry_failed),
-    )
     return Tools(
         journal=journal,
         folder=folder,
         workspace=workspace,
         launcher=KeptLauncher(folder.path, grace_sec=config.policy.grace_sec),
-        clock=clock,
+        clock=journal.clock,
         agents=agents,
-        checks=checks,
+        checks=checks_of(project, checked, sandbox, journal.clock),
         sandbox=sandbox,
         repository=repository_of(project, checked.manifest.run_id, judge, sandbox.owner) if git else None,
         watch=None if git else watch_of(project, checked, folder, limits),
@@ -265,11 +253,31 @@ def _alone(project: Project, run_id: str) -> Iterator[None]:
         yield
 
 
-def verify_environment(project: Project) -> dict[str, str]:
+def verify_environment() -> dict[str, str]:
     """What checks run with. No program is ever looked for where a change could have put it."""
     given = child_environment(environment(), extra={})
     places = [place for place in given.get("PATH", "").split(os.pathsep) if place.startswith("/")]
     return given | {"PATH": os.pathsep.join(places)}
+
+
+def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock) -> Checks:
+    assert checked.profiles is not None
+    config = project.config.verify
+    return Checks(
+        profiles=dict(checked.profiles.profiles),
+        tiers=dict(config.tiers),
+        expect=dict(config.expect),
+        deny=tuple(config.deny),
+        env=verify_environment(),
+        timeout_sec=config.timeout_sec,
+        sandbox=sandbox,
+        clock=clock,
+        recovery=Recovery(config.recoveries, config.retry_failed),
+    )
+
+
+def sandbox_of(project: Project) -> Walls:
+    return choose(sandbox_settings(project))
 
 
 def sandbox_settings(project: Project) -> SandboxSettings:

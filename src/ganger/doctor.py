@@ -11,12 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.app import make_agents
+from ganger.app import make_agents, sandbox_settings
 from ganger.config import PROJECT_FILE, Project, load_project, project_root
 from ganger.core.vocabulary import RunStatus
 from ganger.engine.files import RunFolder, is_led
 from ganger.errors import GangerError
 from ganger.runs import read_state
+from ganger.sandboxes.bare import Bare
+from ganger.sandboxes.choose import HOW_TO_GET_WALLS, choose
+from ganger.sandboxes.landlock import Landlock
+from ganger.sandboxes.probes import probe
 from ganger.stores.sqlite import OLDEST_SQLITE, sqlite_version
 
 _LOW_BYTES = 1 << 30
@@ -35,14 +39,14 @@ class Finding:
 
 
 def examine(project: Path | None, cwd: Path) -> list[Finding]:
-    findings = [check() for check in (_python, _sqlite, _git, _sandbox)]
+    findings = [check() for check in (_python, _sqlite, _git)]
     findings.append(_programs())
     try:
         opened = load_project(project_root(project, None, cwd))
     except GangerError as error:
         return [*findings, Finding("error", "config", error.message, error.hint or "mend the file, then try again")]
     findings.append(_config(opened))
-    for check in (_state_dir, _agents, _left_overs):
+    for check in (_state_dir, _sandbox, _agents, _left_overs):
         findings.extend(check(opened))
     return findings
 
@@ -67,15 +71,26 @@ def _git() -> Finding:
     return Finding("ok", "git", said)
 
 
-def _sandbox() -> Finding:
-    if shutil.which("bwrap"):
-        return Finding("ok", "sandbox", "bubblewrap is there; agents are not sandboxed yet in this version")
-    return Finding(
-        "warning",
-        "sandbox",
-        "no bubblewrap; agents are not sandboxed yet in this version",
-        "install bubblewrap for later versions",
-    )
+def _sandbox(project: Project) -> Iterator[Finding]:
+    """Tries every escape within the walls that agents and checks will have."""
+    settings = sandbox_settings(project)
+    try:
+        walls = choose(settings)
+    except GangerError as error:
+        yield Finding("error", "sandbox", error.message, error.hint)
+        return
+    if isinstance(walls, Bare):
+        why = "none stands on this machine" if settings.use != "off" else "it is switched off"
+        text = f"no sandbox: {why}; agents and checks read and write whatever you can"
+        yield Finding("warning", "sandbox", text, HOW_TO_GET_WALLS if settings.use != "off" else 'set use = "auto"')
+        return
+    results = probe(walls, settings)
+    held = [result.name for result in results if result.held]
+    text = f"{walls.name}, network {settings.network}: {len(held)} of {len(results)} escape probes held"
+    weaker = f"{HOW_TO_GET_WALLS}: it closes these" if isinstance(walls, Landlock) else ""
+    yield Finding("ok" if len(held) == len(results) else "warning", "sandbox", text, weaker)
+    yield Finding("ok", "held", ", ".join(held))
+    yield from (Finding("warning", "open", f"{r.sentence}: {r.detail}") for r in results if not r.held)
 
 
 def _programs() -> Finding:

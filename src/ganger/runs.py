@@ -23,10 +23,15 @@ def newest_run(project: Project, run_id: str | None) -> RunFolder:
                 f"no run {run_id!r} in {project.state_path}", hint="ganger status without --run shows the newest"
             )
         return folder
-    found = [RunFolder(path) for path in _folders(project.state_path) if (path / "ganger.db").exists()]
+    found = run_folders(project)
     if not found:
         raise NotFoundError(f"there is no run in {project.state_path} yet", hint="start one: ganger run")
     return max(found, key=lambda folder: _last_written(folder.database))
+
+
+def run_folders(project: Project) -> list[RunFolder]:
+    """Every run of the project."""
+    return [RunFolder(path) for path in _folders(project.state_path) if (path / "ganger.db").exists()]
 
 
 def _folders(state_dir: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,19 +56,12 @@ def test_no_trap_of_an_agent_goes_off(trap: str, tmp_path: Path) -> None:
         for mark in trapper.sprung():
             (trapper.marks / mark).unlink()
         copy = tmp_path / "copy"
-        git(tmp_path, "-c", "core.fsmonitor=false", "--version")
-        _copy(folder, copy)
+        shutil.copytree(folder, copy, symlinks=True)
         _whole_round(ground, "t")
         assert trapper.sprung() == set()
         _plain_git(copy)
         if trap in SPRINGS_ON_PLAIN_GIT:
             assert trapper.sprung(), "the control caught nothing, so the test proves nothing"
-
-
-def _copy(folder: Path, copy: Path) -> None:
-    import shutil
-
-    shutil.copytree(folder, copy, symlinks=True)
 
 
 def _plain_git(folder: Path) -> None:

@@ -24,7 +24,7 @@ def sweep(phase: str, fault: str, step: int, *planted: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("phase", "step", "least"), [("begin", 2, 40), ("begin-twice", 2, 40), ("accept", 3, 40), ("undo", 7, 90)]
+    ("phase", "step", "least"), [("begin", 3, 30), ("begin-twice", 3, 30), ("accept", 4, 30), ("undo", 9, 60)]
 )
 def test_a_kill_leaves_a_baseline_and_a_folder_that_the_next_process_can_mend(
     phase: str, step: int, least: int
@@ -36,20 +36,20 @@ def test_a_kill_leaves_a_baseline_and_a_folder_that_the_next_process_can_mend(
 
 
 @pytest.mark.parametrize(
-    ("phase", "step", "fault"), [("accept", 4, "ENOSPC"), ("accept", 4, "EIO"), ("undo", 13, "ENOSPC")]
+    ("phase", "step", "fault"), [("accept", 7, "ENOSPC"), ("accept", 7, "EIO"), ("undo", 31, "ENOSPC")]
 )
 def test_an_error_of_the_disk_never_spoils_the_baseline(phase: str, step: int, fault: str) -> None:
     """T18: the run stops with a named error, and what was there before can still be gone back to."""
     found = sweep(phase, fault, step)
     assert found["bad"] == []
-    assert found["points"] > 25
+    assert found["points"] > 15
 
 
 @pytest.mark.parametrize(
     ("planted", "phase", "step"),
     [
-        ("record-in-place", "begin", 1),
-        ("names-before-bytes", "begin-twice", 1),
+        ("record-in-place", "begin", 3),
+        ("names-before-bytes", "begin-twice", 3),
         ("unsaved", "undo", 97),
         ("no-links", "undo", 97),
     ],

@@ -29,6 +29,7 @@ COMMANDS: dict[str, Row] = {
     "answer": Row("Decide", "Answer a question"),
     "approve": Row("Decide", "Approve a reviewed task", built=False),
     "rework": Row("Decide", "Send a task back with a remark", built=False),
+    "land": Row("Decide", "Move your branch to what a run merged"),
     "pause": Row("Control", "Start nothing new"),
     "resume": Row("Control", "Go on after a pause"),
     "stop": Row("Control", "End a run, at once or when its attempts are through"),
@@ -41,12 +42,11 @@ COMMANDS: dict[str, Row] = {
     "state": Row("Files", "Write a fresh state.json, or export the current one"),
     "agents": Row("Files", "List agents, their capabilities and health"),
     "config": Row("Files", "Show every setting with its origin"),
-    "land": Row("Later", "Move your branch to what was merged", built=False),
+    "clean": Row("Files", "Free what is merged or saved; say how much"),
     "unlock": Row("Later", "Release a repository's lock", built=False),
     "hooks": Row("Later", "Install or remove keep-alive hooks", built=False),
     "dev": Row("Later", "Tools for developing agents", built=False),
     "export": Row("Later", "Export a run as a static folder", built=False),
-    "clean": Row("Later", "Free what is merged or saved", built=False),
     "worker": Row("Later", "The worker's side of the protocol", built=False),
 }
 

@@ -120,7 +120,7 @@ class _Walk:
         if recorded.seq != self.seq + 1:
             self.say("numbers", f"{recorded.seq} follows {self.seq}")
         self.seq = recorded.seq
-        if self.ended is not None and not isinstance(event, ev.LeadStarted):
+        if self.ended is not None and not isinstance(event, ev.LeadStarted | ev.Landed):
             self.say("end", "something happened after the run had ended and before a lead took it up again")
         apply(self.state, recorded)
         check = _CHECKS.get(type(event))

@@ -4,7 +4,7 @@ The yard (see `probes`) tells where the bait is. Nothing here harms a machine wi
 what is mounted is unmounted, what is made is removed.
 """
 
-# ruff: noqa: PTH, S108
+# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH109, PTH116, PTH208, PTH211
 # An attacker takes the shortest road.
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def read_home_file(yard: Yard) -> str:
 
 @attack
 def read_ssh_key(yard: Yard) -> str:
-    return _any(_read, [f"{yard['home']}/.ssh/id_ed25519", f"{yard['home']}/.netrc", f"{yard['home']}/.aws/credentials"])
+    return _any(
+        _read, [f"{yard['home']}/.ssh/id_ed25519", f"{yard['home']}/.netrc", f"{yard['home']}/.aws/credentials"]
+    )
 
 
 @attack
@@ -204,7 +206,7 @@ def rename_parents(yard: Yard) -> str:
 
 @attack
 def change_modes_outside(yard: Yard) -> str:
-    os.chmod(yard["secret"], 0o666)
+    os.chmod(yard["secret"], 0o640)
     return f"changed the mode of {yard['secret']}"
 
 

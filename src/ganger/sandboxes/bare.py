@@ -8,6 +8,7 @@ from ganger.sandboxes.settings import SandboxSettings
 
 class Bare:
     name = "none"
+    kind = "none"
     owner: tuple[int, int] | None = None
 
     def rebuilt(self, settings: SandboxSettings) -> Bare:

@@ -61,6 +61,12 @@ class Bubblewrap:
         self._options = options
         self._python = os.path.realpath(sys.executable)
 
+    @property
+    def kind(self) -> str:
+        """Which of these walls, with which bubblewrap."""
+        found = Path(self._bwrap).stat()
+        return f"{self.name} {self._bwrap} {found.st_size} {found.st_mtime_ns} {self._options}"
+
     def rebuilt(self, settings: SandboxSettings) -> Bubblewrap:
         """Walls of the same kind for something else."""
         return Bubblewrap(settings, self._bwrap, self._options)
@@ -77,7 +83,8 @@ class Bubblewrap:
         env = environment.inside(launch.env, seen.home, renamed=not is_listed(uid))
         orders = ["input=6", "report=3", f"network={self._settings.network}", "landlock=scopes", *mounts.orders()]
         orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
-        orders += limits.orders(self._settings)
+        counted_apart = user is not None or limits.counts_namespaces_apart()
+        orders += limits.orders(self._settings, counted_apart=counted_apart)
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
         walls = (*self._namespaces(user), *mounts.words(), "--chdir", str(launch.cwd.absolute()))
         leader = ("/bin/sh", "-c", _LEADER, "sh", users_with(uid, gid, seen.home), self._bwrap)

@@ -1,49 +1,58 @@
-"""Which walls this machine can build, found out by building them once."""
+"""Which walls this machine can build, found out by building them once; remembered until the next boot or bubblewrap."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-import subprocess
-import tempfile
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from ganger.errors import GangerError
-from ganger.ports import Launch, Room
+from ganger.ports import Room
 from ganger.sandboxes import landlock
 from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.bubblewrap import Bubblewrap, find_bwrap
 from ganger.sandboxes.landlock import Landlock
 from ganger.sandboxes.mounts import Options
 from ganger.sandboxes.settings import SandboxSettings
+from ganger.sandboxes.trial import Outcome, give, run, throw_away_folder
 
 __all__ = ["SandboxSettings", "Walls", "choose"]
 
 Walls = Bare | Landlock | Bubblewrap
 
+HOW_TO_GET_WALLS = "install bubblewrap (apt install bubblewrap) and allow user namespaces"
 _TRIAL = "echo x >new && ! cat ../secret 2>/dev/null || exit 1; { echo x >../out; } 2>/dev/null; echo held"
-_TRIAL_SEC = 20.0
-_tried: dict[tuple[object, ...], bool] = {}
+_MEMORY = "sandbox.json"
+_stood: set[str] = set()
 
 
 def choose(settings: SandboxSettings) -> Walls:
     """The strongest walls that stand; raises SANDBOX_UNAVAILABLE where some are required and none does."""
     if settings.use == "off":
         return Bare()
-    for walls in _candidates(settings):
-        if stands(walls, settings):
+    fallen: list[str] = []
+    for walls in candidates(settings):
+        if _is_known_to_stand(walls, settings):
             return walls
+        problem = fault_of(walls, settings)
+        if not problem:
+            _remember(walls, settings)
+            return walls
+        fallen.append(f"{walls.name}: {problem}")
     if settings.use == "require":
         raise GangerError(
-            "a sandbox is required, and this machine has none that holds",
-            hint="apt install bubblewrap, allow user namespaces (ganger doctor says what is missing), "
-            'or set [sandbox] use = "auto"',
+            f"a sandbox is required, and none stands on this machine ({'; '.join(fallen) or 'there is none'})",
+            hint=f'{HOW_TO_GET_WALLS}; or set use = "auto" under [sandbox]',
             code="SANDBOX_UNAVAILABLE",
         )
     return Bare()
 
 
-def _candidates(settings: SandboxSettings) -> Iterator[Walls]:
+def candidates(settings: SandboxSettings) -> Iterator[Walls]:
+    """The strongest first."""
     bwrap = find_bwrap(settings.path)
     if bwrap is not None:
         yield Bubblewrap(settings, bwrap, Options())
@@ -52,30 +61,49 @@ def _candidates(settings: SandboxSettings) -> Iterator[Walls]:
         yield Landlock(settings)
 
 
-def stands(walls: Walls, settings: SandboxSettings) -> bool:
-    """Whether a program runs within them, writes its workspace, and neither sees nor writes what it must not."""
-    with tempfile.TemporaryDirectory(prefix="ganger-") as made:
-        folder = Path(made)
-        folder.chmod(0o755)
-        (folder / "workspace").mkdir()
-        (folder / "secret").write_text("secret\n")
-        if walls.owner is not None:
-            os.chown(folder / "workspace", *walls.owner)
-        launch = Launch(
-            "", ("/bin/sh", "-c", _TRIAL), folder / "workspace", {"PATH": settings.path}, None, folder / "log", None
-        )
-        inside = walls.confine(launch, Room(writable=(folder / "workspace",)))
-        try:
-            ended = subprocess.run(
-                inside.argv,
-                env=dict(inside.env),
-                cwd=inside.cwd,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                start_new_session=True,
-                check=False,
-                timeout=_TRIAL_SEC,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return False
-        return ended.returncode == 0 and ended.stdout == b"held\n" and not (folder / "out").exists()
+def fault_of(walls: Walls, settings: SandboxSettings) -> str:
+    """Why they do not stand; empty when a program runs within them, writes its workspace, and cannot look outside."""
+    with throw_away_folder() as folder:
+        workspace = folder / "workspace"
+        workspace.mkdir()
+        (folder / "secret").write_text("secret\n", encoding="utf-8")
+        give(walls, workspace)
+        ended = run(walls, ("/bin/sh", "-c", _TRIAL), Room(writable=(workspace,)), {"PATH": settings.path})
+        if (folder / "out").exists():
+            return "a program in it wrote outside"
+        return "" if ended.code == 0 and ended.out == "held\n" else _reason(ended)
+
+
+def _reason(ended: Outcome) -> str:
+    said = ended.err.strip().splitlines()
+    return said[0][:200] if said else f"a program in it ended with {ended.code} and {ended.out[:100]!r}"
+
+
+def _is_known_to_stand(walls: Walls, settings: SandboxSettings) -> bool:
+    mark = _mark(walls)
+    return mark != "" and (mark in _stood or mark in _remembered(settings))
+
+
+def _remember(walls: Walls, settings: SandboxSettings) -> None:
+    """Not to be able to is no harm: the next one tries again."""
+    mark = _mark(walls)
+    _stood.add(mark)
+    fresh = settings.state_dir / f"{_MEMORY}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        fresh.write_text(json.dumps([mark]), encoding="utf-8")
+        fresh.replace(settings.state_dir / _MEMORY)
+
+
+def _remembered(settings: SandboxSettings) -> list[object]:
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads((settings.state_dir / _MEMORY).read_text(encoding="utf-8"))
+        return found if isinstance(found, list) else []
+    return []
+
+
+def _mark(walls: Walls) -> str:
+    """These walls, on this boot of this machine, with these programs, for this user."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    with contextlib.suppress(OSError):
+        return f"{walls.kind} {boot.read_text(encoding='ascii').strip()} {os.geteuid()} {sys.executable} {sys.version}"
+    return ""

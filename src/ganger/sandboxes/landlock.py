@@ -41,6 +41,10 @@ class Landlock:
         places = (settings.state_dir, Path(self._python), *map(Path, settings.path.split(os.pathsep)))
         self.owner = owner_of_workspaces(settings.uid) if all(map(_is_on_an_open_road, places)) else None
 
+    @property
+    def kind(self) -> str:
+        return f"{self.name} {landlock_version()}"
+
     def rebuilt(self, settings: SandboxSettings) -> Landlock:
         """Walls of the same kind for something else."""
         return Landlock(settings)
@@ -61,7 +65,7 @@ class Landlock:
         orders += [f"uid={user[0]}", f"gid={user[1]}"] if user is not None else []
         orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
         orders += [f"network={'allow' if self._settings.network == 'allow' else 'none'}"]
-        orders += limits.orders(self._settings)
+        orders += limits.orders(self._settings, counted_apart=user is not None and user == self.owner)
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
         return replace(launch, argv=(*inner, "--", program or launch.argv[0], *launch.argv), env=env)
 

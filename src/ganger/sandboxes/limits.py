@@ -13,18 +13,17 @@ _MB = 1 << 20
 _COUNTS_PER_NAMESPACE = (5, 14)
 
 
-def orders(settings: SandboxSettings) -> Iterator[str]:
+def orders(settings: SandboxSettings, *, counted_apart: bool) -> Iterator[str]:
+    """`counted_apart`: whether the kernel tells the processes of this tree from what the user runs elsewhere."""
     yield f"limit={resource.RLIMIT_CORE}:0"
     yield f"limit={resource.RLIMIT_FSIZE}:{settings.file_mb * _MB}"
     if settings.memory_mb is not None:
         # Address space would be the wrong measure: many runtimes reserve far more of it than they use.
         yield f"limit={resource.RLIMIT_DATA}:{settings.memory_mb * _MB}"
-    if limits_processes():
+    if counted_apart:
         yield f"limit={resource.RLIMIT_NPROC}:{settings.processes}"
 
 
-def limits_processes() -> bool:
-    """Whether a limit of processes can be set without counting what the user runs elsewhere."""
+def counts_namespaces_apart() -> bool:
     numbers = os.uname().release.split(".")[:2]
-    version = tuple(int(number) for number in numbers if number.isdigit())
-    return os.geteuid() == 0 or version >= _COUNTS_PER_NAMESPACE
+    return tuple(int(number) for number in numbers if number.isdigit()) >= _COUNTS_PER_NAMESPACE

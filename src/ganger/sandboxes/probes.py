@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import pwd
-import socket
-import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.ports import Room
 from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.choose import Walls
 from ganger.sandboxes.settings import SandboxSettings
-from ganger.sandboxes.trial import give, run, throw_away_folder
+from ganger.sandboxes.trial import give, run
+from ganger.sandboxes.yard import Yard, lay_out
 
-_PROCESSES, _FILE_MB = 48, 64
 _ATTACKS = Path(__file__).with_name("attacks.py")
 
 # Each attack, and what it would mean if it got through.
@@ -93,7 +88,7 @@ class ProbeResult:
 
 def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
     """Every attack that these settings do not allow by choice, tried within walls of this kind."""
-    with Yard.laid_out(settings) as yard:
+    with lay_out(settings) as yard:
         walls = walls.rebuilt(yard.settings)
         give(walls, yard.workspace, yard.project)
         names = _names(walls, settings)
@@ -117,43 +112,3 @@ def _attack(walls: Walls, yard: Yard, folder: Path, names: list[str]) -> dict[st
     ended = run(walls, argv, Room(writable=(folder,)), {"PATH": yard.settings.path}, yard.prompt)
     answers = [json.loads(line) for line in ended.out.splitlines()]
     return dict.fromkeys(names, f"could not be tried ({ended.err.strip()[-200:]})") | dict(answers)
-
-
-class Yard:
-    """A home, a project with a run in it, and a neighbour, all made for the purpose; the bait is in them."""
-
-    def __init__(self, folder: Path, settings: SandboxSettings) -> None:
-        self.folder = folder
-        self.name = f"ganger-probe-{os.urandom(6).hex()}"
-        self.canary = f"canary-{os.urandom(8).hex()}"
-        self.home, self.project, self.outside = folder / "home", folder / "project", folder / "outside"
-        self.state = self.project / ".ganger"
-        self.workspace = self.state / "run" / "work" / "own"
-        self.prompt, self.secret = folder / "prompt.md", self.outside / "secret"
-        self.settings = replace(
-            settings,
-            project=self.project,
-            state_dir=self.state,
-            home=self.home,
-            hidden=(),
-            readable=(),
-            writable=(),
-            processes=_PROCESSES,
-            file_mb=_FILE_MB,
-        )
-        self.shm_file = Path("/dev/shm") / self.name  # noqa: S108
-        self.victim = 0
-        self.sockets: list[socket.socket] = []
-
-    @classmethod
-    @contextlib.contextmanager
-    def laid_out(cls, settings: SandboxSettings) -> Iterator[Yard]:
-        with throw_away_folder() as folder, contextlib.ExitStack() as undo:
-            yard = cls(folder, settings)
-            yard._lay_bait(undo)
-            yard._open_sockets(undo)
-            neighbour = subprocess.Popen(["sleep", "600", yard.name][:2], env={"SECRET": yard.canary, "NAME": yard.name})
-            undo.callback(neighbour.wait)
-            undo.callback(neighbour.kill)
-            yard.victim = neighbour.pid
-            yield yard

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -19,6 +20,8 @@ from ganger.workspaces.removal import discard
 
 _LOCK_LOOKS = 50
 _LOCK_LOOK_SEC = 0.1
+# What an agent wrote into a file that was saved unjudged is no damage to the repository.
+_NO_DAMAGE = re.compile(r"notice:|(error|warning) in blob [0-9a-f]+: git(modules|attributes)")
 _SEED = "refs/ganger/seed"
 _CONFIG = """[core]
 \trepositoryformatversion = {version}
@@ -158,9 +161,10 @@ class Bare:
     def fsck(self) -> str:
         words = ("fsck", "--full", "--no-dangling", "--no-progress", "--no-reflogs")
         answer = self.git.call(Call(words, "checking the repository", fine=tuple(range(256)), timeout_sec=LONG_SEC))
-        said = [os.fsdecode(answer.out).strip(), answer.err.strip()]
-        lines = [line for text in said for line in text.splitlines() if not line.startswith("notice:")]
-        return "\n".join(lines) or ("" if answer.code == 0 else f"git fsck ended with {answer.code}")
+        said = [*os.fsdecode(answer.out).splitlines(), *answer.err.splitlines()]
+        if answer.code != 0 and not said:
+            return f"git fsck ended with {answer.code}"
+        return "\n".join(line for line in said if line.strip() and not _NO_DAMAGE.match(line))
 
     def export(self, commit: str, into: Path, ref: str) -> None:
         """Makes a commit known in the user's repository under `ref`; its hooks and programs do not run.

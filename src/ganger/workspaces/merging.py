@@ -46,6 +46,17 @@ def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
     return Rebased(write_commit(git, placed), merged.tree)
 
 
+def join(git: Git, ours: str, theirs: str, message: str) -> Rebased | Conflict:
+    """A merge commit of two histories."""
+    with Reader(git) as reader:
+        one, other = _known(reader, ours), _known(reader, theirs)
+        merged = _merge(git, ours, theirs)
+        if merged.files:
+            return Conflict(shown_paths(merged.files), _excerpt(git, reader, merged))
+    who = other.committer.at(max(one.committer.seconds, other.committer.seconds))
+    return Rebased(write_commit(git, Commit(merged.tree, (ours, theirs), who, who, message)), merged.tree)
+
+
 def _known(reader: Reader, oid: str) -> Commit:
     found = reader.commit(oid)
     if found is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SecretKind:
-    """Patterns begin with a literal where they can, which is many times faster, and have bounds, which keeps them linear.
+    """Patterns begin with a literal where they can, which makes them fast, and have bounds, which keeps them linear.
 
     One of the literal `hints` must occur before the slower pattern is tried; group 1, if any, is the secret.
     """

@@ -17,7 +17,9 @@ from typing import NamedTuple
 from ganger.workspaces.lines import Line, added_lines
 from ganger.workspaces.secret_kinds import PLACEHOLDER, PRETENDED, SECRET_KINDS
 
-MOST_FOUND = 50
+_KEY = "a private key"
+_ADDRESSED = "an address with a password"
+_VALUE = "a key, token or password"
 _BINARY_HEAD = 8000
 _LINE_BEFORE = 200
 _KEY_HEAD_BYTES = 600
@@ -72,7 +74,12 @@ class _Hit(NamedTuple):
 
 def find_secrets(lines: Iterable[Line]) -> list[Found]:
     """What these added lines hold, by line."""
-    hits = _in_lines(list(lines), named=True)
+    added = list(lines)
+    text, number = _joined(added)
+    hits = [
+        *_shapes(text, number, named=True),
+        *(_Hit(Found(number(at), _KEY), body) for at, body in _key_blocks(text)),
+    ]
     return sorted({hit.found for hit in hits}, key=lambda found: (found.line, found.kind))
 
 
@@ -87,17 +94,18 @@ def new_secrets(samples: Iterable[Sample], known: Callable[[], Iterable[bytes]])
 
 
 def _in_sample(sample: Sample) -> list[_Hit]:
-    old = {hit.value for hit in _key_blocks(sample.before)}
-    blocks = [hit for hit in _key_blocks(sample.after) if hit.value not in old]
-    if _is_binary(sample.after):
-        return blocks
-    named = _LOCK_FILES.fullmatch(sample.path) is None
-    rest = [hit for hit in _in_lines(added_lines(sample.before, sample.after), named=named) if hit.found.kind != _KEY]
-    return [*blocks, *rest]
+    """Key blocks are looked for in the whole file: their head may be an old line and only the body new."""
+    old = {body for _, body in _key_blocks(sample.before)}
+    blocks = [(at, body) for at, body in _key_blocks(sample.after) if body not in old]
+    hits = [_Hit(Found(number, _KEY), body) for number, body in _numbered(sample.after, blocks)]
+    if not _is_binary(sample.after):
+        text, number = _joined(added_lines(sample.before, sample.after))
+        hits += _shapes(text, number, named=_LOCK_FILES.fullmatch(sample.path) is None)
+    return hits
 
 
 def _values_in(content: bytes) -> Iterator[bytes]:
-    yield from (hit.value for hit in _key_blocks(content))
+    yield from (body for _, body in _key_blocks(content))
     if not _is_binary(content):
         yield from (hit.value for hit in _shapes(content, lambda _: 0, named=True))
 
@@ -106,42 +114,29 @@ def _is_binary(content: bytes) -> bool:
     return b"\0" in content[:_BINARY_HEAD]
 
 
-def _in_lines(lines: Sequence[Line], *, named: bool) -> list[_Hit]:
-    text = b"\n".join(line.text for line in lines)
+def _joined(lines: Sequence[Line]) -> tuple[bytes, Callable[[int], int]]:
+    """The lines as one text, and the number of the line at an offset of it."""
     starts = list(accumulate((len(line.text) + 1 for line in lines), initial=0))
-
-    def number(offset: int) -> int:
-        return lines[bisect_right(starts, offset) - 1].number
-
-    blocks = (hit._replace(found=Found(number(at), _KEY)) for at, hit in _key_blocks_at(text))
-    hits: list[_Hit] = []
-    for hit in (*blocks, *_shapes(text, number, named=named)):
-        hits.append(hit)
-        if len(hits) == MOST_FOUND:
-            break
-    return hits
+    return b"\n".join(line.text for line in lines), lambda offset: lines[bisect_right(starts, offset) - 1].number
 
 
-_KEY = "a private key"
+def _numbered(content: bytes, blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    number, counted = 1, 0
+    for at, body in blocks:
+        number, counted = number + content.count(b"\n", counted, at), at
+        yield number, body
 
 
-def _key_blocks(content: bytes) -> Iterator[_Hit]:
-    for at, hit in _key_blocks_at(content):
-        yield hit._replace(found=Found(content.count(b"\n", 0, at) + 1, _KEY))
-
-
-def _key_blocks_at(content: bytes) -> Iterator[tuple[int, _Hit]]:
+def _key_blocks(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Only a head with a body under it: code that reads such files has the head alone."""
     if b"PRIVATE KEY" not in content:
         return
-    for count, match in enumerate(_KEY_BLOCK.finditer(content)):
+    for match in _KEY_BLOCK.finditer(content):
         end = content.find(b"-----", match.end(), match.end() + _KEY_HEAD_BYTES)
         reach = content[match.end() : end if end >= 0 else match.end() + _KEY_HEAD_BYTES]
         body = _KEY_BODY.search(reach)
         if body is not None and _entropy(body[0][:400]) >= 3.5 and not _UNREAL_KEY.search(reach):
-            yield match.start(), _Hit(Found(0, _KEY), body[0][-64:])
-        if count == MOST_FOUND:
-            return
+            yield match.start(), body[0][-64:]
 
 
 def _shapes(text: bytes, number: Callable[[int], int], *, named: bool) -> Iterator[_Hit]:
@@ -156,10 +151,6 @@ def _shapes(text: bytes, number: Callable[[int], int], *, named: bool) -> Iterat
         yield from (_Hit(Found(number(match.start()), _ADDRESSED), match[2]) for match in _addresses(text))
     if named:
         yield from (_Hit(Found(number(at), _VALUE), value) for at, value in _named_values(text))
-
-
-_ADDRESSED = "an address with a password"
-_VALUE = "a key, token or password"
 
 
 def _is_meant(text: bytes, at: int, value: bytes) -> bool:

@@ -78,7 +78,7 @@ class _Reader:
                 waiting.extend((child, inside) for child in reversed(list(ast.iter_child_nodes(node))))
 
     def _ends_a_child(self, call: ast.Call, *, at_import: bool) -> bool:
-        """A status of failure cannot make a run pass; and in a function of a module that forks, os._exit ends a child."""
+        """A status of failure makes no run pass; and in a function of a module that forks, os._exit ends a child."""
         if not _dotted(call.func).endswith("_exit"):
             return False
         status = call.args[0] if call.args else None

@@ -1,0 +1,98 @@
+"""What runs leave on the disk, and what of it can go: only what is merged, saved, or made anew in a moment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganger.app import repository_of
+from ganger.config import Project
+from ganger.engine.files import RunFolder, is_led
+from ganger.runs import read_state, run_folders
+from ganger.workspaces.leftovers import Kept
+from ganger.workspaces.removal import discard
+
+# Made by a run for itself; of a run nobody leads they are of no use to anyone.
+_REMADE = ("checks", "pool")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One thing on the disk. `kept` says where its content is besides; what is not kept anywhere stays."""
+
+    run: str
+    path: Path
+    what: str
+    bytes: int
+    goes: bool
+    kept: str
+
+    def as_json(self) -> dict[str, object]:
+        values = {name: getattr(self, name) for name in ("run", "what", "bytes", "goes", "kept")}
+        return {**values, "path": str(self.path)}
+
+
+def look(project: Project, run_id: str | None = None) -> list[Piece]:
+    """Everything that could be asked about, those that can go first."""
+    found: list[Piece] = []
+    for folder in run_folders(project):
+        state = read_state(folder)
+        if run_id is not None and state.run_id != run_id:
+            continue
+        found += _of_run(project, folder, state.run_id)
+    return sorted(found, key=lambda piece: (not piece.goes, -piece.bytes))
+
+
+def _of_run(project: Project, folder: RunFolder, run: str) -> Iterator[Piece]:
+    led = is_led(folder)
+    for name in _REMADE:
+        path = folder.path / name
+        if path.is_dir() and (size := size_of(path)):
+            kept = "in use: a process leads this run" if led else "made again when it is needed"
+            yield Piece(run, path, name, size, not led, kept)
+    if (project.state_path / "repo.git").is_dir() and (folder.path / "work").is_dir():
+        yield from _workspaces(project, run, led=led)
+
+
+def _workspaces(project: Project, run: str, *, led: bool) -> Iterator[Piece]:
+    async def leftovers() -> list[Piece]:
+        repository = repository_of(project, run, lambda _change, _rules: None, None)
+        try:
+            return [
+                Piece(
+                    run,
+                    left.folder,
+                    f"workspace of {left.task}, attempt {left.attempt}",
+                    left.bytes,
+                    not led and left.state is not Kept.UNSAVED,
+                    "in use: a process leads this run" if led else left.state.value,
+                )
+                for left in await repository.leftovers()
+            ]
+        finally:
+            await repository.close()
+
+    yield from asyncio.run(leftovers())
+
+
+def free(pieces: list[Piece]) -> int:
+    """Removes what can go; the bytes that are free now."""
+    freed = 0
+    for piece in pieces:
+        if piece.goes and discard(piece.path):
+            freed += piece.bytes
+    return freed
+
+
+def size_of(path: Path) -> int:
+    total = 0
+    for above, folders, files in os.walk(path, followlinks=False):
+        for name in (*files, *folders):
+            try:
+                total += os.lstat(os.path.join(above, name)).st_blocks * 512  # noqa: PTH118
+            except OSError:
+                continue
+    return total

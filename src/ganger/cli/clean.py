@@ -1,0 +1,55 @@
+"""`ganger clean`: frees what is merged or saved, and says how much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ganger.cli.options import counted, json_option, open_project, print_json, project_option
+
+_SHOWN = 40
+
+
+@click.command("clean")
+@click.option("--dry-run", is_flag=True, help="Only say what would be freed.")
+@click.option("--run", "run_id", metavar="ID", help="Only this run (default: all).")
+@project_option
+@json_option
+def command(dry_run: bool, run_id: str | None, project: Path | None, as_json: bool) -> int:
+    """Free the folders of runs whose content is merged, saved, or made again in a moment.
+
+    Logs, events, saved work and the commits of every run stay. A workspace whose work is kept nowhere else is
+    never removed: it is listed, with what to do.
+
+    \b
+    Examples:
+      ganger clean --dry-run
+      ganger clean
+      ganger clean --run tonight --json
+    """
+    from ganger.clean import free, look
+
+    pieces = look(open_project(project), run_id)
+    going = [piece for piece in pieces if piece.goes]
+    freed = sum(piece.bytes for piece in going) if dry_run else free(going)
+    if as_json:
+        print_json("clean", dry_run=dry_run, freed_bytes=freed, pieces=[piece.as_json() for piece in pieces])
+        return 0
+    for piece in pieces[:_SHOWN]:
+        mark = ("would free" if dry_run else "freed") if piece.goes else "kept"
+        click.echo(f"{mark:<10} {_size(piece.bytes):>9}  {piece.run}: {piece.what} ({piece.kept})")
+        if piece.kept == "unsaved":
+            click.echo(f"{'':<21}look at {piece.path}, and remove it yourself if you do not need it")
+    if len(pieces) > _SHOWN:
+        click.echo(f"and {len(pieces) - _SHOWN} more")
+    click.echo(f"{_size(freed)} {'would be' if dry_run else 'are'} free ({counted(len(going), 'folder')})")
+    return 0
+
+
+def _size(number: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1024 or unit == "GB":
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return ""

@@ -1,0 +1,166 @@
+"""Where attacks are tried: a home, a project with a run in it and a neighbour, all made for it, with bait in them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ganger.sandboxes.settings import SandboxSettings
+from ganger.sandboxes.trial import throw_away_folder
+
+_PROCESSES, _FILE_MB = 48, 64
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
+_SECRET_MODE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Yard:
+    """`traces` tells which attacks left one; what they believe inside does not count."""
+
+    folder: Path
+    name: str
+    canary: str
+    settings: SandboxSettings
+    victim: int
+    tcp: socket.socket
+    udp: socket.socket
+
+    @property
+    def project(self) -> Path:
+        return self.settings.project
+
+    @property
+    def workspace(self) -> Path:
+        return self.settings.state_dir / "run" / "work" / "own"
+
+    @property
+    def prompt(self) -> Path:
+        return self.folder / "prompt.md"
+
+    @property
+    def outside(self) -> Path:
+        return self.folder / "outside"
+
+    def told(self) -> dict[str, str | int]:
+        """What the attacker is told: everything."""
+        return {
+            "home": str(self.settings.home),
+            "real_home": pwd.getpwuid(os.geteuid()).pw_dir,
+            "project": str(self.project),
+            "state": str(self.settings.state_dir),
+            "outside": str(self.outside),
+            "secret": str(self.outside / "secret"),
+            "tmp_file": str(self.outside / "secret"),
+            "shm_file": str(_SHARED_MEMORY / self.name),
+            "socket": str(self.outside / "socket"),
+            "agent_socket": str(self.settings.home / ".ssh" / "agent"),
+            "name": self.name,
+            "canary": self.canary,
+            "victim": self.victim,
+            "tcp": self.tcp.getsockname()[1],
+            "udp": self.udp.getsockname()[1],
+            "processes": _PROCESSES,
+            "file_mb": _FILE_MB,
+        }
+
+    def traces(self) -> dict[str, str]:
+        written = [place / "written" for place in (self.outside, self.project, self.settings.home)]
+        moved = [place.with_name(f"{place.name}.moved") for place in self._parents()]
+        found = {
+            "write-outside": [str(path) for path in written if path.exists()],
+            "link-out-and-write": [str(path) for path in [self.outside / "linked"] if path.exists()],
+            "rename-parents": [str(path) for path in moved if path.exists()],
+            "change-modes-outside": ["a mode"] if self._mode_was_changed() else [],
+            "reach-udp": ["a datagram"] if self._was_reached() else [],
+            "rewrite-prompt": [str(self.prompt)] if self.prompt.read_text(encoding="utf-8") != self.canary else [],
+        }
+        return {name: f"left a trace: {', '.join(paths)}" if paths else "" for name, paths in found.items()}
+
+    def _was_reached(self) -> bool:
+        self.udp.setblocking(False)
+        try:
+            return bool(self.udp.recv(64))
+        except BlockingIOError:
+            return False
+
+    def put_back(self) -> None:
+        for place in self._parents():
+            with contextlib.suppress(OSError):
+                place.with_name(f"{place.name}.moved").rename(place)
+
+    def _parents(self) -> tuple[Path, ...]:
+        return self.settings.home, self.project, self.settings.state_dir
+
+    def _mode_was_changed(self) -> bool:
+        return (self.outside / "secret").stat().st_mode & 0o777 != _SECRET_MODE
+
+
+@contextlib.contextmanager
+def lay_out(settings: SandboxSettings) -> Iterator[Yard]:
+    """A yard for walls with these settings; nothing of it is left afterwards."""
+    name, canary = f"ganger-probe-{os.urandom(6).hex()}", f"canary-{os.urandom(8).hex()}"
+    with throw_away_folder() as folder, contextlib.ExitStack() as undo:
+        own = _settings(folder, settings)
+        _lay_bait(folder, own, canary)
+        _listen(undo, socket.AF_UNIX, str(folder / "outside" / "socket"))
+        _listen(undo, socket.AF_UNIX, str(own.home / ".ssh" / "agent"))
+        _listen(undo, socket.AF_UNIX, f"\0{name}")
+        shared = _SHARED_MEMORY / name
+        undo.callback(shared.unlink, missing_ok=True)
+        with contextlib.suppress(OSError):
+            shared.write_text(canary, encoding="utf-8")
+        tcp = _listen(undo, socket.AF_INET, ("127.0.0.1", 0))
+        udp = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        udp.bind(("127.0.0.1", 0))
+        yard = Yard(folder, name, canary, own, _neighbour(undo, name, canary), tcp, udp)
+        undo.callback(yard.put_back)
+        yield yard
+
+
+def _settings(folder: Path, settings: SandboxSettings) -> SandboxSettings:
+    project = folder / "project"
+    return replace(
+        settings,
+        project=project,
+        state_dir=project / ".ganger",
+        home=folder / "home",
+        hidden=(),
+        readable=(),
+        writable=(),
+        processes=_PROCESSES,
+        file_mb=_FILE_MB,
+    )
+
+
+def _lay_bait(folder: Path, settings: SandboxSettings, canary: str) -> None:
+    home, run = settings.home, settings.state_dir / "run"
+    (run / "work" / "own").mkdir(parents=True)
+    for path in (
+        *(home / name for name in ("notes.txt", ".netrc", ".ssh/id_ed25519", ".aws/credentials")),
+        *(settings.project / ".env", run / "ganger.db", run / "work/other/file.txt"),
+        *(folder / "outside" / "secret", folder / "prompt.md"),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(canary, encoding="utf-8")
+        path.chmod(_SECRET_MODE)
+
+
+def _listen(undo: contextlib.ExitStack, family: int, address: str | tuple[str, int]) -> socket.socket:
+    made = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
+    made.bind(address)
+    made.listen(8)
+    return made
+
+
+def _neighbour(undo: contextlib.ExitStack, name: str, canary: str) -> int:
+    """A process that waits until its input ends, with a name in its command line and a secret in its environment."""
+    argv = ["/bin/sh", "-c", "read line", name]
+    process = subprocess.Popen(argv, env={"SECRET": canary}, stdin=subprocess.PIPE)
+    undo.callback(process.communicate)
+    return process.pid

@@ -1,0 +1,68 @@
+"""A kill at any system call of a round leaves nothing half: repeating it ends at the same place."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import git_rounds
+import pytest
+from git_grounds import Ground, make_project, settings_for
+
+POINTS = int(os.environ.get("GANGER_GIT_KILLS", "0"))
+# System call, which one of its thread, and whether the repository is there already. Ganger's threads and the git
+# processes they start are all traced: any of them may be the one that dies.
+Moment = tuple[str, int, bool]
+FEW: list[Moment] = [
+    ("mkdir", 3, False),
+    ("rename", 1, False),
+    ("rename", 1, True),
+    ("rename", 2, True),
+    ("mkdir", 2, True),
+    ("mkdir", 8, True),
+    ("unlinkat", 5, True),
+    ("fsync", 1, True),
+]
+CALLS = ("rename", "mkdir", "openat", "fsync", "vfork", "unlinkat", "link", "unlink")
+MOMENTS = [*FEW, *((name, n, n % 2 == 0) for name in CALLS for n in range(1, POINTS + 1))]
+
+
+def _killed(tmp_path: Path, moment: Moment, *planted: str) -> tuple[bool, list[str]]:
+    """Whether the round was cut off, and what is wrong after it was repeated."""
+    name, number, opened = moment
+    project = make_project(tmp_path / "project")
+    with asyncio.Runner() as runner:
+        ground = Ground(settings_for(project, tmp_path / "state"), runner)
+        if opened:
+            ground.open()
+        inject = f"inject={name}:signal=KILL:when={number}"
+        words = [sys.executable, git_rounds.__file__, str(project), str(tmp_path / "state"), *planted]
+        trace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", inject]
+        cut = subprocess.run([*trace, *words], capture_output=True, check=False, timeout=60).returncode != 0
+        faults = git_rounds.faults_of(ground)
+        runner.run(ground.repository.close())
+    return cut, faults
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever left a lock here is known to be dead."""
+    monkeypatch.setattr("ganger.workspaces.bare._LOCK_LOOKS", 1)
+
+
+@pytest.mark.needs("strace")
+@pytest.mark.parametrize("moment", MOMENTS, ids=lambda one: f"{one[0]}-{one[1]}-{'opened' if one[2] else 'new'}")
+def test_a_round_that_was_killed_can_be_repeated(moment: Moment, tmp_path: Path) -> None:
+    """G01 T19 G08: one merge, the right tree, a sound repository, nothing left over."""
+    cut, faults = _killed(tmp_path, moment)
+    assert faults == [] and (cut or moment not in FEW)
+
+
+@pytest.mark.needs("strace")
+def test_a_workspace_made_under_its_final_name_is_caught(tmp_path: Path) -> None:
+    """R4: the harness sees the bug it is for."""
+    cut, faults = _killed(tmp_path, ("mkdir", 8, True), "planted")
+    assert cut and faults
