@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench import overhead, parsing, planning, profiling, resuming, starting
+from bench import overhead, parsing, planning, profiling, resuming, sandbox, starting, workspaces
 from bench.figures import Figure, save, table
 from bench.processes import BenchError
 from bench.sizes import DEFAULT, FULL, TINY, Sizes
@@ -20,6 +20,8 @@ PARTS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "parser": parsing.measure,
     "start": starting.measure,
     "resume": resuming.measure,
+    "workspaces": workspaces.measure,
+    "sandbox": sandbox.measure,
 }
 _KEY = """
 overhead  a whole `ganger run` of independent tasks whose agent only prints a result and whose check is `true`,
@@ -29,6 +31,8 @@ parser    the least of several, file in the page cache
 start     the least of many
 resume    the least of several, each beside a `ganger validate` of the same project: a prompt for each task, one shared
           context file; store, ledger and caches as a half-finished run leaves them. An event: medians of paired blocks
+workspaces  many at once from one repository, to plain git making as many folders from the same objects; paired rounds
+sandbox   medians; `true` in a workspace of its own, within each kind of walls that stands on this machine
 """
 
 

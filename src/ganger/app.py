@@ -228,7 +228,7 @@ def _tools(
         checks=checks_of(project, checked, sandbox, journal.clock),
         sandbox=sandbox,
         repository=repository_of(project, checked.manifest.run_id, judge, sandbox.owner) if git else None,
-        watch=None if git else watch_of(project, checked, folder, limits),
+        watch=None if git else watch_of(project, checked, limits),
         roles={name: role_rules(project, name) for name in config.roles},
         expected_must_come=config.workspace.expected_files == "fail",
         merge_batch=config.workspace.merge_batch,
@@ -333,7 +333,7 @@ def repository_of(project: Project, run_id: str, judge: Judge, owner: tuple[int,
     )
 
 
-def watch_of(project: Project, checked: Checked, folder: RunFolder, limits: ChangeLimits) -> Watching:
+def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watching:
     """Direct mode: what agents do to the project's own folder is seen and can be undone."""
     state = project.state_path
     own = state.relative_to(project.root).as_posix() if state.is_relative_to(project.root) else ".ganger"
@@ -345,7 +345,7 @@ def watch_of(project: Project, checked: Checked, folder: RunFolder, limits: Chan
         return path in (".git", own) or path in theirs or is_generated(path)
 
     limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
-    return Watching(project.root, Watch(project.root, folder.path / "watch", skip, limit), limits)
+    return Watching(project.root, Watch(project.root, state / "watch", skip, limit), limits)
 
 
 def difference_of(project: Project, checked: Checked, state: RunState, folder: RunFolder) -> Compared:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from ganger.app import repository_of
 from ganger.config import Project
 from ganger.engine.files import RunFolder, is_led
-from ganger.runs import read_state, run_folders
+from ganger.runs import read_state, run_folders, size_of
 from ganger.workspaces.leftovers import Kept
 from ganger.workspaces.removal import discard
 
@@ -85,14 +84,3 @@ def free(pieces: list[Piece]) -> int:
         if piece.goes and discard(piece.path):
             freed += piece.bytes
     return freed
-
-
-def size_of(path: Path) -> int:
-    total = 0
-    for above, folders, files in os.walk(path, followlinks=False):
-        for name in (*files, *folders):
-            try:
-                total += os.lstat(os.path.join(above, name)).st_blocks * 512  # noqa: PTH118
-            except OSError:
-                continue
-    return total

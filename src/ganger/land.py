@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ganger.app import SystemClock, checks_of, repository_of, sandbox_of
 from ganger.check import check_project
-from ganger.config import Project
+from ganger.config import Project, environment
 from ganger.core.events import Landed
 from ganger.core.moments import stamp
 from ganger.core.records import RunState
@@ -43,7 +43,7 @@ def land(
     project: Project, folder: RunFolder, state: RunState, *, say: Say, branch: str = "", dry_run: bool = False
 ) -> Outcome:
     """Moves the branch that is checked out, or makes `branch`; raises when that would lose or break something."""
-    landing = Landing(project.root, project.state_path / "repo.git", state.run_id)
+    landing = Landing(project.root, project.state_path / "repo.git", state.run_id, environment())
     plan = landing.plan()
     if branch:
         return _to_branch(landing, plan, branch, dry_run=dry_run)

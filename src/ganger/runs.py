@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,3 +71,15 @@ def keeper_pid(folder: RunFolder) -> int | None:
     except (OSError, ValueError):
         return None
     return pid if pid and Path(f"/proc/{pid}").exists() else None
+
+
+def size_of(path: Path) -> int:
+    """Disk space of a folder."""
+    total = 0
+    for above, folders, files in os.walk(path, followlinks=False):
+        for name in (*files, *folders):
+            try:
+                total += os.lstat(os.path.join(above, name)).st_blocks * 512  # noqa: PTH118
+            except OSError:
+                continue
+    return total

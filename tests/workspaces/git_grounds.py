@@ -16,7 +16,7 @@ import pytest
 
 from ganger.contracts.task_result import Write
 from ganger.errors import WriteRefused
-from ganger.ports import Change, Place, Rules, Taken, Touched
+from ganger.ports import Change, Place, Rebased, Rules, Taken, Touched
 from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.repository import GitRepository, GitSettings
 
@@ -34,15 +34,10 @@ FILES = {
 }
 
 
-def git(folder: Path, *words: str, check: bool = True, **extra: Any) -> str:
+def git(folder: Path, *words: str, check: bool = True) -> str:
     """Plain git, as a person or an agent runs it."""
-    done = subprocess.run(
-        ["git", *WHO, "-c", "protocol.file.allow=always", "-c", "safe.directory=*", *words],
-        cwd=folder,
-        capture_output=True,
-        check=False,
-        **extra,
-    )
+    settings = ("-c", "protocol.file.allow=always", "-c", "safe.directory=*")
+    done = subprocess.run(["git", *WHO, *settings, *words], cwd=folder, capture_output=True, check=False)
     if check and done.returncode:
         raise AssertionError(f"git {words}: {done.stderr.decode(errors='replace')}")
     return done.stdout.decode("utf-8", "surrogateescape").strip()
@@ -134,8 +129,8 @@ class Ground:
     def merge(self, taken: Taken) -> None:
         head = self.head()
         put = self.do(self.repository.rebase(taken.commit, taken.base, head))
-        assert not hasattr(put, "excerpt"), put
-        assert self.do(self.repository.move_head(head, put.commit))  # type: ignore[union-attr]
+        assert isinstance(put, Rebased), put
+        assert self.do(self.repository.move_head(head, put.commit))
 
     def tree(self, commit: str) -> dict[str, tuple[str, bytes]]:
         """Every path of a commit with mode and content."""
@@ -143,12 +138,20 @@ class Ground:
 
 
 def tree_of(store: Path, commit: str) -> dict[str, tuple[str, bytes]]:
+    lines = git(store, "ls-tree", "-r", "-z", commit).split("\0")[:-1]
+    entries = [(*head.split(" "), path) for head, _, path in (line.partition("\t") for line in lines)]
+    wanted = "".join(f"{oid}\n" for _, kind, oid, _ in entries if kind == "blob").encode()
+    said = subprocess.run(
+        ["git", "cat-file", "--batch"], input=wanted, cwd=store, capture_output=True, check=True
+    ).stdout
     found: dict[str, tuple[str, bytes]] = {}
-    for line in git(store, "ls-tree", "-r", "-z", commit).split("\0")[:-1]:
-        head, _, path = line.partition("\t")
-        mode, kind, oid = head.split(" ")
-        data = subprocess.run(["git", "cat-file", kind, oid], cwd=store, capture_output=True, check=False).stdout
-        found[path] = (mode, oid.encode() if kind == "commit" else data)
+    for mode, kind, oid, path in entries:
+        data = oid.encode()
+        if kind == "blob":
+            head, _, said = said.partition(b"\n")
+            size = int(head.split()[-1])
+            data, said = said[:size], said[size + 1 :]
+        found[path] = (mode, data)
     return found
 
 

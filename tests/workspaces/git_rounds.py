@@ -1,4 +1,4 @@
-"""One whole round of an attempt in a process of its own, to be killed anywhere; and what must hold when it is repeated."""
+"""One whole round of an attempt in a process of its own, to be killed anywhere, and what must hold afterwards."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _sha256(root: Path) -> None:
     "build", [_linked_worktree, _detached, _with_alternates, _packed, _shallow, _with_a_branch_in_the_way, _sha256]
 )
 def test_any_kind_of_checkout_can_be_the_project(build: object, tmp_path: Path) -> None:
-    """W02: workspaces and changes work from a linked worktree, detached, shared, packed, shallow or SHA-256 repository."""
+    """W02: a linked worktree, a detached, shared, packed, shallow or SHA-256 repository, a branch in the way."""
     build(tmp_path)  # type: ignore[operator]
     with ground_at(tmp_path) as ground:
         head = ground.open()

@@ -54,9 +54,7 @@ def test_every_kind_of_change_is_seen(ground: Ground) -> None:
     change, two, link = ground.seen[-1], seen["src/two.py"], seen["README.md"]
     assert seen["src/moved.py"].renamed_from == "src/one.py"
     assert two.before and two.after and (two.before.size, two.after.size) == (24, 8)
-    assert (
-        change.before["src/two.py"] == b"def two():\n    return 2\n" and change.after["src/two.py"] == b"changed\n"
-    )
+    assert change.before["src/two.py"] == b"def two():\n    return 2\n" and change.after["src/two.py"] == b"changed\n"
     assert link.after and link.after.mode == 0o120000 and change.after["README.md"] == b"src/two.py"
     assert taken.files == tuple(sorted(seen)) and ground.tree(taken.commit) == files_in(folder)
 
@@ -273,16 +271,19 @@ def test_names_that_are_no_text_are_carried_to_the_judge_and_saved(ground: Groun
 @pytest.mark.parametrize(
     ("limits", "files"),
     [
-        ({"max_file_bytes": 100}, {"big": 101}),
-        ({"max_total_bytes": 100}, {"one": 60, "two": 60}),
-        ({"max_files": 3}, {str(n): 1 for n in range(4)}),
+        ((100, 1000, 10), {"big": 101}),
+        ((100, 100, 10), {"one": 60, "two": 60}),
+        ((100, 100, 3), {str(n): 1 for n in range(4)}),
     ],
 )
 def test_limits_hold_before_anything_is_read_and_saving_knows_none(
-    limits: dict[str, int], files: dict[str, int], tmp_path: Path
+    limits: tuple[int, int, int], files: dict[str, int], tmp_path: Path
 ) -> None:
     """T18 R10: TOO_LARGE for a change; what is saved is saved whole."""
-    with ground_at(tmp_path, lambda one: replace(one, **limits)) as ground:
+    file, total, count = limits
+    with ground_at(
+        tmp_path, lambda one: replace(one, max_file_bytes=file, max_total_bytes=total, max_files=count)
+    ) as ground:
         ground.open()
         folder = ground.place().folder
         for name, size in files.items():

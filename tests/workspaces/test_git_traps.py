@@ -65,7 +65,14 @@ def test_no_trap_of_an_agent_goes_off(trap: str, tmp_path: Path) -> None:
 
 
 def _plain_git(folder: Path) -> None:
-    for words in (("status",), ("diff",), ("add", "-A"), ("commit", "-m", "x"), ("ls-files",), ("checkout", "-q", "HEAD~1")):
+    for words in (
+        ("status",),
+        ("diff",),
+        ("add", "-A"),
+        ("commit", "-m", "x"),
+        ("ls-files",),
+        ("checkout", "-q", "HEAD~1"),
+    ):
         git(folder, *words, check=False)
 
 

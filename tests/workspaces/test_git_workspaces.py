@@ -121,8 +121,8 @@ def test_needed_folders_are_brought_and_never_taken(tmp_path: Path) -> None:
     (project / ".venv/bin/python").write_text("real")
     (project / "src/node_modules/x").mkdir(parents=True)
     (project / "src/node_modules/x/i.js").write_text("js")
-    brought = {"linked": (".venv", "absent"), "copied": ("src/node_modules", "src")}
-    with ground_at(tmp_path, lambda one: replace(one, **brought)) as ground:
+    linked, copied = (".venv", "absent"), ("src/node_modules", "src")
+    with ground_at(tmp_path, lambda one: replace(one, linked=linked, copied=copied)) as ground:
         ground.open()
         folder = ground.place().folder
         assert (folder / ".venv").is_symlink() and not (folder / "src/node_modules").is_symlink()

@@ -282,17 +282,40 @@ def test_what_the_agent_made_is_saved_with_a_summary_before_it_is_undone(tmp_pat
     assert not (tmp_path / "edit/files/link").exists()
 
 
-def test_a_saved_edit_is_never_replaced_and_a_half_saved_one_is_finished(tmp_path: Path) -> None:
+def test_a_half_saved_edit_is_finished_and_a_whole_one_is_not_written_again(tmp_path: Path) -> None:
     """G08: a second save after half an undo must not lose the first."""
     here = watched(tmp_path)
     (here.root / "a.txt").write_text("work")
+    (here.root / "b.txt").write_text("more")
     (tmp_path / "edit/files").mkdir(parents=True)
     (tmp_path / "edit/files/a.txt").write_text("ha")
     here.watch.save(here.seen(), tmp_path / "edit")
-    here.undone()
+    (here.root / "b.txt").unlink()
     here.watch.save(here.seen(), tmp_path / "edit")
     assert (tmp_path / "edit/files/a.txt").read_text() == "work"
-    assert json.loads((tmp_path / "edit/summary.json").read_text())["modified"][0]["saved"] is True
+    assert (tmp_path / "edit/files/b.txt").read_text() == "more"
+    assert not (tmp_path / "edit.2").exists()
+
+
+def test_a_later_edit_is_saved_beside_the_earlier_one(tmp_path: Path) -> None:
+    """G08: neither takes the other's place."""
+    here = watched(tmp_path)
+    for text in ("first", "second", "second"):
+        (here.root / "a.txt").write_text(text)
+        here.watch.save(here.seen(), tmp_path / "edit")
+    assert (tmp_path / "edit/files/a.txt").read_text() == "first"
+    assert (tmp_path / "edit.2/files/a.txt").read_text() == "second"
+    assert not (tmp_path / "edit.3").exists()
+
+
+def test_a_summary_can_be_saved_without_contents(tmp_path: Path) -> None:
+    """W02: a verified edit needs no copy; its summary is the artifact."""
+    here = watched(tmp_path)
+    (here.root / "a.txt").write_text("work")
+    assert here.watch.save(here.seen(), tmp_path / "edit", contents=False) == ("a.txt",)
+    summary = json.loads((tmp_path / "edit/summary.json").read_text())
+    assert summary["modified"][0]["after"]["sha256"] == sha("work")
+    assert os.listdir(tmp_path / "edit") == ["summary.json"]
 
 
 def test_gate_files_that_drifted_are_named_and_restored_and_the_rest_is_left(tmp_path: Path) -> None:

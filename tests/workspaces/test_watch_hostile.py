@@ -132,7 +132,8 @@ def test_whatever_the_agent_did_is_seen_saved_and_undone_and_nothing_outside_cha
         outside = snapshot(here.place.outside)
         change = here.seen()
         assert not change.is_nothing
-        assert here.watch.undo(change, here.watch.save(change, above / "edit")) == ()
+        here.watch.save(change, above / "edit")
+        assert here.watch.undo(change) == ()
         assert here.is_as_before()
         assert snapshot(here.place.outside) == outside
         assert here.seen().is_nothing
@@ -193,7 +194,7 @@ def test_what_could_not_be_saved_is_moved_away_not_destroyed() -> None:
             change = here.seen()
             unsaved = here.watch.save(change, above / "edit")
             assert unsaved == ("a.txt", "new.txt")
-            assert here.watch.undo(change, unsaved) == ()
+            assert here.watch.undo(change) == ()
             assert here.is_as_before()
             assert sorted(path.name[9:] for path in (above / "state/watch/aside").iterdir()) == ["a.txt", "new.txt"]
 

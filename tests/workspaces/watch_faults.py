@@ -36,7 +36,8 @@ def begin(here: Watched) -> None:
 
 def take_back(here: Watched) -> None:
     change = here.watch.changed()
-    here.watch.undo(change, here.watch.save(change, here.place.folder.parent / "edit"))
+    here.watch.save(change, here.place.folder.parent / "edit")
+    here.watch.undo(change)
 
 
 def accept(here: Watched) -> None:
@@ -128,8 +129,9 @@ def record_in_place(self: Any, line: bytes) -> None:
     REAL["rewrite"](self, line)
 
 
-def unsaved(*_: object, **__: object) -> None:
-    """Undoes what nobody kept."""
+def nothing(*_: object, **__: object) -> tuple[str, ...]:
+    """Says that it is done."""
+    return ()
 
 
 def names_before_bytes(self: Any, temps: Any) -> None:
@@ -144,9 +146,9 @@ def names_before_bytes(self: Any, temps: Any) -> None:
 REAL: dict[str, Any] = {"rewrite": baseline.Baseline._rewrite, "settle": kept.Kept.settle}
 PLANTED: dict[str, tuple[Any, str, Any]] = {
     "record-in-place": (baseline.Baseline, "_append", record_in_place),
-    "unsaved": (sys.modules["ganger.workspaces.watch"], "save_edit", unsaved),
+    "unsaved": (sys.modules["ganger.workspaces.watch"], "save_edit", nothing),
     "names-before-bytes": (kept.Kept, "settle", names_before_bytes),
-    "no-links": (reach.Reach, "place_link", unsaved),
+    "no-links": (reach.Reach, "place_link", nothing),
 }
 
 

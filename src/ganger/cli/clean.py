@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import counted, json_option, open_project, print_json, project_option
+from ganger.cli.options import counted, json_option, open_project, print_json, project_option, shown_bytes
 
 _SHOWN = 40
 
@@ -38,18 +38,10 @@ def command(dry_run: bool, run_id: str | None, project: Path | None, as_json: bo
         return 0
     for piece in pieces[:_SHOWN]:
         mark = ("would free" if dry_run else "freed") if piece.goes else "kept"
-        click.echo(f"{mark:<10} {_size(piece.bytes):>9}  {piece.run}: {piece.what} ({piece.kept})")
+        click.echo(f"{mark:<10} {shown_bytes(piece.bytes):>9}  {piece.run}: {piece.what} ({piece.kept})")
         if piece.kept == "unsaved":
             click.echo(f"{'':<21}look at {piece.path}, and remove it yourself if you do not need it")
     if len(pieces) > _SHOWN:
         click.echo(f"and {len(pieces) - _SHOWN} more")
-    click.echo(f"{_size(freed)} {'would be' if dry_run else 'are'} free ({counted(len(going), 'folder')})")
+    click.echo(f"{shown_bytes(freed)} {'would be' if dry_run else 'are'} free ({counted(len(going), 'folder')})")
     return 0
-
-
-def _size(number: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1024 or unit == "GB":
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return ""

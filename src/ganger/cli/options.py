@@ -64,5 +64,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def shown_bytes(number: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1024 or unit == "GB":
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return ""
+
+
 def print_json(schema: str, **values: object) -> None:
     print(json.dumps({"schema": f"ganger.{schema}/1", **values}, ensure_ascii=False))

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ganger.cli.main import printable
-from ganger.cli.options import json_option, open_run, print_json, project_option, run_option
+from ganger.cli.options import json_option, open_run, print_json, project_option, run_option, shown_bytes
 
 
 @click.command("status")
@@ -24,7 +24,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
     """
     from ganger.core.vocabulary import NEEDS_FIRST, RunStatus, TaskStatus
     from ganger.engine.files import is_led
-    from ganger.runs import keeper_pid
+    from ganger.runs import keeper_pid, size_of
     from ganger.views.board import GLYPHS, counts, counts_line, open_questions, task_row, task_rows
     from ganger.views.costs import spending, spending_line
 
@@ -37,7 +37,9 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
             counts=counts(state), total=len(state.tasks), started_at=state.started_at or None,
             finished_at=state.finished_at or None, folder=str(folder.path), open_tasks=open_rows,
             paused=state.paused, spent=spending(state), open_questions=len(open_questions(state)),
-            heal_rounds=len(state.heal_rounds), keeper=keeper_pid(folder),
+            heal_rounds=len(state.heal_rounds), keeper=keeper_pid(folder), mode=state.mode,
+            merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.head or None,
+            landed=state.landed or None, disk_bytes=size_of(folder.path),
         )  # fmt: skip
         return 0
     click.echo(f"run {state.run_id}: {state.status.value}: {counts_line(state)} of {len(state.tasks)}")
@@ -55,5 +57,8 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
         for name in [n for n in state.by_rank if state.tasks[n].status is status][:20]:
             row = task_row(state, name)
             click.echo(f"  {GLYPHS[status]} {status.value:<9} {name}  {printable(row.detail or row.step)}")
-    click.echo(f"  folder {folder.path}")
+    if state.mode != "direct":
+        merged = sum(bool(task.merged) for task in state.tasks.values())
+        click.echo(f"  merged {merged}" + (f", branch at {state.head[:12]}" if state.head else ""))
+    click.echo(f"  folder {folder.path} ({shown_bytes(size_of(folder.path))})")
     return 0

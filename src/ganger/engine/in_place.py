@@ -110,7 +110,10 @@ class InPlace:
     async def _restore_gates(self) -> None:
         case = self.case
         name = saved_folder(case.task, case.number)
-        restored = self.company.restore_gates(case.rules.verify, self.tools.folder.path / name)
+        try:
+            restored = self.company.restore_gates(case.rules.verify, self.tools.folder.path / name)
+        except WriteRefused as refused:
+            raise case.refused(refused) from refused
         if restored:
             await case.record(
                 ev.GatesRestored(case.task, case.number, restored),
@@ -193,20 +196,16 @@ class InPlace:
         if watch is None or self._writes_only or not self.company.is_alone(case.task):
             return
         edits = watch.changed({})
-        if not edits.touched:
-            return
         paths = tuple(touched.path for touched in edits.touched)
-        name = saved_folder(case.task, case.number)
-        watch.save(edits, self.tools.folder.path / name)
-        seen = [] if self._edited else [ev.EditsSeen(case.task, case.number, paths)]
-        self._edited = True
-        await case.record(*seen, ev.WorkSaved(case.task, case.number, name, paths))
+        if paths:
+            name = saved_folder(case.task, case.number)
+            watch.save(edits, self.tools.folder.path / name)
+            seen = [] if self._edited else [ev.EditsSeen(case.task, case.number, paths)]
+            self._edited = True
+            await case.record(*seen, ev.WorkSaved(case.task, case.number, name, paths))
         left = watch.undo(edits)
         if left:
-            shown = ", ".join(left[:10])
-            self.lost_changes = (
-                f"edits that cannot be put back, because their old content was too much to keep: {shown}"
-            )
+            self.lost_changes = f"edits that cannot be put back: {', '.join(left[:10])}"
 
     async def leave(self) -> None:
         """The verdict is recorded. A backup that cannot be removed does no harm; the next lead tries again."""

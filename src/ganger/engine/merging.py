@@ -177,8 +177,8 @@ class Merging:
         self._answer(layers[bad - 1].item, Red(verdict))
 
     async def _stack(self, head: str, items: Sequence[Waiting]) -> list[_Layer]:
-        """The changes on top of each other. One that conflicts with the head itself is answered; one that conflicts with
-        others of the batch is left for the next one."""
+        """The changes on top of each other. One that conflicts with the head itself is answered; one that conflicts
+        with others of the batch is left for the next one."""
         layers: list[_Layer] = []
         top = head
         for item in items:

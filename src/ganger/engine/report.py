@@ -23,6 +23,16 @@ def report_text(state: RunState) -> str:
     ]
     if state.spent.usd or state.spent.tokens:
         lines.append(f"- Spent: ${state.spent.usd:.2f}, {state.spent.tokens} tokens in {state.spent.attempts} attempts")
+    if state.mode != "direct":
+        merged = sum(bool(task.merged) for task in state.tasks.values())
+        where = f", at {state.head[:12]}" if state.head else ""
+        landed = (
+            f"; your branch has it since {state.landed[:12]}" if state.landed else "; ganger land moves your branch"
+        )
+        lines.append(f"- Merged: {merged} tasks on branch ganger/{_safe(state.run_id)}{where}{landed}")
+        lines.append(f"- Gate runs on merges: {state.gate_runs}")
+    if state.artifacts:
+        lines.append(f"- Generated files left out: {_safe(', '.join(sorted(state.artifacts)[:20]))}")
     if state.heal_rounds:
         lines.append(f"- Healing: {len(state.heal_rounds)} rounds, {len(state.patches)} patches")
     asked = [question for question in state.questions.values() if question.answer is None]
@@ -41,7 +51,8 @@ def _entry(name: str, task: TaskState) -> str:
     reason = f" ({task.block_reason.value})" if task.block_reason else ""
     said = task.summary if task.status is TaskStatus.DONE else task.detail
     tried = f"{task.attempts} attempt{'s' if task.attempts != 1 else ''}"
-    return f"- **{_safe(name)}**{reason} · {tried} · {_safe(said) or 'no note'}"
+    kept = f" · unfinished work: {_safe(task.saved)}" if task.saved else ""
+    return f"- **{_safe(name)}**{reason} · {tried} · {_safe(said) or 'no note'}{kept}"
 
 
 def _safe(text: str) -> str:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes import environment, limits
+from ganger.sandboxes import environment, filters, limits
 from ganger.sandboxes.identity import identity_in, is_listed, owner_of_workspaces, users_with
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
 from ganger.sandboxes.mounts import Mounts, Options
@@ -84,6 +84,7 @@ class Bubblewrap:
         orders = ["input=6", "report=3", f"network={self._settings.network}", "landlock=scopes", *mounts.orders()]
         orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
         counted_apart = user is not None or limits.counts_namespaces_apart()
+        orders += filters.orders(sockets=self._settings.network != "none")
         orders += limits.orders(self._settings, counted_apart=counted_apart)
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
         walls = (*self._namespaces(user), *mounts.words(), "--chdir", str(launch.cwd.absolute()))

@@ -4,7 +4,7 @@ It reads its orders from its arguments, `name=value` each, up to `--`; then come
 Importing anything more would be felt at every start.
 """
 
-# ruff: noqa: PTH101, PTH102, PTH208
+# ruff: noqa: PTH101, PTH102, PTH106, PTH208
 # Importing pathlib would take longer than everything else done here.
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import resource
 import stat
 import time
 
-from ganger.sandboxes import filters, kernel
+from ganger.sandboxes import kernel
 
 PYTHON_FLAGS = ("-I", "-S", "-c")
 BOOT = """import sys
@@ -29,6 +29,7 @@ _HUP, _INT, _TERM = 1, 2, 15
 ROOMS = "/tmp/ganger-room-"  # noqa: S108
 _LOOK_AGAIN_SEC = 0.005
 _NOT_STARTED, _NOT_FOUND = 126, 127
+_A_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPY_BYTES = 1 << 20
 
 
@@ -79,7 +80,7 @@ def main(arguments: list[str]) -> None:
 def _stand_by(own: str, orders: Orders) -> None:
     """Makes the private folder and goes on in a child; this process waits, removes the folder, and ends as that did."""
     os.mkdir(own, 0o700)
-    held = os.open(own, os.O_RDONLY | os.O_DIRECTORY)
+    held = os.open(own, _A_FOLDER)
     fcntl.flock(held, fcntl.LOCK_EX)
     uid, gid = orders.number("uid"), orders.number("gid")
     if uid is not None and gid is not None:
@@ -101,24 +102,32 @@ def _stand_by(own: str, orders: Orders) -> None:
 
 
 def _remove_rooms() -> None:
-    """Also those of agents whose whole tree was killed."""
-    import shutil
-
+    """Also those of agents whose whole tree was killed: nobody holds them any more."""
     place, name = os.path.split(ROOMS)
     for found in os.listdir(place):
-        if not found.startswith(name):
-            continue
+        if found.startswith(name):
+            try:
+                room = os.open(f"{place}/{found}", _A_FOLDER)
+                fcntl.flock(room, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _empty(room)
+                os.rmdir(f"{place}/{found}")
+            except OSError:
+                continue
+
+
+def _empty(folder: int) -> None:
+    """Never through a link, whoever moves what meanwhile."""
+    for name in os.listdir(folder):
         try:
-            room = os.open(f"{place}/{found}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            fcntl.flock(room, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            continue
-        shutil.rmtree(f"{place}/{found}", ignore_errors=True)
-        os.close(room)
+            os.unlink(name, dir_fd=folder)
+        except (IsADirectoryError, PermissionError):
+            inner = os.open(name, _A_FOLDER, dir_fd=folder)
+            _empty(inner)
+            os.close(inner)
+            os.rmdir(name, dir_fd=folder)
 
 
 def _confine(orders: Orders) -> None:
-    machine = os.uname().machine
     uid, gid = orders.number("uid"), orders.number("gid")
     _prepare(orders, uid, gid)
     if uid is not None and gid is not None:
@@ -131,13 +140,12 @@ def _confine(orders: Orders) -> None:
             _own_namespace(uid, gid)
     kernel.forbid_new_privileges()
     _take_input(orders)
-    if filters.knows(machine):
-        _forget_keys(machine)
+    _forget_keys()
     _landlock(orders)
     for limit in orders.all("limit"):
         _limit(*map(int, limit.split(":")))
-    if filters.knows(machine):
-        kernel.install_filter(filters.build(machine, sockets="none" not in orders.all("network")))
+    for program in orders.all("filter"):
+        kernel.install_filter(bytes.fromhex(program))
     if orders.all("report"):
         kernel.set_dumpable(False)
 
@@ -192,9 +200,9 @@ def _take_input(orders: Orders) -> None:
         os.close(given)
 
 
-def _forget_keys(machine: str) -> None:
+def _forget_keys() -> None:
     try:
-        kernel.join_empty_keyring(machine)
+        kernel.join_empty_keyring()
     except OSError:
         return
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -26,7 +29,8 @@ _SECCOMP_MODE_FILTER = 2
 _SIG_BLOCK, _SIG_UNBLOCK = 0, 1
 _SIGNAL_SET_BYTES = 128
 
-KEYCTL = {"x86_64": 250, "aarch64": 219}
+_NO_CALL = -1
+_KEYCTL = {"x86_64": 250, "aarch64": 219}
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_VERSION = 1
 _RULE_PATH_BENEATH = 1
@@ -106,8 +110,8 @@ def has_come(number: int) -> bool:
     return bool(_LIBC.sigismember(waiting, number) == 1)
 
 
-def join_empty_keyring(machine: str) -> None:
-    _call(KEYCTL[machine], ctypes.c_long(_KEYCTL_JOIN_SESSION_KEYRING), None)
+def join_empty_keyring() -> None:
+    _call(_KEYCTL.get(os.uname().machine, _NO_CALL), ctypes.c_long(_KEYCTL_JOIN_SESSION_KEYRING), None)
 
 
 def enter_user_namespace(uid: int, gid: int) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes import environment, limits
+from ganger.sandboxes import environment, filters, limits
 from ganger.sandboxes.identity import identity_in, owner_of_workspaces
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS, ROOMS
 from ganger.sandboxes.kernel import landlock_version
@@ -65,6 +65,7 @@ class Landlock:
         orders += [f"uid={user[0]}", f"gid={user[1]}"] if user is not None else []
         orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
         orders += [f"network={'allow' if self._settings.network == 'allow' else 'none'}"]
+        orders += filters.orders(sockets=self._settings.network == "allow")
         orders += limits.orders(self._settings, counted_apart=user is not None and user == self.owner)
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
         return replace(launch, argv=(*inner, "--", program or launch.argv[0], *launch.argv), env=env)
@@ -83,4 +84,7 @@ def _grants(seen: View, user: tuple[int, int] | None) -> Iterator[str]:
 
 
 def _is_on_an_open_road(place: Path) -> bool:
-    return all(above.stat().st_mode & _BY_ALL for above in (place, *place.absolute().parents) if above.exists())
+    try:
+        return all(above.stat().st_mode & _BY_ALL for above in (place, *place.absolute().parents) if above.exists())
+    except OSError:
+        return False

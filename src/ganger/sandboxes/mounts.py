@@ -82,7 +82,8 @@ class Mounts:
 
     def _made(self) -> Iterator[str]:
         """The private folders, and the folders in them that lead to something granted."""
-        yield from dict.fromkeys([*self._seen.of(Access.PRIVATE), self._seen.home, "/tmp/run"])  # noqa: S108
+        own_home = [self._seen.home] if self._exists_only_inside(self._seen.home) else []
+        yield from (*self._seen.of(Access.PRIVATE), *own_home, "/tmp/run")  # noqa: S108
         for spot in self._seen.spots:
             around = self._seen.around(os.path.dirname(spot.path))
             if around is not None and around.access is Access.PRIVATE:

@@ -66,7 +66,7 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
     decided.update((path, Access.HIDDEN) for path in _paths(settings.hidden))
     for path in _needed(settings, launch, program, home):
         _add_if_unseen(decided, path)
-    return View(tuple(_pruned(decided)), home)
+    return View(tuple(_pruned(decided)), _SPARE_HOME if decided.get(home) is Access.READ else home)
 
 
 def _home(home: str) -> tuple[str, bool]:

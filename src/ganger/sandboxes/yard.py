@@ -149,6 +149,7 @@ def _lay_bait(folder: Path, settings: SandboxSettings, canary: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(canary, encoding="utf-8")
         path.chmod(_SECRET_MODE)
+    (home / "notes.txt").chmod(0o644)
 
 
 def _listen(undo: contextlib.ExitStack, family: int, address: str | tuple[str, int]) -> socket.socket:

@@ -135,7 +135,40 @@ def sentence(event: ev.Event) -> str:
             return f"stop requested: {why}"
         case ev.RunFinished(run_status=status, why=why):
             return f"run {status.value}: {why}"
-    return _healing_sentence(event) or _control_sentence(event)
+    return _merging_sentence(event) or _healing_sentence(event) or _control_sentence(event)
+
+
+def _merging_sentence(event: ev.Event) -> str:
+    match event:
+        case ev.ChangeTaken(task=task, files=files, dropped=dropped, missing=missing):
+            extra = f", {len(dropped)} generated left out" if dropped else ""
+            lack = f"; expected and not there: {_listed(missing)}" if missing else ""
+            return f"{task}: changed {_counted(files)}{extra}{lack}"
+        case ev.EditsSeen(task=task, files=files):
+            return f"{task}: edited {_counted(files)} in place"
+        case ev.UnclaimedEdits(role=role, files=files):
+            return f"somebody edited {_listed(files)} while several worked there; role {role} works alone from now on"
+        case ev.GatesRestored(task=task, files=files):
+            return f"{task}: gate files were changed and put back before they judged: {_listed(files)}"
+        case ev.VerifyRecovered(task=task, step=step, what=what):
+            return f"{task}: verification step {step} ran again: {what}"
+        case ev.WorkSaved(task=task, place=place, files=files):
+            return f"{task}: unfinished work on {_counted(files)} saved as {place[:40]}"
+        case ev.MergeQueued(task=task):
+            return f"{task}: waits to be merged"
+        case ev.GatesChecked(tasks=tasks, profile=profile, passed=passed):
+            return f"gates {profile} {'green' if passed else 'red'} on the merge of {_listed(tasks)}"
+        case ev.HeadKept(why=why):
+            return f"the branch did not move: {why}"
+        case ev.Merged(task=task, commit=commit):
+            return f"{task}: merged as {commit[:12]}" if commit else ""
+        case ev.Landed(branch=branch, commit=commit):
+            return f"landed: {branch or 'HEAD'} is at {commit[:12]}"
+    return ""
+
+
+def _counted(files: tuple[str, ...]) -> str:
+    return _listed(files) if len(files) <= 3 else f"{len(files)} files"
 
 
 def _healing_sentence(event: ev.Event) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -17,26 +18,47 @@ SAVED_LIMIT_BYTES = 64 << 20
 
 _FORMAT = 1
 _FILES = "files"
+_KINDS = ("added", "modified", "deleted")
+_LARGEST_SUMMARY = 256 << 20
 
 
 def save_edit(
     change: InPlace, folder: Path, *, contents: bool = True, limit_bytes: int = SAVED_LIMIT_BYTES
 ) -> tuple[str, ...]:
-    """Writes the artifact whole: the summary comes last, and one that is there is never replaced.
+    """Writes the artifact whole, the summary last. One that is there is never replaced: if it tells all of this change
+    nothing is written, else the artifact goes into `folder.2` and so on.
 
     The files whose content is not in it, because they are too large or cannot be read.
     """
-    with named_failures(str(folder)):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with Tree(folder) as store:
-            if store.look(SUMMARY_NAME) is None:
-                if contents:
-                    _save_contents(change, store, limit_bytes)
-                text = json.dumps(_summary(change, store), indent=1)
-                store.land(SUMMARY_NAME, _draft(text.encode("ascii")), expected=None, tag="edit")
-                store.sync([""])
-            saved = _saved(change, store)
-            return tuple(path for path in _made(change) if path not in saved)
+    for number in itertools.count(1):
+        place = folder if number == 1 else folder.with_name(f"{folder.name}.{number}")
+        with named_failures(str(place)):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with Tree(place) as store:
+                if store.look(SUMMARY_NAME) is not None and not _tells(store, change):
+                    continue
+                if store.look(SUMMARY_NAME) is None:
+                    _write(change, store, limit_bytes if contents else -1)
+                saved = _saved(change, store)
+                break
+    return tuple(path for path in _made(change) if path not in saved)
+
+
+def _tells(store: Tree, change: InPlace) -> bool:
+    """Whether a summary has every path of the change as it is now; after half an undo there are fewer."""
+    try:
+        summary = json.loads(store.read_file(SUMMARY_NAME, limit=_LARGEST_SUMMARY))
+        told = {one["path"]: one["after"] for kind in _KINDS for one in summary[kind]}
+    except (ValueError, KeyError, TypeError):
+        return False
+    return all(told.get(_shown(one.path), "") == _side(one.after) for one in change.touched)
+
+
+def _write(change: InPlace, store: Tree, limit_bytes: int) -> None:
+    _save_contents(change, store, limit_bytes)
+    text = json.dumps(_summary(change, store), indent=1)
+    store.land(SUMMARY_NAME, _draft(text.encode("ascii")), expected=None, tag="edit")
+    store.sync([""])
 
 
 def _made(change: InPlace) -> list[str]:
@@ -68,7 +90,7 @@ def _draft(data: bytes) -> Draft:
 
 
 def _summary(change: InPlace, store: Tree) -> dict[str, object]:
-    kinds: dict[str, list[dict[str, object]]] = {"added": [], "modified": [], "deleted": []}
+    kinds: dict[str, list[dict[str, object]]] = {kind: [] for kind in _KINDS}
     saved = _saved(change, store)
     for one in change.touched:
         kind = one.kind if one.kind in kinds else "modified"

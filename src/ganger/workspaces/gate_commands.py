@@ -21,12 +21,14 @@ WRAPPERS = listed(
 )
 SUBCOMMANDS = listed("run exec dlx tool command discover")
 # Programs that look at the files they are given; these are what is judged, not what judges.
-EXAMINERS = listed(
+LINTERS = listed(
+    "ruff mypy flake8 pylint black isort pyright pyflakes pycodestyle bandit vulture eslint tsc prettier stylelint"
+    " biome jshint standard xo tslint htmlhint markdownlint yamllint shellcheck hadolint codespell rubocop perlcritic"
+)
+EXAMINERS = LINTERS | listed(
     "test [ grep egrep fgrep rg ls cat head tail wc stat file find touch rm mkdir cp mv sed awk jq sha256sum md5sum"
-    " ruff mypy flake8 pylint black isort pyright pyflakes pycodestyle bandit vulture py_compile compileall tabnanny"
-    " ast doctest eslint tsc prettier stylelint biome jshint standard xo tslint htmlhint markdownlint yamllint"
-    " shellcheck hadolint codespell gcc g++ cc c++ clang clang++ rustc rustfmt javac kotlinc gofmt go vet luac"
-    " perlcritic rubocop"
+    " py_compile compileall tabnanny ast doctest gcc g++ cc c++ clang clang++ rustc rustfmt javac kotlinc gofmt go vet"
+    " luac"
 )
 # What follows one of these is read by the program, whoever it is.
 CONFIG_OPTIONS = listed(
@@ -104,7 +106,8 @@ def _step(argv: tuple[str, ...], cwd: str) -> Orders:
     words = argv[at:]
     examines = bool(programs) and programs[-1] in EXAMINERS
     named = {_normal(cwd, word) for word in argv[:at] if "/" in word}
-    named |= {_normal(cwd, _file_of(word)) for word in _path_words(words, only_options=examines)}
+    if not examines or programs[-1] in LINTERS:
+        named |= {_normal(cwd, _file_of(word)) for word in _path_words(words, only_options=examines)}
     if programs and _is_python(programs[-1]) and words:
         named.add(_normal(cwd, f"{words[0]}/__main__.py"))
     named |= {_normal(cwd, path) for path in _module_files(argv, programs)}

@@ -158,7 +158,8 @@ class Gates:
     def _program_shadow(self, path: str) -> str | None:
         folder, _, name = path.rpartition("/")
         stem = posixpath.splitext(name)[0] if name.endswith((".exe", ".cmd", ".bat")) else name
-        if stem in self._orders.programs and folder in PROGRAM_FOLDERS and path not in self._declared:
+        is_meant = path in self._declared or path in self._orders.named
+        if stem in self._orders.programs and folder in PROGRAM_FOLDERS and not is_meant:
             return f"it would run in place of the program {stem!r}"
         return None
 

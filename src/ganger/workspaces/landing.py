@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,8 +33,9 @@ class Plan:
 
 
 class Landing:
-    def __init__(self, project: Path, store: Path, run: str) -> None:
-        self._project, self._run = project, run
+    def __init__(self, project: Path, store: Path, run: str, environ: Mapping[str, str]) -> None:
+        """`environ` is the person's own."""
+        self._project, self._run, self._environ = project, run, environ
         self._bare = Bare(project, store)
         self._git = self._bare.git
         self._refs = RunRefs(run)
@@ -59,9 +60,9 @@ class Landing:
         return Plan(branch, before, head, both.commit, "merge", int(count))
 
     def move(self, plan: Plan) -> None:
-        """Moves the branch that is checked out, and the files with it; refused by git where that would lose something."""
+        """Moves the branch that is checked out and its files; git refuses where that would lose something."""
         self._bare.export(plan.tip, self._project, f"refs/ganger/landed/{ref_part(self._run)}")
-        environ = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
+        environ = {name: text for name, text in self._environ.items() if not name.startswith("GIT_")}
         words = [git_program(), *_OWN_CHECKOUT, "merge", "--ff-only", "--no-autostash", "--quiet", plan.tip]
         said = subprocess.run(
             words, cwd=self._project, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False

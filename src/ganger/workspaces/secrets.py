@@ -31,8 +31,8 @@ _ADDRESS = re.compile(rb"://([^\s:/@'\"<>`]{0,64}):([^\s@/'\"<>`{}$]{8,128})@([\
 _NAMES = (b"key", b"secret", b"token", b"passw", b"passphrase", b"credential", b"pwd")
 _KEY_NAME = re.compile(rb"(?:api|access|private|signing|encryption|secret)[_-]?$")
 _ASSIGNED = re.compile(
-    rb"[\w-]{0,24}[\"']?\]?[ \t]{0,4}(?::[ \t]{0,3}[\w\[\]|.]{1,30}[ \t]{0,2}=|:=|=>|=|:)[ \t]{0,4}"
-    rb"(?:[brfu]{0,2}([\"'`])([^\"'`\s\\]{16,256})\1|([\w+/=-]{24,256})[ \t\r]*(?:\n|\Z))"
+    rb"[\w-]{0,24}+[\"']?\]?[ \t]{0,4}(?::[ \t]{0,3}[\w\[\]|.]{1,30}[ \t]{0,2}=|:=|=>|=|:)[ \t]{0,4}"
+    rb"(?:[brfu]{0,2}([\"'`])([^\"'`\s\\]{16,256})\1|([\w+/=-]{24,256}+)[ \t\r]{0,99}(?:\n|\Z))"
 )
 _NOT_SECRET_NAME = re.compile(
     rb"hash|sha\d|checksum|digest|integrity|fingerprint|public|nonce|etag|csrf|cache|page|next|prev|continuation|url|uri"

@@ -42,6 +42,7 @@ class Watch:
         self._skip = _without(self._root, folder, skip)
         self._now_ns = now_ns
         self._baseline: Snapshot | None = None
+        self._unsaved: frozenset[str] = frozenset()
 
     @property
     def whole(self) -> bool:
@@ -77,22 +78,24 @@ class Watch:
         """Of the paths asked for, those that are not as in the baseline now, with whatever is in their way."""
         return self._compare({}, paths)
 
-    def undo(self, change: InPlace, sparing: Iterable[str] = ()) -> tuple[str, ...]:
+    def undo(self, change: InPlace) -> tuple[str, ...]:
         """Puts everything in the change back; the paths for which that was not possible.
 
-        What stands at a path of `sparing` is moved out of the project instead of being removed.
+        What the last `save` could not save is moved out of the project instead of being removed.
         """
         with self._tree() as tree:
-            return Undo(tree, change, self._aside, frozenset(sparing)).run()
+            return Undo(tree, change, self._aside, self._unsaved).run()
 
     def restore(self, drift: InPlace) -> tuple[str, ...]:
         """The same for what `drifted` found."""
         return self.undo(drift)
 
     def save(self, change: InPlace, folder: Path, *, contents: bool = True) -> tuple[str, ...]:
-        """Keeps what was made, with a summary; one that is there already stays as it is. The files that could not be
-        saved, for `undo` to spare."""
-        return save_edit(change, folder, contents=contents)
+        """Keeps what was made, with a summary; the files that could not be saved. An earlier save stays as it is: what
+        it does not hold goes to a folder beside it."""
+        unsaved = save_edit(change, folder, contents=contents)
+        self._unsaved = frozenset(unsaved)
+        return unsaved
 
     def accept(self, change: InPlace) -> None:
         """What the change made of its paths is from now on how they shall be."""

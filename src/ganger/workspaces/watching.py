@@ -8,6 +8,7 @@ from pathlib import Path
 from ganger.ports import Change, Rules
 from ganger.workspaces.gates import Gates
 from ganger.workspaces.in_place import InPlace
+from ganger.workspaces.refusals import refused
 from ganger.workspaces.safeguards import ChangeLimits, require
 from ganger.workspaces.watch import Watch
 
@@ -49,5 +50,6 @@ class Watching:
         if wrong:
             drift = self._watch.drifted(wrong.__contains__)
             self._watch.save(drift, folder)
-            self._watch.restore(drift)
+            for path in self._watch.restore(drift):
+                raise refused(path, "GATE_CHANGED", "it was changed behind Ganger's back and cannot be put back")
         return tuple(sorted(wrong))
