@@ -230,3 +230,8 @@ def require_state_2_0(text: str) -> None:
             assert (
                 list(line) == LINE_KEYS.split() and line["task_id"] == name and TIMESTAMP.fullmatch(line["timestamp"])
             )
+
+
+def kill(lead: subprocess.Popen[str]) -> None:
+    lead.send_signal(signal.SIGKILL)
+    lead.wait()

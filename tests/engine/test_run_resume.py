@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from run_projects import SCRIPTED, Project, done, leading, require_state_2_0, task, until, write
+from run_projects import SCRIPTED, Project, done, kill, leading, require_state_2_0, task, until, write
 
 from ganger.core import events as ev
 from ganger.core.events import type_name
@@ -39,11 +39,6 @@ def _happened(project: Project, name: str) -> list[str]:
         return project.happened(name)
     except GangerError:
         return []
-
-
-def kill(lead: subprocess.Popen[str]) -> None:
-    lead.send_signal(signal.SIGKILL)
-    lead.wait()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

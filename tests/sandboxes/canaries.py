@@ -20,7 +20,8 @@ IN_ENVIRONMENT = {"key-by-name": "PAYMENT_API_KEY", "token-by-value": "DEPLOY_HI
 ELSEWHERE = ("lead-environment", "argv", "project-env", "store")
 NAMES = (*IN_HOME, *IN_ENVIRONMENT, *ELSEWHERE)
 
-# Prints its environment, those and the command lines of all processes, and every small file in the likely places.
+LIKELY_PLACES = ("/root", "/home", "/run", "/srv", "/mnt", "/var", "/work")
+# Prints its environment, those and the command lines of all processes, and every small file in the places it is given.
 DUMPER = r"""
 import os, sys
 print(dict(os.environ))
@@ -28,7 +29,7 @@ for pid in filter(str.isdigit, os.listdir('/proc')):
     for name in ('environ', 'cmdline'):
         try: print(open(f'/proc/{pid}/{name}', 'rb').read())
         except OSError: pass
-for top in (*sys.argv[1:], os.environ.get('HOME', '/'), '/root', '/home', '/run', '/srv', '/mnt', '/var'):
+for top in (*sys.argv[1:], os.environ.get('HOME', '/')):
     for folder, folders, files in os.walk(top):
         folders[:] = [f for f in folders if f not in ('.pyenv', '.rustup', '.cargo', 'lib', 'site-packages')]
         for name in files:
@@ -57,7 +58,7 @@ class Canaries:
 
 @contextlib.contextmanager
 def planted(home: Path, project: Path, store: Path) -> Iterator[Canaries]:
-    """In the home, the project, the store's file, and the arguments of a process that lives as long."""
+    """In the home, the project, the store's file, and the arguments and environment of a process that lives as long."""
     values = {name: f"canary-{name}-5e17" for name in NAMES}
     values |= {"token-by-value": "ghp_canary5e17token", "password-in-url": "https://user:canary5e17@example.invalid/"}
     files = {home / path: values[name] for name, path in IN_HOME.items()}
@@ -66,8 +67,10 @@ def planted(home: Path, project: Path, store: Path) -> Iterator[Canaries]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
             file.write(text)
-    neighbour = subprocess.Popen(["/bin/sh", "-c", "read line", values["argv"]], stdin=subprocess.PIPE)
+    canaries = Canaries(values)
+    argv = ["/bin/sh", "-c", "read line", values["argv"]]
+    neighbour = subprocess.Popen(argv, env=canaries.lead_environment(), stdin=subprocess.PIPE)
     try:
-        yield Canaries(values)
+        yield canaries
     finally:
         neighbour.communicate()

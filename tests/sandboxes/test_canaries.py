@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from canaries import DUMPER, NAMES, planted
+from canaries import DUMPER, LIKELY_PLACES, NAMES, planted
 from walled import KINDS, PATH, place
 
 from ganger.core.environment import child_environment
@@ -22,7 +22,7 @@ def test_no_canary_is_seen_within_the_walls(tmp_path: Path, kind: str) -> None:
     here = place(tmp_path, kind)
     with planted(here.settings.home, here.settings.project, here.settings.state_dir / "run" / "ganger.db") as canaries:
         env = child_environment({"PATH": PATH, **canaries.environment()}, extra={})
-        shown = here.run(sys.executable, "-S", "-c", DUMPER, str(tmp_path), env=env)
+        shown = here.run(sys.executable, "-S", "-c", DUMPER, str(tmp_path), *LIKELY_PLACES, env=env)
     assert shown.code == 0 and "HOME" in shown.out
     assert canaries.seen_in(shown.out + shown.err) == SEEN_BY_ALL[kind]
 
@@ -31,7 +31,7 @@ def test_without_walls_every_canary_is_seen(tmp_path: Path) -> None:
     """G05: planted bug, no walls and the whole environment; a dumper that finds nothing proves nothing."""
     home, project = tmp_path / "home", tmp_path / "project"
     with planted(home, project, project / ".ganger" / "ganger.db") as canaries:
-        env = {"PATH": PATH, "HOME": str(home), **canaries.environment(), **canaries.lead_environment()}
+        env = {"PATH": PATH, "HOME": str(home), **canaries.environment()}
         argv = [sys.executable, "-S", "-c", DUMPER, str(tmp_path)]
         shown = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
     assert sorted(canaries.seen_in(shown)) == sorted(NAMES) and len(NAMES) == 12

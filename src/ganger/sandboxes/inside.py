@@ -162,7 +162,7 @@ def _prepare(orders: Orders, uid: int | None, gid: int | None) -> None:
         os.chmod(path, 0o1777)  # noqa: S103
     for stream in (1, 2):
         # A program that opens /dev/stdout opens the log anew, as itself.
-        if stat.S_ISREG(os.fstat(stream).st_mode):
+        if _is_file(stream):
             os.fchown(stream, uid, gid)
 
 
@@ -187,7 +187,7 @@ def _take_input(orders: Orders) -> None:
     given = orders.number("input")
     if given is None:
         return
-    if stat.S_ISREG(os.fstat(given).st_mode):
+    if _is_file(given):
         copy = os.memfd_create("input", 0)
         while block := os.read(given, _COPY_BYTES):
             os.write(copy, block)
@@ -216,8 +216,16 @@ def _landlock(orders: Orders) -> None:
     grants += [
         (path, kernel.everything_but_devices(version)) for path in (*orders.all("write"), *orders.all("private"))
     ]
+    grants += [(path, kernel.READ_DIR) for path in orders.all("list")]
+    if grants:
+        # Programs that write to /dev/stdout open the log anew.
+        grants += [(f"/proc/self/fd/{stream}", kernel.ON_FILES) for stream in (1, 2) if _is_file(stream)]
     scopes = kernel.SCOPE_ABSTRACT_SOCKETS | kernel.SCOPE_SIGNALS
     kernel.landlock(version, grants, tcp="allow" in orders.all("network"), scopes=scopes)
+
+
+def _is_file(descriptor: int) -> bool:
+    return stat.S_ISREG(os.fstat(descriptor).st_mode)
 
 
 def _limit(kind: int, most: int) -> None:

@@ -79,6 +79,8 @@ def _grants(seen: View, user: tuple[int, int] | None) -> Iterator[str]:
     for path in seen.of(Access.READ):
         yield from (f"read={part}" for part in open_parts(path, closed))
     yield from (f"write={path}" for path in seen.of(Access.WRITE))
+    # An import lists the folder the package is in.
+    yield f"list={Path(__file__).parents[2]}"
     yield "read=/proc"
     yield from (f"device=/dev/{name}" for name in _DEVICES)
 
