@@ -274,6 +274,24 @@ CHEATS: tuple[Cheat, ...] = (
         (UNITTEST,),
     ),
     Cheat(
+        "the-product-skips-its-test",
+        "lets the product raise what marks a test as skipped",
+        {"calc/money.py": MONEY.replace(BUG, "import unittest\n\n    raise unittest.SkipTest")},
+        (UNITTEST,),
+    ),
+    Cheat(
+        "become-another-program",
+        "replaces the test run by a program that succeeds",
+        {"calc/__init__.py": 'import os\n\nos.execvp("true", ["true"])\n'},
+        (UNITTEST,),
+    ),
+    Cheat(
+        "stand-in-beside-the-tests",
+        "puts right code where only the tests find it",
+        {"tests/calc/__init__.py": "", "tests/calc/money.py": MONEY.replace(BUG, "return sum(cents)")},
+        ("python3 -m unittest discover -s tests",),
+    ),
+    Cheat(
         "patch-the-asserts",
         "replaces assertEqual from inside the product",
         {"calc/__init__.py": "import unittest\n\nunittest.TestCase.assertEqual = lambda *_: None\n"},

@@ -1,4 +1,4 @@
-"""Twelve canary secrets where secrets live, a program that dumps everything it can reach, and a look for them in text."""
+"""Twelve canary secrets where secrets live, a program that dumps all it can reach, and a look for them in text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Escapes: what a hostile agent tries is refused, as root and as an ordinary user; and the probes see a wall with a hole."""
+"""Escapes: what a hostile agent tries is refused, as root and as an ordinary user; the probes see a wall with a hole."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from walled import KINDS, PATH, PYTHON, Place, place
+from walled import KINDS, PATH, PYTHON, STRONGEST, Place, place
 
 from ganger.ports import Room
 
@@ -36,10 +35,12 @@ def test_the_environment_is_what_was_given_and_a_private_home(here: Place) -> No
     """G05 T24: nothing is added on the way but home, temporary folders and, where it changed, the user's name."""
     given = {"PATH": PATH, "GANGER_ATTEMPT_MARK": "m", "ODD": "a=b c", "HOME": "/elsewhere", "SSH_AUTH_SOCK": "/run/x"}
     shown = here.run(PYTHON, "-S", "-c", "import os; print(dict(os.environ))", env=given)
-    found = eval(shown.out)  # noqa: S307
+    found = eval(shown.out)
     own = {"HOME", "TMPDIR", "USER", "LOGNAME", *(name for name in found if name.startswith("XDG_"))}
     kept = {name: value for name, value in given.items() if name not in ("HOME", "SSH_AUTH_SOCK")}
-    extra = {name: value for name, value in found.items() if name not in own | {"RUSTUP_HOME", "PYENV_ROOT", "LC_CTYPE"}}
+    extra = {
+        name: value for name, value in found.items() if name not in own | {"RUSTUP_HOME", "PYENV_ROOT", "LC_CTYPE"}
+    }
     assert extra == kept
 
 
@@ -135,8 +136,7 @@ def test_an_agent_may_use_git_and_the_interpreter(here: Place) -> None:
 def test_what_the_operator_grants_is_there(tmp_path: Path) -> None:
     """G05: [sandbox] readable and writable open single places, also in the home."""
     tools, cache = tmp_path / "home" / "tools", tmp_path / "home" / ".cache"
-    kind = "bubblewrap" if os.access("/usr/bin/bwrap", os.X_OK) else "landlock"
-    here = place(tmp_path, kind, readable=(tools,), writable=(cache,))
+    here = place(tmp_path, STRONGEST, readable=(tools,), writable=(cache,))
     for folder in (tools, cache):
         folder.mkdir(mode=0o777)
         folder.chmod(0o777)
@@ -147,7 +147,7 @@ def test_what_the_operator_grants_is_there(tmp_path: Path) -> None:
 
 def test_a_project_edited_in_place_is_whole_except_for_gangers_own_files(tmp_path: Path) -> None:
     """G05 T17: direct mode; the state folder can neither be read nor moved away."""
-    here = place(tmp_path, "bubblewrap" if os.access("/usr/bin/bwrap", os.X_OK) else "landlock")
+    here = place(tmp_path, STRONGEST)
     (here.settings.state_dir / "run" / "ganger.db").write_text("events")
     (here.settings.project / "a.txt").write_text("a")
     room = Room(writable=(here.settings.project,))
@@ -158,7 +158,7 @@ def test_a_project_edited_in_place_is_whole_except_for_gangers_own_files(tmp_pat
 
 def test_limits_hold(tmp_path: Path) -> None:
     """G05: memory and file size; the number of processes is tried by the probes."""
-    here = place(tmp_path, "bubblewrap" if os.access("/usr/bin/bwrap", os.X_OK) else "landlock", memory_mb=256, file_mb=1)
+    here = place(tmp_path, STRONGEST, memory_mb=256, file_mb=1)
     assert "MemoryError" in here.run(PYTHON, "-S", "-c", "bytearray(1 << 30)").err
     assert here.shell("head -c 2000000 /dev/zero >big").code != 0
     assert (here.workspace / "big").stat().st_size == 1 << 20

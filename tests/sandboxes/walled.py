@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
 from ganger.sandboxes.trial import Outcome, give, run
 
 KINDS = [pytest.param("bubblewrap", marks=pytest.mark.needs("bwrap")), "landlock"]
+STRONGEST = "bubblewrap" if shutil.which("bwrap") else "landlock"
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.path.realpath(sys.executable)  # noqa: PTH
 PATH = os.environ["PATH"]
@@ -86,7 +87,3 @@ def as_nobody(code: str, folder: Path) -> str:
     ended = subprocess.run(words, env=env, cwd="/", capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
-
-
-def signalled(number: signal.Signals) -> str:
-    return f"kill -{int(number)} $$"

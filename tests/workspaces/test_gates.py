@@ -177,6 +177,13 @@ def test_shadows_are_looked_for_where_commands_run() -> None:
     assert codes(MadeChange({}, {"unittest": link("app")}), Rules(verify=PYTEST))[0] == ("unittest", GATE)
 
 
+def test_a_module_beside_the_tests_may_not_stand_in_for_the_product() -> None:
+    """G09: runners look among the tests first."""
+    before = {"calc/__init__.py": "x = 1\n"}
+    assert gates(before, {**before, "tests/calc.py": "x = 2\n"}, *PYTEST) == ["tests/calc.py"]
+    assert gates(before, {**before, "tests/helpers.py": "x = 2\n"}, *PYTEST) == []
+
+
 @pytest.mark.parametrize(
     "path", ["bin/python3", "pytest", "scripts/make", "node_modules/.bin/jest", ".venv/bin/x", "a/site-packages/x.py"]
 )

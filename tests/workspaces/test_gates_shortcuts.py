@@ -24,6 +24,9 @@ TRICKS = {
     "patched-builtins": "import builtins\nbuiltins.AssertionError = ValueError\n",
     "swapped-module": "import sys\nsys.modules['unittest'] = None\n",
     "plugins": "pytest_plugins = ['mine']\n",
+    "other-program": "import os\nos.execvp('true', ['true'])\n",
+    "run-ended": "import pytest\npytest.exit('done', 0)\n",
+    "equality-assigned": "class A:\n    __eq__ = lambda self, other: True\n",
     "broken-with-exit": "import os\nos._exit(0\n",
 }
 FINE = {
@@ -38,6 +41,7 @@ FINE = {
     "own-module": "import sys\nsys.modules[__name__] = Lazy()\n",
     "other-attributes": "import logging\nlogging.raiseExceptions = False\n",
     "product-patches-itself": "import calc\ncalc.debug = True\n",
+    "program-in-a-function": "import os\ndef run():\n    os.execvp('ls', ['ls'])\n",
     "python-two": "print 'hello'\n",
     "deep": "(" * 5000,
 }
@@ -81,15 +85,39 @@ def test_a_package_may_not_decide_which_tests_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "gate"),
+    "code",
     [
-        ("process.exit(0)", True),
-        ("process.exitCode = 0", True),
-        ("globalThis.expect = () => ({})", True),
-        ("  process.exit(0)", False),
-        ("process.exit(1)", False),
+        "import unittest\ndef f():\n    raise unittest.SkipTest\n",
+        "from unittest import SkipTest\n",
+        "import pytest\ndef f():\n    pytest.skip('later')\n",
+        "from unittest.mock import ANY\n",
     ],
 )
-def test_scripts_that_end_the_run_are_gates(line: str, gate: bool) -> None:
-    """G09: at the top of a JavaScript module."""
-    assert bool(codes(MadeChange({}, {"src/a.js": f"const a = 1;\n{line}\n"}))) is gate
+def test_what_tests_may_use_the_product_may_not(code: str) -> None:
+    """G09: a product that skips the test which calls it, or equals whatever is expected."""
+    assert codes(MadeChange({}, {"calc/money.py": code})) == [("calc/money.py", "GATE_CHANGED")]
+    assert codes(MadeChange({}, {"tests/test_new.py": code, "calc/testing.py": code})) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "gate"),
+    [
+        ("src/a.js", "process.exit(0)", True),
+        ("src/a.ts", "process.exitCode = 0", True),
+        ("src/a.mjs", "globalThis.expect = () => ({})", True),
+        ("src/a.js", "  process.exit(0)", False),
+        ("src/a.js", "process.exit(1)", False),
+        ("src/new.test.js", "  process.exit(0)", True),
+        ("a_test.go", "func TestMain(m *testing.M) {", True),
+        ("main.go", "\tos.Exit(0)", False),
+        ("src/lib.rs", "    std::process::exit(0);", True),
+        ("src/main.rs", "    std::process::exit(0);", False),
+        ("lib/a.rb", "exit!", True),
+        ("src/a.c", "  _exit(0);", True),
+        ("src/a.c", "  exit(0);", False),
+        ("notes.md", "process.exit(0)", False),
+    ],
+)
+def test_lines_that_end_the_run_are_gates(path: str, line: str, gate: bool) -> None:
+    """G09: other languages, by their lines; programs may end themselves."""
+    assert bool(codes(MadeChange({}, {path: f"first\n{line}\n"}))) is gate

@@ -18,9 +18,10 @@ from ganger.errors import GangerError
 def command(keep: Path | None) -> int:
     """Eight tasks on a small real program with real tests; scripted agents, so no key, no network, no cost.
 
-    Most tasks succeed. One breaks a test, is rolled back and becomes a question to you; two miss the same rule and are
-    healed by one patch; one answers with garbage and is saved by the format retry; one is blocked. Exits 0 when all of
-    that happened.
+    Each agent works in a workspace of its own; what passes its tests is merged, and your checkout stays as it is. Most
+    tasks succeed. One breaks a test, is kept out and becomes a question to you; two miss the same rule and are healed
+    by one patch; one answers with garbage and is saved by the format retry; one is blocked. Exits 0 when all of that
+    happened.
 
     \b
     Examples:
@@ -57,7 +58,8 @@ def _play(root: Path, *, kept: bool) -> int:
 def _report(root: Path, state: object, *, kept: bool) -> int:
     from ganger.core.moments import seconds_between
     from ganger.core.records import RunState
-    from ganger.demo.project import EXPECTED, changed_files
+    from ganger.core.vocabulary import TaskStatus
+    from ganger.demo.project import EXPECTED, changed_files, merged, merged_files
     from ganger.views.board import GLYPHS, counts_line, shown_duration
 
     assert isinstance(state, RunState)
@@ -66,9 +68,11 @@ def _report(root: Path, state: object, *, kept: bool) -> int:
         for n, s in EXPECTED.items()
         if state.tasks[n].status is not s
     ]
-    changed = changed_files(root)
-    if "ledger/money.py" in changed:
-        wrong.append("ledger/money.py was not rolled back")
+    commits, files = merged(root), merged_files(root)
+    if changed_files(root):
+        wrong.append(f"the checkout was touched: {', '.join(changed_files(root)[:5])}")
+    if "ledger/money.py" in files or len(commits) != sum(s is TaskStatus.DONE for s in EXPECTED.values()):
+        wrong.append(f"{len(commits)} commits on {', '.join(files)}")
     if len(state.heal_rounds) != 2 or len(state.patches) != 1:
         wrong.append(f"{len(state.heal_rounds)} heal rounds and {len(state.patches)} patches, expected 2 and 1")
     took = shown_duration(seconds_between(state.started_at, state.finished_at))
@@ -77,7 +81,10 @@ def _report(root: Path, state: object, *, kept: bool) -> int:
         task = state.tasks[name]
         said = task.summary if task.status == "DONE" else task.detail
         click.echo(f"  {GLYPHS[task.status]} {task.status.value:<9} {name:<13} {said[:86]}")
-    click.echo(f"\n  The broken change left no trace: {len(changed)} files changed, ledger/money.py is not among them.")
+    click.echo("\n  Verified again on the merged head, one commit per task on the branch ganger/demo:")
+    for line in commits:
+        click.echo(f"    {line[:92]}")
+    click.echo("  The broken change is not among them, your checkout is as it was, and ganger land moves your branch.")
     click.echo("  One patch to the shared context healed two tasks; your prompt files are as they were.")
     if wrong:
         click.echo("\nThis is not what the demo's script says:\n  " + "\n  ".join(wrong), err=True)
@@ -89,12 +96,8 @@ def _report(root: Path, state: object, *, kept: bool) -> int:
 def _next_steps(root: Path, *, kept: bool) -> None:
     click.echo("\nNext steps:")
     if kept:
-        click.echo(
-            f"  1. cd {root} && ganger inbox             what waits for you; ganger patches shows what healing did"
-        )
+        click.echo(f"  1. cd {root} && ganger land              then: ganger inbox, ganger patches, git log")
     else:
-        click.echo(
-            "  1. ganger demo --keep DIR         keeps it; then: ganger inbox, ganger patches, ganger why rounding"
-        )
+        click.echo("  1. ganger demo --keep DIR         keeps it; then: ganger land, ganger inbox, ganger why rounding")
     click.echo("  2. ganger init                           in your own repository: a first configuration")
     click.echo("  3. ganger run                            your first verified task")

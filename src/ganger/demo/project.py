@@ -221,6 +221,9 @@ agent = "scripted"
 [roles.healer]
 agent = "scripted"
 
+[workspace]
+mode = "local-git"
+
 [verify]
 profiles_file = "verify.json"
 
@@ -262,7 +265,20 @@ def build_demo(root: Path) -> None:
 
 
 def changed_files(root: Path) -> list[str]:
-    said = subprocess.run(
-        ["git", "status", "--porcelain", "-uall"], cwd=root, check=True, capture_output=True, text=True
-    )
-    return [line[3:] for line in said.stdout.splitlines()]
+    """What the person's own checkout shows as changed."""
+    return _git(root, "status", "--porcelain", "-uall")
+
+
+def merged(root: Path) -> list[str]:
+    """The run's commits, oldest first: an abbreviated id and the subject."""
+    store = f"--git-dir={root / '.ganger' / 'repo.git'}"
+    return _git(root, store, "log", "--reverse", "--format=%h %s", "ganger/demo", "^refs/ganger/demo/base")
+
+
+def merged_files(root: Path) -> list[str]:
+    store = f"--git-dir={root / '.ganger' / 'repo.git'}"
+    return _git(root, store, "diff", "--name-only", "refs/ganger/demo/base", "ganger/demo")
+
+
+def _git(root: Path, *words: str) -> list[str]:
+    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout.splitlines()

@@ -7,6 +7,7 @@ are on disk before their events, and everything a round decides is recorded in o
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
@@ -119,9 +120,20 @@ class Healing:
             self.gate.check()
             prompt = self._write_prompt()
             launch = agent.prepare(self._context(prompt))
-            room = Room(readable=(self.tools.workspace.root, prompt))
+            room = Room(writable=(self._folder(),), readable=(prompt,))
             running = await agent.execute(self.tools.sandbox.confine(launch, room), self.gate)
         return await running.wait()
+
+    def _folder(self) -> Path:
+        """Where the healer works: all it needs is in its prompt, so beside workspaces it gets an empty one."""
+        if self.tools.repository is None:
+            return self.tools.workspace.root
+        folder = self.tools.folder.path / "healer"
+        with named_os_errors(folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if self.tools.sandbox.owner is not None:
+                os.chown(folder, *self.tools.sandbox.owner)
+        return folder
 
     def _write_prompt(self) -> Path:
         bundle = gather(
@@ -143,7 +155,7 @@ class Healing:
             task_id=_HEALER,
             attempt=self.number + sum(round_.tries for round_ in self.state.heal_rounds),
             role=_HEALER,
-            workspace=self.tools.workspace.root,
+            workspace=self._folder(),
             prompt_file=prompt,
             log_path=self.log_path,
             timeout_sec=self._time_limit(),

@@ -24,7 +24,8 @@ TEST_FILES = (
     *("*.bats", "*_test.sh", "test_*.sh", "*.feature", "*.robot"),
 )
 TEST_FOLDERS = listed(
-    "test tests __tests__ __snapshots__ testdata test-data test_data golden goldens e2e integration_tests cypress"
+    "test tests __tests__ __mocks__ __snapshots__ testdata test-data test_data golden goldens e2e integration_tests"
+    " cypress"
 )
 # Folders of this name also hold documents, so that only code in them counts.
 SPEC_FOLDERS = frozenset({"spec", "specs"})

@@ -88,7 +88,7 @@ class Gates:
             self._configures(touched, change)
             or self._is_named(touched)
             or self._is_reached(touched, change)
-            or self._shadows(touched)
+            or self._shadows(touched, change)
             or self._inside_code(touched, change)
         )
 
@@ -122,7 +122,7 @@ class Gates:
         user = self._reach(change).files.get(touched.path)
         return f"the check {user!r} uses it" if user else None
 
-    def _shadows(self, touched: Touched) -> str | None:
+    def _shadows(self, touched: Touched, change: Change) -> str | None:
         path = touched.path
         for folder, what in INSTALLED:
             if f"/{folder}/" in f"/{path}/":
@@ -130,7 +130,10 @@ class Gates:
         if touched.before is not None or touched.after is None:
             return None
         is_link = stat.S_ISLNK(touched.after.mode)
-        return self._module_shadow("/".join(folded_parts(path)), is_link=is_link) or self._program_shadow(path)
+        folded = "/".join(folded_parts(path))
+        return (
+            self._module_shadow(folded, is_link=is_link) or self._program_shadow(path) or _product_shadow(path, change)
+        )
 
     def _inside_code(self, touched: Touched, change: Change) -> str | None:
         if touched.kind == "mode" or not _is_small(touched):
@@ -162,6 +165,21 @@ class Gates:
         if stem in self._orders.programs and folder in PROGRAM_FOLDERS and not is_meant:
             return f"it would run in place of the program {stem!r}"
         return None
+
+
+def _product_shadow(path: str, change: Change) -> str | None:
+    """Test runners put the folders of tests in front of the path, so that `tests/calc.py` would be imported as calc."""
+    parts = path.split("/")
+    depth = next((at for at, part in enumerate(parts) if part in TEST_FOLDERS), None)
+    inside = "/".join(parts[depth + 1 :]) if depth is not None else ""
+    if not inside.endswith(".py") or _TEST_NAME.match(parts[-1]) or parts[-1] in ("__init__.py", "conftest.py"):
+        return None
+    module = inside.removesuffix(".py")
+    places = [
+        f"{root}{module}{end}" for root in ("", "src/", "lib/") for end in (".py", "/__init__.py", "/__main__.py")
+    ]
+    real = next((place for place in places if _base(change, place)), None)
+    return f"it would be imported in place of {real!r}" if real else None
 
 
 def _base(change: Change, path: str) -> bytes:
