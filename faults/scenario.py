@@ -7,18 +7,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+MODES = ("direct", "local-git")
+
 _AGENT = """#!/bin/sh
 echo "$GANGER_TASK_ID $GANGER_ATTEMPT $$ $GANGER_ROLE" >> "{starts}"
 sleep {pause}
-cd "{answers}"
-if [ -e "$GANGER_TASK_ID.sick" ] && ! grep -q MEDICINE
-then exec cat "$GANGER_TASK_ID.sick"
-elif [ -e "$GANGER_TASK_ID.first" ] && [ "$GANGER_ATTEMPT" = 1 ]
-then exec cat "$GANGER_TASK_ID.first"
-else exec cat "$GANGER_TASK_ID"
+answer="{answers}/$GANGER_TASK_ID"
+if [ -e "$answer.sick" ] && ! grep -q MEDICINE
+then answer="$answer.sick"
+elif [ -e "$answer.first" ] && [ "$GANGER_ATTEMPT" = 1 ]
+then answer="$answer.first"
 fi
+[ ! -e "$answer.edit" ] || . "$answer.edit"
+exec cat "$answer"
 """
 _CHECK = """#!/bin/sh
+if [ -e out/partner.txt ] && grep -q FIRST out/red.txt 2>/dev/null
+then echo "AssertionError: red does not go with partner"; exit 1
+fi
 ! grep -rq WRONG "$PWD/out" "$PWD/kept.txt" "$PWD/ledger.txt"
 """
 _MARKS = {"result": "TASK_RESULT_V2", "heal": "HEAL_DECISION_V2"}

@@ -40,6 +40,7 @@ from ganger.sandboxes.settings import SandboxSettings
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.difference import difference_lines
 from ganger.workspaces.artifacts import is_generated
+from ganger.workspaces.bare import Bare
 from ganger.workspaces.direct import DirectWorkspace, Judge
 from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.repository import GitRepository, GitSettings
@@ -331,6 +332,11 @@ def repository_of(project: Project, run_id: str, judge: Judge, owner: tuple[int,
             owner=owner,
         )
     )
+
+
+def uncommitted(project: Project) -> tuple[str, ...]:
+    """Files of the person's checkout that are not as in its commit."""
+    return Bare(project.root, project.state_path / "repo.git").uncommitted()
 
 
 def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watching:

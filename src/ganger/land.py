@@ -40,9 +40,19 @@ class Outcome:
 
 
 def land(
-    project: Project, folder: RunFolder, state: RunState, *, say: Say, branch: str = "", dry_run: bool = False
+    project: Project,
+    folder: RunFolder,
+    state: RunState,
+    *,
+    say: Say,
+    branch: str = "",
+    dry_run: bool = False,
+    led: bool = False,
 ) -> Outcome:
-    """Moves the branch that is checked out, or makes `branch`; raises when that would lose or break something."""
+    """Moves the branch that is checked out, or makes `branch`; raises when that would lose or break something.
+
+    `led`: by the process that leads the run, which is through.
+    """
     landing = Landing(project.root, project.state_path / "repo.git", state.run_id, environment())
     plan = landing.plan()
     if branch:
@@ -60,7 +70,8 @@ def land(
         say(f"your branch went on meanwhile: verifying the merge of {plan.before[:12]} and {plan.head[:12]}")
         asyncio.run(_verify(project, folder, state, plan))
     landing.move(plan)
-    _record(folder, plan)
+    if not led:
+        _record(folder, plan)
     return outcome
 
 

@@ -9,14 +9,15 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from ganger.app import RunOptions, open_lead
+from ganger.app import RunOptions, open_lead, uncommitted
 from ganger.check import Checked, missing_programs
 from ganger.cli.run import show_difference
 from ganger.cli.screens import JsonLines, Lines, Screen
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
 from ganger.engine.run import Lead
-from ganger.errors import EXIT_INTERRUPTED
+from ganger.errors import EXIT_INTERRUPTED, GangerError
+from ganger.land import land
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +55,21 @@ def drive(
         if code == EXIT_INTERRUPTED:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED))
+        _land(project, lead, screen)
         screen.show_end(lead, quiet=quiet_end)
         return code
+
+
+def _land(project: Project, lead: Lead, screen: Screen) -> None:
+    """Where the settings say so, a completed run moves the person's branch itself."""
+    if project.config.workspace.land == "finish" and lead.state.mode != "direct" and _already_complete(lead):
+        try:
+            outcome = land(project, lead.tools.folder, lead.state, say=screen.note, led=True)
+        except GangerError as problem:
+            screen.note(f"not landed: {problem.message}" + (f"; {problem.hint}" if problem.hint else ""))
+            return
+        lead.note_landing(outcome.branch, outcome.after)
+        screen.note(f"landed: {outcome.branch or 'HEAD'} is at {outcome.after[:12]}")
 
 
 def _already_complete(lead: Lead) -> bool:
@@ -69,7 +83,18 @@ def warnings(project: Project, checked: Checked) -> list[str]:
     found = [f"{program} is not on PATH; verification would fail" for program in missing_programs(project, checked)]
     if project.config.policy.heal_schedule != "off" and "healer" not in project.config.roles:
         found.append("no [roles.healer] is configured: failed tasks are tried again as they are, nothing is healed")
+    if project.config.workspace.mode != "direct":
+        found += _left_out(project)
     return found
+
+
+def _left_out(project: Project) -> list[str]:
+    """Agents start from the last commit; what a person has not committed is not there."""
+    changed = uncommitted(project)
+    if not changed:
+        return []
+    shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
+    return [f"not committed, so agents do not see it: {shown}"]
 
 
 def choose_screen(lead: Lead, *, as_json: bool) -> Screen:

@@ -23,6 +23,12 @@ _SHOWN = (
     ev.ResultRefused,
     ev.WritesRolledBack,
     ev.VerifyFinished,
+    ev.VerifyRecovered,
+    ev.UnclaimedEdits,
+    ev.GatesRestored,
+    ev.WorkSaved,
+    ev.GatesChecked,
+    ev.HeadKept,
     ev.AttemptFailed,
     ev.AttemptInterrupted,
     ev.TaskSettled,
@@ -126,8 +132,18 @@ def opening(lead: Lead) -> list[str]:
         f"  folder  {lead.tools.folder.path}",
         f"  watch   ganger status --run {run}   ganger events --run {run} --follow",
         "  resume  run the same command again, at any time, after anything",
+        f"  walls   {walls(lead)}",
         *(["  paused  nothing starts until: ganger resume"] if lead.state.paused else []),
     ]
+
+
+def walls(lead: Lead) -> str:
+    """What keeps agents apart from everything else, said once and plainly."""
+    name = lead.tools.sandbox.name
+    if name == "none":
+        return "none: agents can read and write whatever you can; ganger doctor says how to change that"
+    where = "workspaces of their own" if lead.tools.repository is not None else "this folder"
+    return f"{name}; agents write only {where}"
 
 
 def closing(lead: Lead) -> list[str]:
@@ -155,6 +171,8 @@ def _short(state: RunState, name: str) -> str:
 
 def _next(state: RunState) -> str:
     if state.status is RunStatus.COMPLETED:
+        if state.mode != "direct" and not state.landed:
+            return "everything is DONE, verified and merged; ganger land moves your branch to it"
         return "everything is DONE and verified"
     if state.stopping or state.draining:
         return "run the same command again to continue"

@@ -12,10 +12,12 @@ from ganger.core import events as ev
 from ganger.core.budgets import reservation
 from ganger.core.control import act
 from ganger.core.misfits import open_round
+from ganger.core.moments import stamp
 from ganger.core.names import worker_log
 from ganger.core.quota import account_of
 from ganger.core.reconcile import Difference
 from ganger.core.records import Budget, Limits, Policy, RunState, TaskSpec
+from ganger.core.transitions import apply
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.core.windows import (
     CloseWindow,
@@ -45,6 +47,7 @@ from ganger.engine.road import Road
 from ganger.engine.rules import write_rules
 from ganger.engine.tools import Tools
 from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError, LeadLost
+from ganger.ports import Entry
 
 # A wait longer than this is cut in pieces, so that a clock that was set is noticed.
 _LONGEST_WAIT_SEC = 30.0
@@ -137,6 +140,13 @@ class Lead:
         self.projector.write()
         write_report(self.tools.folder, self.state)
         write_rules(self.tools.folder, self.state)
+
+    def note_landing(self, branch: str, commit: str) -> None:
+        """The run is through, and the person's branch has it."""
+        entry = Entry(stamp(self.tools.clock.now()), ev.Landed(branch, commit))
+        for recorded in self.journal.store.append([entry]):
+            apply(self.state, recorded)
+        write_report(self.tools.folder, self.state)
 
     async def _begin(self) -> None:
         order = self.order
