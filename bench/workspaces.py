@@ -31,7 +31,7 @@ class Scale:
 
 
 _SCALES = {TINY: Scale(40, 4, 1)}
-_USUAL = Scale(5_000, 50, 2)
+_USUAL = Scale(5_000, 16, 2)
 
 
 def measure(sizes: Sizes) -> Iterator[Figure]:

@@ -8,9 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from faults import crash, errors, hunt, kills, planted, pool, powercut
+from faults.scenario import MODES
 from faults.strace import Point
 
 SKIPPED = 77
+_GIT_SHARE = 4
 
 
 def main(words: Sequence[str]) -> int:
@@ -28,7 +30,20 @@ def main(words: Sequence[str]) -> int:
     return int(asked.act(asked))
 
 
+def _mode_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mode", choices=MODES, help="both without it; a quarter of the points in local-git")
+
+
+def _modes(asked: argparse.Namespace, count: int) -> list[tuple[str, int]]:
+    """How many of `count` points each mode gets."""
+    if asked.mode:
+        return [(asked.mode, count)]
+    in_git = count // _GIT_SHARE
+    return [("direct", count - in_git), ("local-git", in_git)]
+
+
 def _crash_words(parser: argparse.ArgumentParser) -> None:
+    _mode_words(parser)
     parser.add_argument("--points", type=int, default=2000, help="how many single kills")
     parser.add_argument("--double", type=int, default=0, help="how many kills of a recovery too")
     parser.add_argument("--seeds", type=int, default=5, help="how many different runs")
@@ -44,9 +59,15 @@ def _crash_words(parser: argparse.ArgumentParser) -> None:
 
 def _crash(asked: argparse.Namespace) -> int:
     if asked.point:
-        chosen = [crash.Blow(asked.seed, tuple(asked.point), asked.bug, asked.keeper)]
+        chosen = [crash.Blow(asked.seed, tuple(asked.point), asked.bug, asked.keeper, asked.mode or MODES[0])]
     else:
-        chosen = crash.blows(asked.points, asked.seeds, double=asked.double, bug=asked.bug, keeper=asked.keeper)
+        kinds = {"bug": asked.bug, "keeper": asked.keeper}
+        doubles = dict(_modes(asked, asked.double))
+        chosen = [
+            blow
+            for mode, count in _modes(asked, asked.points)
+            for blow in crash.blows(count, asked.seeds, double=doubles[mode], mode=mode, **kinds)
+        ]
     return _code(pool.carry_out("crash", crash.jobs(chosen), at_once=asked.jobs))
 
 

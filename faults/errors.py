@@ -14,7 +14,8 @@ from faults.disks import small_disk
 from faults.judge import end_all, judge, judge_end, paid_twice, words
 from faults.leads import Ended
 from faults.pool import Job, Verdict, scratch
-from faults.scenario import Place, crash_scenario
+from faults.runs import crash_scenario
+from faults.scenario import Place
 from faults.strace import Point, Strike
 from ganger.errors import EXIT_ESCALATED
 

@@ -10,7 +10,8 @@ from faults import crash, errors, kills, leads, planted, powercut
 from faults.judge import end_all, judge_end
 from faults.planted import Bug
 from faults.pool import Job, Verdict, scratch
-from faults.scenario import Place, crash_scenario
+from faults.runs import crash_scenario
+from faults.scenario import Place
 from faults.strace import Point
 
 

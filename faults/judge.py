@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from faults.branch import branch_at_end, branch_now
 from faults.leads import Ended
-from faults.scenario import Place
+from faults.scenario import TOGETHER, Place
 from ganger.core import events as ev
 from ganger.core.invariants import HEALER, Attempt, Seen, broken
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.errors import GangerError
 from ganger.runs import read_events
@@ -119,9 +120,10 @@ def judge(place: Place, shown: Sequence[tuple[int, str]], *, ended: Ended | None
         shown=shown,
         agent_starts=counted,
         live=[attempt for attempt in dict.fromkeys(alive) if attempt is not None],
-        changed=changed_files(place),
+        changed=() if place.scenario.in_git else changed_files(place),
     )
-    return [*broken(events, seen), *_not_landed(place, events)]
+    landed = branch_now if place.scenario.in_git else _not_landed
+    return [*broken(events, seen), *landed(place, events)]
 
 
 def _not_landed(place: Place, events: Sequence[ev.Recorded]) -> list[str]:
@@ -144,6 +146,12 @@ def judge_end(place: Place, ended: Ended, shown: Sequence[tuple[int, str]], *, t
         wrong.append(f"outcome: a traceback was shown: {words(ended)}")
     wrong += _left_alive(place)
     wrong += judge(place, shown, ended=ended)
+    wrong += branch_at_end(place, events_of(place)) if place.scenario.in_git else _files_at_end(place, tidy=tidy)
+    return wrong
+
+
+def _files_at_end(place: Place, *, tidy: bool) -> list[str]:
+    wrong = []
     for path, lines in place.scenario.expected_files().items():
         file = place.root / path
         found = file.read_text().splitlines() if file.exists() else []
@@ -171,6 +179,20 @@ def _left_alive(place: Place) -> list[str]:
     ]
 
 
+def by_chance(event: ev.AttemptFailed) -> bool:
+    """Whether it depends on who was merged first."""
+    return event.failure_class == FailureClass.MERGE_CONFLICT.value or TOGETHER in event.detail
+
+
+def usual_starts(place: Place) -> Counter[str]:
+    """How often each agent had to run in this undisturbed run, whoever was merged first."""
+    counted = starts_by_task(place)
+    counted.subtract(
+        r.event.task for r in events_of(place) if isinstance(r.event, ev.AttemptFailed) and by_chance(r.event)
+    )
+    return counted
+
+
 def paid_twice(
     place: Place,
     usual: Mapping[str, int],
@@ -181,7 +203,8 @@ def paid_twice(
 ) -> list[str]:
     """G01: agents that were started more or less often than in an undisturbed run, and nothing recorded explains it.
 
-    A dead keeper explains each attempt recorded as lost, and only those; an error also what it made fail.
+    A dead keeper explains each attempt recorded as lost, and only those; an error also what it made fail. Which of two
+    changes conflicts with the other is a matter of chance.
     """
     lost: Counter[str] = Counter()
     ended: set[Attempt] = set()
@@ -197,10 +220,11 @@ def paid_twice(
         if isinstance(event, ev.HealRefused) and event.code == "LOST":
             lost["healer"] += keeper_died
         if isinstance(event, ev.AttemptFailed):
-            lost[event.task] += errors
+            lost[event.task] += errors or by_chance(event)
     counted = starts_by_task(place)
-    # What an error makes fail may have to be healed.
-    for name in sorted({*counted, *usual} - ({"healer"} if errors else set())):
+    # What an error makes fail may have to be healed, and so may what failed by chance.
+    uncertain = {"healer"} if errors or place.scenario.in_git else set()
+    for name in sorted({*counted, *usual} - uncertain):
         more = counted[name] - usual.get(name, 0)
         if more > lost[name] or (more < 0 and not lost):
             wrong.append(f"paid twice: {name} was started {more:+d} times, of which {lost[name]} are explained")

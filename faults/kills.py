@@ -15,7 +15,8 @@ from faults import leads, planted
 from faults.judge import end_all, judge, judge_end, keepers, paid_twice
 from faults.leads import Lead
 from faults.pool import Job, Verdict, scratch
-from faults.scenario import Place, fleet_scenario
+from faults.runs import fleet_scenario
+from faults.scenario import Place
 
 WHOM = ("lead", "keeper", "both")
 _MOST_PAUSE_SEC = 0.6

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from faults import moments
 from faults.scenario import Place
 from faults.strace import Point, Strike, points_in, wait_to_be_watched, watched
 from ganger.errors import EXIT_ESCALATED
@@ -122,6 +123,8 @@ def run(place: Place, *, strike: Strike | None = None, before: Callable[[], None
     """A lead from its start to its end, struck on the way if asked to."""
     if strike is None:
         return Lead(place, before=before).wait()
+    if moments.is_moment(strike.point):
+        return Lead(place, before=moments.arrange(strike, before)).wait()
     lead = Lead(place, before=before, held=True)
     with watched(lead.pid, [*strike.options(), "-o", "/dev/null"]):
         return lead.wait()
@@ -145,9 +148,20 @@ def trace(place: Place, *, before: Callable[[], None] | None = None) -> list[Poi
     lead = Lead(place, before=before, held=True)
     with watched(lead.pid, ["-y", "-s", "200", "-o", str(record)]):
         ended = lead.wait()
+    _require_whole(ended)
+    return points_in(record, "ganger.db")
+
+
+def trace_moments(place: Place, *, before: Callable[[], None] | None = None) -> tuple[list[Point], list[Point]]:
+    """What an undisturbed lead's threads do, and what its git processes do."""
+    into = place.base / "moments"
+    _require_whole(Lead(place, before=moments.record(into, before)).wait())
+    return moments.recorded_in(into), moments.children_in(into)
+
+
+def _require_whole(ended: Ended) -> None:
     if ended.code not in (0, EXIT_ESCALATED):
         raise RuntimeError(f"the undisturbed run ended with {ended.code}: {ended.error} {ended.said}")
-    return points_in(record, "ganger.db")
 
 
 def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -22,11 +22,12 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of one disturbed run: the words that repeat it, what was wrong, and how far it got."""
+    """What came of one disturbed run: the words that repeat it, what was wrong, how far it got, and after which step."""
 
     repeat: str
     wrong: tuple[str, ...]
     note: str = ""
+    gap: str = ""
 
 
 @contextlib.contextmanager
@@ -53,6 +54,8 @@ def carry_out(what: str, jobs: Sequence[Job], *, at_once: int = 0) -> list[Verdi
             told = time.monotonic()
             print(f"{what}: {_summary(verdicts, len(jobs), told - began)}", file=sys.stderr, flush=True)
     print(f"{what}: {_summary(verdicts, len(jobs), time.monotonic() - began)}")
+    for gap, count in sorted(Counter(verdict.gap for verdict in verdicts if verdict.gap).items()):
+        print(f"  {count:5} after {gap}")
     return verdicts
 
 

@@ -13,7 +13,8 @@ from faults.crash import points_of, usual_starts
 from faults.disks import Disk, NoDisk, disk
 from faults.judge import end_all, judge, judge_end, paid_twice, processes
 from faults.pool import Job, Verdict, scratch
-from faults.scenario import Place, crash_scenario
+from faults.runs import crash_scenario
+from faults.scenario import Place
 from faults.strace import Point, Strike
 from ganger.errors import EXIT_ESCALATED
 

@@ -1,8 +1,9 @@
-"""Short runs that touch everything durable: what they are made of, and how they must end."""
+"""A run to be disturbed: what it is made of, where it lives, and how it must end."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +22,10 @@ fi
 [ ! -e "$answer.edit" ] || . "$answer.edit"
 exec cat "$answer"
 """
-_CHECK = """#!/bin/sh
+TOGETHER = "red does not go with partner"
+_CHECK = f"""#!/bin/sh
 if [ -e out/partner.txt ] && grep -q FIRST out/red.txt 2>/dev/null
-then echo "AssertionError: red does not go with partner"; exit 1
+then echo "AssertionError: {TOGETHER}"; exit 1
 fi
 ! grep -rq WRONG "$PWD/out" "$PWD/kept.txt" "$PWD/ledger.txt"
 """
@@ -35,6 +37,7 @@ class Job:
     """One task: the file it writes, and what goes wrong with it.
 
     `wrong`: its first attempt fails the `check`, only `talk`s, or `ask`s a person; or it is `sick` until healed.
+    `edit`: what the agent does in its folder, in words of the shell; `first_edit` at its first attempt.
     """
 
     name: str
@@ -43,68 +46,42 @@ class Job:
     content: str = ""
     wrong: str = ""
     needs: tuple[str, ...] = ()
+    edit: str = ""
+    first_edit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A run to be disturbed."""
+    """`wanted`: files of the merged tree, where the jobs' own words do not tell them."""
 
     name: str
     jobs: tuple[Job, ...]
+    mode: str = "direct"
+    merging: str = "queue"
+    warm: int = 0
     schedule: str = "batch"
     batch_size: int = 3
     concurrency: int = 2
     pause_sec: float = 0.0
     budget_attempts: int | None = None
     files: Mapping[str, str] = field(default_factory=lambda: {"kept.txt": "old\n", "ledger.txt": "begin\n"})
+    wanted: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def heals(self) -> bool:
         return any(job.wrong == "sick" for job in self.jobs)
 
+    @property
+    def in_git(self) -> bool:
+        return self.mode != "direct"
+
     def expected_files(self) -> dict[str, list[str]]:
         """The lines every file must have in the end, sorted: appending tasks may come in any order."""
-        lines = {path: text.splitlines() for path, text in self.files.items()}
+        lines = {path: text.splitlines() for path, text in {**self.files, **self.wanted}.items()}
         for job in self.jobs:
             if job.op:
                 lines[job.path] = (lines.get(job.path, []) if job.op == "append" else []) + job.content.splitlines()
         return {path: sorted(found) for path, found in lines.items()}
-
-
-PLAIN = (
-    Job("make", "create", "out/make.txt", "made\n"),
-    Job("change", "replace", "kept.txt", "new\n", needs=("make",)),
-    Job("add", "append", "ledger.txt", "added\n"),
-    Job("bad", "create", "out/bad.txt", "good\n", wrong="check"),
-    Job("talk", "append", "ledger.txt", "talked\n", wrong="talk"),
-    Job("look"),
-)
-HEALED = (
-    Job("sick", "create", "out/sick.txt", "well\n", wrong="sick"),
-    Job("bad", "create", "out/bad.txt", "good\n", wrong="sick"),
-    Job("add", "append", "ledger.txt", "added\n"),
-    Job("talk", "append", "ledger.txt", "talked\n", wrong="talk"),
-    Job("ask", "replace", "kept.txt", "new\n", wrong="ask"),
-    Job("look", needs=("ask",)),
-)
-
-
-def crash_scenario(seed: int) -> Scenario:
-    """Six tasks under every schedule, at different widths and paces, with and without a healer and a question."""
-    schedule = ("batch", "off", "auto", "epoch", "task")[seed % 5]
-    jobs = PLAIN if schedule == "off" or seed % 10 >= 5 else HEALED
-    pause = (0.0, 0.03, 0.1)[seed % 3]
-    return Scenario(f"crash-{seed}", jobs, schedule=schedule, concurrency=(2, 3, 1)[seed % 3], pause_sec=pause)
-
-
-def fleet_scenario(tasks: int, concurrency: int, pause_sec: float) -> Scenario:
-    """Many tasks; every second one adds its line to one shared file, so that a write done twice shows."""
-    names = [f"t{n:03d}" for n in range(tasks)]
-    jobs = tuple(
-        Job(name, "append", "ledger.txt", f"{name}\n") if place % 2 else Job(name, "create", f"out/{name}.txt", "x\n")
-        for place, name in enumerate(names)
-    )
-    return Scenario("fleet", jobs, schedule="off", concurrency=concurrency, pause_sec=pause_sec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +103,15 @@ class Place:
     def run_folder(self) -> Path:
         return self.root / ".ganger" / self.scenario.name
 
+    @property
+    def store(self) -> Path:
+        return self.root / ".ganger" / "repo.git"
+
+    @property
+    def checkout(self) -> Path:
+        """What the person's own folder was like before the run, in one file."""
+        return self.base / "checkout"
+
     def make(self, *, at_root: Callable[[Path], None] | None = None) -> Place:
         """Writes everything; `at_root` is called once the project's folder is there and empty."""
         answers = self.base / "answers"
@@ -135,9 +121,7 @@ class Place:
             at_root(self.root)
         self.starts.touch()
         for job in self.scenario.jobs:
-            (answers / job.name).write_text(_answer(job, job.content))
-            if job.wrong:
-                (answers / f"{job.name}.{'sick' if job.wrong == 'sick' else 'first'}").write_text(_wrong_answer(job))
+            _write_answers(answers, job)
         (answers / "healer").write_text(_cure(self.scenario))
         agent = _AGENT.format(starts=self.starts, pause=self.scenario.pause_sec, answers=answers)
         for name, text in {"agent": agent, "check": _CHECK}.items():
@@ -146,7 +130,22 @@ class Place:
         (self.root / "out").mkdir()
         for name, text in {**self._project_files(), **self.scenario.files}.items():
             (self.root / name).write_text(text)
+        if self.scenario.in_git:
+            self._commit()
         return self
+
+    def _commit(self) -> None:
+        for words in ("init -q -b main", "add -A", "-c user.name=A -c user.email=a@example.org commit -qm begin"):
+            subprocess.run(["git", *words.split()], cwd=self.root, check=True, capture_output=True)
+        self.checkout.write_text(json.dumps(self.look()))
+
+    def look(self) -> dict[str, str]:
+        """Every file of the project that is not Ganger's, byte for byte: index, branches and all."""
+        return {
+            path.relative_to(self.root).as_posix(): path.read_bytes().hex()
+            for path in sorted(self.root.rglob("*"))
+            if path.is_file() and not path.is_relative_to(self.root / ".ganger")
+        }
 
     def _project_files(self) -> dict[str, str]:
         given = self.scenario
@@ -173,9 +172,14 @@ kind = "command"
 argv = ["{self.base / "agent"}"]
 [roles.worker]
 agent = "counted"
+[sandbox]
+use = "off"
 """
         if given.budget_attempts is not None:
             config += f"[budget]\nattempts = {given.budget_attempts}\n"
+        if given.in_git:
+            config += f'[workspace]\nmode = "{given.mode}"\nmerging = "{given.merging}"\nwarm = {given.warm}\n'
+            config += "min_free_mb = 0\n"
         if given.heals:
             config += '[roles.healer]\nagent = "counted"\n'
         return {
@@ -184,6 +188,17 @@ agent = "counted"
             "verify.json": json.dumps({"profiles": {"check": profile}}),
             "manifest.json": json.dumps({"manifest_version": "2.0", "run_id": given.name, "tasks": tasks}),
         }
+
+
+def _write_answers(answers: Path, job: Job) -> None:
+    (answers / job.name).write_text(_answer(job, job.content))
+    if job.edit:
+        (answers / f"{job.name}.edit").write_text(job.edit)
+    if job.wrong:
+        bad = answers / f"{job.name}.{'sick' if job.wrong == 'sick' else 'first'}"
+        bad.write_text(_wrong_answer(job))
+        if job.first_edit:
+            bad.with_name(f"{bad.name}.edit").write_text(job.first_edit)
 
 
 def _answer(job: Job, content: str, status: str = "DONE", **more: object) -> str:

@@ -47,7 +47,7 @@ from ganger.workspaces.repository import GitRepository, GitSettings
 from ganger.workspaces.roles import gates_of, paths_of
 from ganger.workspaces.safeguards import ChangeLimits, require
 from ganger.workspaces.watch import Watch
-from ganger.workspaces.watching import Watching
+from ganger.workspaces.watching import Watching, is_unwatched
 
 
 class SystemClock:
@@ -348,10 +348,11 @@ def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watchi
     theirs = {ref for spec in checked.specs for ref in (spec.prompt_ref, *spec.context_refs)}
 
     def skip(path: str) -> bool:
-        return path in (".git", own) or path in theirs or is_generated(path)
+        return path in (".git", own) or path in theirs or is_unwatched(path)
 
     limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
-    return Watching(project.root, Watch(project.root, state / "watch", skip, limit), limits)
+    watch = Watch(project.root, state / "watch", skip, limit)
+    return Watching(project.root, watch, limits, verify_environment().get("PATH", ""))
 
 
 def difference_of(project: Project, checked: Checked, state: RunState, folder: RunFolder) -> Compared:

@@ -38,17 +38,23 @@ RUNNABLE = [
 EVERY_COMMAND = (*ALL_COMMANDS, "cd rust && cargo test", "npx jest")
 
 
-def projects(tmp_path: Path, files: Mapping[str, Planted]) -> tuple[Path, Path]:
-    """The project before and after."""
-    base, after = tmp_path / "base", tmp_path / "after"
-    lay(base, base_files())
-    shutil.copytree(base, after, symlinks=True)
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project as the task finds it; nothing may be written into it."""
+    folder = tmp_path_factory.mktemp("base")
+    lay(folder, base_files())
+    return folder
+
+
+def changed(base: Path, tmp_path: Path, files: Mapping[str, Planted]) -> Path:
+    """A copy with the change in it; files that stay are shared with the base."""
+    after = tmp_path / "after"
+    shutil.copytree(base, after, copy_function=os.link)
     lay(after, files)
-    return base, after
+    return after
 
 
-def answers(tmp_path: Path, files: Mapping[str, Planted], rules: Rules) -> list[tuple[str, str]]:
-    base, after = projects(tmp_path, files)
+def answers(base: Path, after: Path, rules: Rules) -> list[tuple[str, str]]:
     return [(one.path, one.code) for one in judge(FolderChange(base, after), rules, LIMITS)]
 
 
@@ -60,31 +66,31 @@ def is_green(folder: Path, command: str) -> bool:
 
 
 @pytest.mark.parametrize("cheat", EVERY)
-def test_every_cheat_is_refused(tmp_path: Path, cheat: Cheat) -> None:
+def test_every_cheat_is_refused(base: Path, tmp_path: Path, cheat: Cheat) -> None:
     """G09: the first refusal is the one the catalogue names."""
-    found = answers(tmp_path, cheat.files, Rules(verify=cheat.verify))
+    found = answers(base, changed(base, tmp_path, cheat.files), Rules(verify=cheat.verify))
     assert found and found[0][1] == cheat.code
     assert found[0][0] in cheat.files
 
 
 @pytest.mark.parametrize("cheat", EFFECTIVE)
-def test_without_the_gates_the_cheat_turns_the_real_command_green(tmp_path: Path, cheat: Cheat) -> None:
+def test_without_the_gates_the_cheat_turns_the_real_command_green(base: Path, tmp_path: Path, cheat: Cheat) -> None:
     """G09 control: the command is green after the cheat, and a judge that knows no gates would let it through."""
-    base, after = projects(tmp_path, cheat.files)
+    after = changed(base, tmp_path, cheat.files)
     assert [is_green(after, command) for command in cheat.verify] == [True] * len(cheat.verify)
     rules = Rules(verify=cheat.verify, may_change_gates=True, allow_shrinkage=True)
-    assert judge(FolderChange(base, after), rules, LIMITS) == []
+    assert answers(base, after, rules) == []
 
 
-def test_the_honest_twin_passes_under_every_command(tmp_path: Path) -> None:
+def test_the_honest_twin_passes_under_every_command(base: Path, tmp_path: Path) -> None:
     """G09: the fix, a new test, a document and two added dependencies are no offence."""
-    assert answers(tmp_path, HONEST, Rules(verify=EVERY_COMMAND)) == []
+    assert answers(base, changed(base, tmp_path, HONEST), Rules(verify=EVERY_COMMAND)) == []
 
 
 @pytest.mark.parametrize("command", RUNNABLE)
-def test_only_the_honest_twin_repairs_the_project(tmp_path: Path, command: str) -> None:
+def test_only_the_honest_twin_repairs_the_project(base: Path, tmp_path: Path, command: str) -> None:
     """G09 control: every command that a cheat deceives is red before the fix and green after it."""
-    base, after = projects(tmp_path, HONEST)
+    after = changed(base, tmp_path, HONEST)
     assert (is_green(base, command), is_green(after, command)) == (False, True)
 
 

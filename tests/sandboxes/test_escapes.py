@@ -1,4 +1,4 @@
-"""Escapes: what a hostile agent tries is refused, as root and as an ordinary user; the probes see a wall with a hole."""
+"""Escapes: what a hostile agent tries is refused, as root and as an ordinary user; the probes see a hole in a wall."""
 
 from __future__ import annotations
 

@@ -79,6 +79,19 @@ def test_a_word_of_the_command_opens_no_file_of_gangers_own(settings: SandboxSet
     assert access(seen(settings, "cat", str(settings.project / ".env")), settings.project / ".env") is Access.READ
 
 
+def test_nothing_an_agent_can_write_opens_another_place(settings: SandboxSettings, tmp_path: Path) -> None:
+    """G05: planted links as a granted folder, as the program and as a word of the command; none is followed."""
+    secret = tmp_path / "home" / "docs"
+    (secret / "bin").mkdir()
+    for name in ("vendor", "program", "config"):
+        (settings.project / name).symlink_to(secret / "bin" if name == "program" else secret)
+    (secret / "notes").write_text("x")
+    (settings.project / "word").symlink_to(secret / "notes")
+    granted = replace(settings, readable=(settings.project / "vendor",), path=f"{settings.project}/program")
+    found = seen(granted, "cat", f"{settings.project}/word", writable="project", readable="project/config")
+    assert access(found, secret / "notes") in (Access.HIDDEN, Access.PRIVATE)
+
+
 def test_a_link_on_the_way_makes_no_difference(settings: SandboxSettings, tmp_path: Path) -> None:
     """G05: a folder is granted, and hidden, as it is called and as it is."""
     (tmp_path / "link").symlink_to(settings.home)

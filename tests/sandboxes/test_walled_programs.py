@@ -51,6 +51,12 @@ def test_home_and_temporary_folder_are_private_and_can_be_written(here: Place) -
     assert not (here.settings.home / ".x").exists()
 
 
+def test_whoever_works_inside_has_a_name(here: Place) -> None:
+    """G05: many programs ask for it and fail without."""
+    shown = here.run(PYTHON, "-S", "-c", "import os, pwd; print(pwd.getpwuid(os.getuid()).pw_name)")
+    assert shown.code == 0 and shown.out.strip()
+
+
 def test_what_is_written_in_the_workspace_is_there_afterwards(here: Place) -> None:
     """G05: the workspace is the one place for work, relative words mean what they did."""
     (here.workspace / "in.txt").write_text("in\n")

@@ -56,6 +56,14 @@ def test_asking_again_gives_the_same_workspace(ground: Ground) -> None:
     assert ground.place("third").base == ground.head() != place.base
 
 
+def test_a_power_cut_that_empties_the_ref_loses_no_workspace(ground: Ground) -> None:
+    """G01 G08: the commit a workspace was made from is told by the name of its index too."""
+    place = ground.place()
+    (place.folder / "work.txt").write_text("x")
+    (ground.settings.store / "refs/ganger/run-1/at/t/1").write_text("")
+    assert ground.place() == place and ground.take().files == ("work.txt",)
+
+
 def test_sixteen_workspaces_at_once_never_meet_a_lock(ground: Ground) -> None:
     """W02 Z01: made, changed, taken and released side by side; every one works."""
 

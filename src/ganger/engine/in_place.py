@@ -25,6 +25,8 @@ from ganger.engine.verify import Verdict, VerificationLost
 from ganger.errors import RollbackFailed, WriteRefused
 from ganger.ports import Change, Room
 
+INSTALLED = (".git", ".venv", "venv", "node_modules", ".tox", ".nox")
+
 
 class InPlace:
     def __init__(self, case: Case, company: Company) -> None:
@@ -50,7 +52,9 @@ class InPlace:
         return self.tools.workspace.root
 
     def room(self, folder: Path) -> Room:
-        return Room(writable=(folder,))
+        """What checks run with is not the agent's to write, also where it lies in the project."""
+        installed = [folder / name for name in INSTALLED]
+        return Room(writable=(folder,), readable=tuple(place for place in installed if place.is_dir()))
 
     async def go_on(self, read: Reader) -> None:
         """Re-enters where files were about to change: completes or undoes by hash, then verifies."""

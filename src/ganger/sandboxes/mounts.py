@@ -33,6 +33,7 @@ class Mounts:
         self._seen = seen
         self._user = user
         self._size = ("--size", str(settings.file_mb * _MB)) if options.sizes else ()
+        self._perms = ("--perms", "0644") if options.sizes else ()
         self._copied = [spot.path for spot in seen.spots if self._is_to_be_copied(spot)]
 
     def words(self) -> Iterator[str]:
@@ -47,7 +48,7 @@ class Mounts:
         if self._user is not None:
             for path in ("/proc/sys", "/proc/sysrq-trigger"):
                 yield from ("--ro-bind-try", path, path)
-        yield from ("--ro-bind-data", "5", "/etc/passwd")
+        yield from (*self._perms, "--ro-bind-data", "5", "/etc/passwd")
         if self._user is not None and self._user[0] == 0:
             for path in only_for_root("/etc"):
                 yield from _mask(path)

@@ -1,6 +1,6 @@
 """What a confined process sees of the file system: one list of places, the deeper one counts."""
 
-# ruff: noqa: PTH100, PTH112, PTH113
+# ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH120
 # Places are compared as text, component by component, and some thousand of them at every start of a run.
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ganger.sandboxes.places import CREDENTIALS, SYSTEM, TEMPORARY, depth, is_wi
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.toolchains import of_program, on_path
 
+_LONGEST_PATH = 4096
 _SPARE_HOME = "/tmp/home"  # noqa: S108
 
 
@@ -52,7 +53,10 @@ class View:
 
 
 def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) -> View:
-    """The deeper place counts; of two grants for one place the later: system, masks, operator, room, hidden."""
+    """The deeper place counts; of several rules for one place the last of: system, masks, grants, hidden.
+
+    What lies in a place that agents write is never a reason to open another: a link there is the agent's word.
+    """
     home, masked = _home(str(settings.home))
     decided: dict[str, Access] = dict.fromkeys(standing_system(), Access.READ)
     decided.update(dict.fromkeys(TEMPORARY, Access.PRIVATE))
@@ -60,13 +64,27 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
         decided[home] = Access.PRIVATE
     for masks in ((settings.project, settings.state_dir), _credentials(settings.home)):
         decided.update((path, Access.HIDDEN) for path in _paths(masks))
-    for grants in (settings, room):
-        decided.update((path, Access.READ) for path in _paths(grants.readable))
-        decided.update((path, Access.WRITE) for path in _paths(grants.writable))
+    _grant(decided, (*settings.writable, *room.writable), Access.WRITE)
+    _grant(decided, (*settings.readable, *room.readable), Access.READ)
     decided.update((path, Access.HIDDEN) for path in _paths(settings.hidden))
-    for path in _needed(settings, launch, program, home):
-        _add_if_unseen(decided, path)
+    for path in _needed(settings, launch, program, home, decided):
+        if _access(decided, path) not in VISIBLE and path not in decided:
+            decided[path] = Access.READ
     return View(tuple(_pruned(decided)), _SPARE_HOME if decided.get(home) is Access.READ else home)
+
+
+def _grant(decided: dict[str, Access], places: tuple[Path, ...], access: Access) -> None:
+    """Both by name and by nature, unless the name lies in what agents write."""
+    for place in sorted(places, key=lambda place: depth(os.path.abspath(place))):
+        if _access(decided, os.path.dirname(os.path.abspath(place))) is not Access.WRITE:
+            for path in _paths((place,)):
+                if decided.get(path) is not Access.WRITE:
+                    decided[path] = access
+
+
+def _access(decided: dict[str, Access], path: str) -> Access:
+    around = max((known for known in decided if is_within(path, known)), key=depth, default=None)
+    return Access.HIDDEN if around is None else decided[around]
 
 
 def _home(home: str) -> tuple[str, bool]:
@@ -76,44 +94,43 @@ def _home(home: str) -> tuple[str, bool]:
 
 
 def _credentials(home: Path) -> list[Path]:
-    return [home / name for name in CREDENTIALS if (home / name).exists()]
+    return [home / name for name in CREDENTIALS if os.path.exists(home / name)]
 
 
 def _paths(places: tuple[Path, ...] | list[Path]) -> Iterator[str]:
     """As they are called and as they are, so that a link on the way makes no difference."""
     for place in places:
-        if place.exists():
+        if os.path.exists(place):
             yield os.path.abspath(place)
             yield os.path.realpath(place)
 
 
-def _needed(settings: SandboxSettings, launch: Launch, program: str, home: str) -> Iterator[str]:
+def _needed(
+    settings: SandboxSettings, launch: Launch, program: str, home: str, decided: dict[str, Access]
+) -> Iterator[str]:
+    folders = [path for path in settings.path.split(os.pathsep) if _access(decided, path) is not Access.WRITE]
     yield str(Path(__file__).parents[1])
-    yield from on_path(settings.path, home, SYSTEM)
+    yield from on_path(os.pathsep.join(folders), home, SYSTEM)
     yield from of_program(os.path.realpath(sys.executable), home)
-    if program:
+    if program and _access(decided, program) is not Access.WRITE:
         yield from of_program(program, home)
-    yield from _named_files(settings, launch)
+    private = [*_paths((settings.state_dir, *settings.hidden)), *_paths(_credentials(settings.home))]
+    for word in launch.argv[1:]:
+        if _access(decided, os.path.normpath(word)) is not Access.WRITE:
+            yield from _named_file(word, private)
     names = os.path.realpath("/etc/resolv.conf")
     if os.path.isfile(names):
         yield names
 
 
-def _named_files(settings: SandboxSettings, launch: Launch) -> Iterator[str]:
-    """Files the operator's own command line names in full, unless they are Ganger's."""
-    private = [*_paths((settings.state_dir, *settings.hidden)), *_paths(_credentials(settings.home))]
-    for word in launch.argv[1:]:
-        if len(word) < os.pathconf("/", "PC_PATH_MAX") and word.startswith("/") and "\0" not in word:
-            real = os.path.realpath(word)
-            if os.path.isfile(real) and not any(is_within(real, place) for place in private):
-                yield word
-                yield real
-
-
-def _add_if_unseen(decided: dict[str, Access], path: str) -> None:
-    around = max((known for known in decided if is_within(path, known)), key=depth, default=None)
-    if around is None or (around != path and decided[around] not in VISIBLE):
-        decided[path] = Access.READ
+def _named_file(word: str, private: list[str]) -> tuple[str, ...]:
+    """A file the operator's own command line names in full, unless it is Ganger's or a key."""
+    if not word.startswith("/") or "\0" in word or len(word) >= _LONGEST_PATH:
+        return ()
+    real = os.path.realpath(word)
+    if not os.path.isfile(real) or any(is_within(real, place) for place in private):
+        return ()
+    return os.path.normpath(word), real
 
 
 def _pruned(decided: dict[str, Access]) -> Iterator[Spot]:

@@ -13,6 +13,7 @@ from ganger.errors import GangerError
 from ganger.ports import Rules, Taken, Touched
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.changes import WriteRequest, WriteRules, plan_changes
+from ganger.workspaces.git import is_object
 from ganger.workspaces.git_settings import Attempt, GitSettings, RunRefs
 from ganger.workspaces.leftovers import Kept
 from ganger.workspaces.objects import Commit, Reader, Who, tidy, write_blobs, write_commit, write_tree
@@ -51,7 +52,7 @@ class Attempts:
 
     def origin(self, attempt: Attempt) -> str:
         """The commit a workspace was made from."""
-        found = self.bare.git.resolve(self.refs.at(attempt))
+        found = self.bare.git.resolve(self.refs.at(attempt)) or self._origin_by_index(attempt)
         if not found:
             raise GangerError(
                 f"Ganger's repository does not know from which commit {self.folder(attempt)} was made",
@@ -59,6 +60,13 @@ class Attempts:
                 code="GIT_FAILED",
             )
         return found
+
+    def _origin_by_index(self, attempt: Attempt) -> str:
+        """A power cut can empty the ref, but the index's name was on the disk before the folder's."""
+        folder = self.settings.work / ".index"
+        names = [one.name for one in folder.iterdir()] if folder.is_dir() else []
+        commits = [name.rpartition(".")[2] for name in names if name.rpartition(".")[0] == attempt.name]
+        return commits[0] if len(commits) == 1 and is_object(commits[0]) else ""
 
     def take(self, attempt: Attempt, writes: Sequence[Write], rules: Rules, message: str) -> Taken:
         source = self._source(attempt)

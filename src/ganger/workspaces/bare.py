@@ -142,10 +142,12 @@ class Bare:
                 code="PARTIAL_CLONE",
             )
 
-    def set_ref(self, ref: str, commit: str) -> None:
-        """Durable when it returns."""
-        self.git.ask("update-ref", ref, commit, doing=f"writing {ref}")
-        sync_folder((self.store / ref).parent)
+    def set_ref(self, ref: str, commit: str, *, durable: bool = True) -> None:
+        """Without `durable` a power cut may lose it; what was written before it is not forced to the disk."""
+        settings = () if durable else ("core.fsync=none",)
+        self.git.call(Call(("update-ref", ref, commit), f"writing {ref}", settings=settings))
+        if durable:
+            sync_folder((self.store / ref).parent)
 
     def free_locks(self, refs: RunRefs) -> None:
         """A git process that was killed leaves its lock; of this run's refs nobody else has one for long."""

@@ -225,7 +225,8 @@ class GitRepository:
             index = self._attempts.index(attempt, commit)
             index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.copy2(made / ".git" / "index", index)
-            self._bare.set_ref(self._refs.at(attempt), commit)
+            # A durable ref would force the whole fresh folder to the disk; the index's name tells the commit as well.
+            self._bare.set_ref(self._refs.at(attempt), commit, durable=False)
             put_in_place(made, folder)
             return Place(folder, commit)
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ganger.ports import Change, Rules
+from ganger.ports import Change, Rules, Touched
+from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.gates import Gates
 from ganger.workspaces.in_place import InPlace
 from ganger.workspaces.refusals import refused
 from ganger.workspaces.safeguards import ChangeLimits, require
 from ganger.workspaces.watch import Watch
 
+_HARMLESS_GROUPS = frozenset({b"[console_scripts]", b"[gui_scripts]"})
+
 
 class Watching:
-    """The `Watch` port."""
+    """The `Watch` port. `path` is where the checks look for programs."""
 
-    def __init__(self, root: Path, watch: Watch, limits: ChangeLimits) -> None:
-        self._root, self._watch, self._limits = root, watch, limits
+    def __init__(self, root: Path, watch: Watch, limits: ChangeLimits, path: str) -> None:
+        self._root, self._watch, self._limits, self._path = root, watch, limits, path
 
     def begin(self) -> None:
         self._watch.begin()
@@ -30,7 +34,22 @@ class Watching:
         return self._watch.changed(ignoring)
 
     def judge(self, change: Change, rules: Rules) -> None:
-        require(change, rules, self._limits)
+        require(_Part(change, self._counting(change)), rules, self._limits)
+
+    def _counting(self, change: Change) -> tuple[Touched, ...]:
+        """What an installation adds is no work of the agent's, unless it gets between a check and its tools."""
+        return tuple(one for one in change.touched if not self._is_installed(one, change))
+
+    def _is_installed(self, touched: Touched, change: Change) -> bool:
+        parts = touched.path.split("/")
+        if touched.before is not None or not is_generated(touched.path):
+            return False
+        if "node_modules" in parts:
+            return shutil.which(parts[-1], path=self._path) is None
+        if parts[-1] == "entry_points.txt":
+            groups = [line for line in change.after(touched.path).splitlines() if line.startswith(b"[")]
+            return _HARMLESS_GROUPS.issuperset(line.strip() for line in groups)
+        return True
 
     def missing(self, rules: Rules) -> tuple[str, ...]:
         return tuple(name for name in rules.expected if not (self._root / name).is_file())
@@ -46,10 +65,34 @@ class Watching:
     def restore_gates(self, ignoring: Mapping[str, str], verify: Sequence[str], folder: Path) -> tuple[str, ...]:
         change = self._watch.changed(ignoring)
         gates = Gates(tuple(verify))
-        wrong = {touched.path for touched in change.touched if gates.gate_of(touched, change)}
+        wrong = {one.path for one in self._counting(change) if gates.gate_of(one, change)}
         if wrong:
             drift = self._watch.drifted(wrong.__contains__)
             self._watch.save(drift, folder)
             for path in self._watch.restore(drift):
                 raise refused(path, "GATE_CHANGED", "it was changed behind Ganger's back and cannot be put back")
         return tuple(sorted(wrong))
+
+
+class _Part:
+    """A change without some of its paths."""
+
+    def __init__(self, whole: Change, touched: tuple[Touched, ...]) -> None:
+        self._whole, self.touched = whole, touched
+
+    def before(self, path: str) -> bytes:
+        return self._whole.before(path)
+
+    def after(self, path: str) -> bytes:
+        return self._whole.after(path)
+
+
+def is_unwatched(path: str) -> bool:
+    """Generated files, but for those by which a check would find other programs or plugins than the operator's."""
+    parts = path.split("/")
+    if "node_modules" in parts:
+        below = parts[parts.index("node_modules") + 1 :]
+        return bool(below) and below[0] != ".bin"
+    if any(part.endswith((".egg-info", ".dist-info")) for part in parts):
+        return parts[-1] != "entry_points.txt" and not parts[-1].endswith((".egg-info", ".dist-info"))
+    return is_generated(path)
