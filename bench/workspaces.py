@@ -31,7 +31,7 @@ class Scale:
 
 
 _SCALES = {TINY: Scale(40, 4, 1)}
-_USUAL = Scale(5_000, 16, 2)
+_USUAL = Scale(5_000, 25, 2)
 
 
 def measure(sizes: Sizes) -> Iterator[Figure]:
@@ -69,7 +69,7 @@ def _disk(root: Path, scale: Scale) -> Figure:
 
 
 def _amount(scale: Scale) -> str:
-    return f"{scale.folders} at concurrency {CONCURRENCY}, {scale.files} files"
+    return f"{scale.folders * scale.rounds} at concurrency {CONCURRENCY}, {scale.files} files"
 
 
 def build(project: Path, files: int) -> None:

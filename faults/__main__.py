@@ -72,6 +72,7 @@ def _crash(asked: argparse.Namespace) -> int:
 
 
 def _powercut_words(parser: argparse.ArgumentParser) -> None:
+    _mode_words(parser)
     parser.add_argument("--points", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
@@ -88,18 +89,23 @@ def _powercut(asked: argparse.Namespace) -> int:
         print(f"powercut: skipped, {problem}")
         return SKIPPED
     if asked.point or asked.at_end:
-        chosen = [powercut.Cut(asked.seed, asked.point, asked.bug)]
+        chosen = [powercut.Cut(asked.seed, asked.point, asked.bug, asked.mode or MODES[0])]
     else:
-        chosen = powercut.cuts(asked.points, asked.seeds, bug=asked.bug)
+        chosen = [
+            cut
+            for mode, count in _modes(asked, asked.points)
+            for cut in powercut.cuts(count, asked.seeds, bug=asked.bug, mode=mode)
+        ]
     return _code(pool.carry_out("powercut", powercut.jobs(chosen), at_once=asked.jobs))
 
 
 def _errors_words(parser: argparse.ArgumentParser) -> None:
+    _mode_words(parser)
     parser.add_argument("--points", type=int, default=1200)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--point", type=Point.read)
-    parser.add_argument("--errno", choices=errors.ERRNOS, help="only this one")
+    parser.add_argument("--errno", choices=(*errors.ERRNOS, errors.KILLED), help="only this one")
     parser.add_argument("--limit", default="", help="fsize:KB or disk:KB instead of a point")
     parser.add_argument("--no-limits", action="store_true", help="errors at points only")
     parser.add_argument("--bug", default="")
@@ -109,15 +115,19 @@ def _errors_words(parser: argparse.ArgumentParser) -> None:
 
 def _errors(asked: argparse.Namespace) -> int:
     if asked.point or asked.limit:
-        chosen = [errors.Fault(asked.seed, asked.point, asked.errno or "EIO", asked.limit, asked.bug)]
+        mode = asked.mode or MODES[0]
+        chosen = [errors.Fault(asked.seed, asked.point, asked.errno or "EIO", asked.limit, asked.bug, mode)]
     else:
-        chosen = errors.faults(asked.points, asked.seeds, errno=asked.errno or "", bug=asked.bug)
-        if not asked.no_limits:
-            chosen += errors.limits(0, disks=not powercut.why_not())
+        chosen = []
+        for mode, count in _modes(asked, asked.points):
+            chosen += errors.faults(count, asked.seeds, errno=asked.errno or "", bug=asked.bug, mode=mode)
+            if not asked.no_limits:
+                chosen += errors.limits(0, mode, disks=not powercut.why_not())
     return _code(pool.carry_out("errors", errors.jobs(chosen), at_once=asked.jobs))
 
 
 def _kills_words(parser: argparse.ArgumentParser) -> None:
+    _mode_words(parser)
     parser.add_argument("--total", type=int, default=300, help="how many kills of each kind")
     parser.add_argument("--whom", choices=kills.WHOM, action="append", help="who is killed; all three without it")
     parser.add_argument("--seed", type=int, help="only the fleet of this seed")
@@ -132,11 +142,13 @@ def _kills_words(parser: argparse.ArgumentParser) -> None:
 
 def _kills(asked: argparse.Namespace) -> int:
     chosen = []
+    size = (asked.kills, asked.tasks, asked.concurrency, asked.agent_sec)
     for whom in asked.whom or kills.WHOM:
-        seeds = [asked.seed] if asked.seed is not None else range(-(-asked.total // asked.kills))
-        for seed in seeds:
-            size = (asked.kills, asked.tasks, asked.concurrency, asked.agent_sec)
-            chosen.append(kills.Spree(seed, whom, *size, bug=asked.bug))
+        for mode, total in _modes(asked, asked.total):
+            if asked.seed is not None and asked.mode is None and mode != MODES[0]:
+                continue
+            seeds = [asked.seed] if asked.seed is not None else range(-(-total // asked.kills))
+            chosen += [kills.Spree(seed, whom, *size, bug=asked.bug, mode=mode) for seed in seeds]
     return _code(pool.carry_out("kills", kills.jobs(chosen), at_once=asked.jobs))
 
 

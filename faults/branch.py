@@ -111,7 +111,7 @@ def _not_a_line(place: Place, line: Sequence[Commit]) -> list[str]:
 
 
 def _not_once(line: Sequence[Commit], events: Sequence[ev.Recorded]) -> list[str]:
-    """One commit for each DONE task that changed something, in the order of the events, by the attempt that was DONE."""
+    """One commit for each DONE task that changed something, in the order of the events."""
     status = {r.event.task: r.event.status for r in events if isinstance(r.event, ev.TaskSettled)}
     told = [event for event in merges(events) if event.commit]
     wrong = []
@@ -126,9 +126,8 @@ def _not_once(line: Sequence[Commit], events: Sequence[ev.Recorded]) -> list[str
         wrong.append(f"branch: it holds {held}; the events tell {shown}")
     done = {name for name, now in status.items() if now is TaskStatus.DONE}
     nothing = {event.task for event in merges(events) if not event.commit}
-    for task in sorted(done - nothing - {commit.task for commit in line}):
-        wrong.append(f"branch: {task} is DONE and has no commit")
-    return wrong
+    lost = sorted(done - nothing - {commit.task for commit in line})
+    return wrong + [f"branch: {task} is DONE and has no commit" for task in lost]
 
 
 def _files(place: Place) -> list[str]:

@@ -77,8 +77,8 @@ def blows(
 ) -> list[Blow]:
     """`count` single kills spread evenly over the runs of all seeds, and `double` kills of the recovery too."""
     chosen: list[Blow] = []
-    for seed in range(seeds):
-        kinds = _kinds(seed, bug, keeper=keeper, mode=mode)
+    for seed in range(seeds if count or double else 0):
+        kinds = kinds_of(seed, bug, keeper=keeper, mode=mode)
         share = (count + seeds - 1 - seed) // seeds
         for points, weight in kinds:
             chosen += [Blow(seed, (point,), bug, keeper, mode) for point in spread(points, round(share * weight))]
@@ -90,12 +90,13 @@ def blows(
     return chosen
 
 
-def _kinds(seed: int, bug: str, *, keeper: bool, mode: str) -> list[tuple[list[Point], float]]:
+def kinds_of(seed: int, bug: str, *, keeper: bool = False, mode: str = "direct") -> list[tuple[list[Point], float]]:
+    """The points of each kind, and what part of all kills is due to it."""
     calls = points_of(seed, bug, keeper=keeper, mode=mode)
     if keeper or mode == "direct":
         return [(calls, 1.0)]
     own, children = moments_of(seed, bug)
-    own = [point for point in own if point.call not in _MANY or point.ordinal % 8 == 1]
+    own = [point for point in own if point.call.partition("/")[0] not in _MANY or point.ordinal % 8 == 1]
     late = [_as_late(point) for point in children if _could_be_late(point)]
     return [(points, share / sum(_SHARES)) for points, share in zip((calls, own, late), _SHARES, strict=True)]
 
@@ -152,5 +153,6 @@ def _struck(place: Place, blow: Blow, before: Callable[[], None] | None) -> Verd
     ended = leads.run_on(place, before=before)
     shown += ended.shown
     wrong += [f"at the end: {problem}" for problem in judge_end(place, ended, shown)]
-    wrong += paid_twice(place, usual_starts(blow.seed, blow.mode), keeper_died=blow.keeper)
+    if not wrong:
+        wrong += paid_twice(place, usual_starts(blow.seed, blow.mode), keeper_died=blow.keeper)
     return Verdict(blow.words(), tuple(wrong), "killed" if killed else "not reached", after)

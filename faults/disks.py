@@ -16,7 +16,7 @@ from pathlib import Path
 
 _NEW_MOUNTS = 0x00020000
 _EXT4_SHUTDOWN, _NO_LOG_FLUSH = 0x8004587D, 2
-_MEGABYTES = 24
+_MEGABYTES = 48
 
 
 class NoDisk(Exception):

@@ -1,4 +1,5 @@
-"""Lets system calls of a lead fail: never a false DONE, never a traceback, and the next lead completes the run."""
+"""Lets system calls of a lead fail, or its git processes die: never a false DONE, never a traceback, and the next lead
+completes the run."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from faults import leads, planted
-from faults.crash import points_of, usual_starts
+from faults.crash import moments_of, points_of, spread, usual_starts
 from faults.disks import small_disk
 from faults.judge import end_all, judge, judge_end, paid_twice, words
 from faults.leads import Ended
@@ -30,6 +31,8 @@ _FAILS_WITH = {
     "unlink unlinkat rmdir fchmod fchown chmod utimensat ftruncate": ("EIO", "EACCES"),
     "newfstatat stat lstat": ("EIO", "EACCES", "ENOMEM"),
 }
+# A git process of the lead dies, and the lead lives.
+KILLED = "KILL"
 _SYNCS = frozenset({"fsync", "fdatasync"})
 _WHOLE = (0, EXIT_ESCALATED)
 
@@ -43,27 +46,38 @@ class Fault:
     errno: str = ""
     limit: str = ""
     bug: str = ""
+    mode: str = "direct"
 
     def words(self) -> str:
         what = f"--point {self.point} --errno {self.errno}" if self.point else f"--limit {self.limit}"
-        return f"errors --seed {self.seed} {what}" + (f" --bug {self.bug}" if self.bug else "")
+        bug = f" --bug {self.bug}" if self.bug else ""
+        return f"errors --mode {self.mode} --seed {self.seed} {what}{bug}"
 
 
-def faults(count: int, seeds: int, *, errno: str = "", bug: str = "") -> list[Fault]:
-    """`count` errors, each call's kinds in turn, spread evenly over the file calls of all seeds' runs."""
+def faults(count: int, seeds: int, *, errno: str = "", bug: str = "", mode: str = "direct") -> list[Fault]:
+    """`count` errors, each call's kinds in turn, spread evenly over the file calls of all seeds' runs.
+
+    In git two of three happen to git processes, and half of these die.
+    """
     chosen: list[Fault] = []
-    for seed in range(seeds):
-        points = [point for point in points_of(seed, bug) if kinds_of(point, errno)]
+    for seed in range(seeds if count else 0):
         share = max(1, (count + seeds - 1 - seed) // seeds)
-        for n in range(share):
-            point = points[round((n + 0.5) * len(points) / share) % len(points)]
-            kinds = kinds_of(point, errno)
-            chosen.append(Fault(seed, point, kinds[n % len(kinds)], bug=bug))
+        own = [point for point in points_of(seed, bug, mode=mode) if kinds_of(point, errno)]
+        groups = [(own, share)]
+        if mode != "direct":
+            _, children = moments_of(seed, bug)
+            groups = [(own, share // 3), ([p for p in children if kinds_of(p, errno)], share - share // 3)]
+        for points, part in groups:
+            for n, point in enumerate(spread(points, part)):
+                kinds = kinds_of(point, errno)
+                chosen.append(Fault(seed, point, kinds[n % len(kinds)], bug=bug, mode=mode))
     return chosen
 
 
 def kinds_of(point: Point, errno: str = "") -> tuple[str, ...]:
     """How this call may fail; not at all where it is none of the run's own files."""
+    if point.call.startswith("git-"):
+        return _of_child(point, errno)
     kinds = next((errnos for calls, errnos in _FAILS_WITH.items() if point.call in calls.split()), ())
     # SQLite itself passes over a folder that cannot be synced, and a last checkpoint that fails: the log still has all.
     harmless = point.call == "fdatasync" and (".db" not in point.arguments or point.after == "run_finished")
@@ -71,10 +85,19 @@ def kinds_of(point: Point, errno: str = "") -> tuple[str, ...]:
     return tuple(kind for kind in kinds if errno in ("", kind)) if ours else ()
 
 
-def limits(seed: int, *, disks: bool) -> list[Fault]:
+def _of_child(point: Point, errno: str) -> tuple[str, ...]:
+    """A git process dies at any of its calls; it is told of an error where there can be one."""
+    call = point.call.partition("/")[2].partition(".")[0]
+    told = next((errnos for calls, errnos in _FAILS_WITH.items() if call in calls.split()), ())
+    both = tuple(kind for one in told for kind in (KILLED, one)) or (KILLED,)
+    return tuple(kind for kind in both if errno in ("", kind))
+
+
+def limits(seed: int, mode: str = "direct", *, disks: bool) -> list[Fault]:
     """Short writes, and disks that are full at different moments."""
-    sizes = [Fault(seed, None, limit=f"fsize:{kilobytes}") for kilobytes in (1, 4, 16, 40, 64, 100)]
-    full = [Fault(seed, None, limit=f"disk:{kilobytes}") for kilobytes in (80, 120, 160, 200, 260, 320)]
+    sizes = [Fault(seed, None, limit=f"fsize:{kilobytes}", mode=mode) for kilobytes in (1, 4, 16, 40, 64, 100)]
+    room = (80, 120, 160, 200, 260, 320) if mode == "direct" else (200, 400, 600, 800, 1100, 1500)
+    full = [Fault(seed, None, limit=f"disk:{kilobytes}", mode=mode) for kilobytes in room]
     return sizes + (full if disks else [])
 
 
@@ -87,7 +110,7 @@ def fail(fault: Fault) -> Verdict:
     before = planted.planter(fault.bug)
     kind, _, kilobytes = fault.limit.partition(":")
     with scratch() as folder, contextlib.ExitStack() as stack:
-        place = Place(folder / "run", crash_scenario(fault.seed))
+        place = Place(folder / "run", crash_scenario(fault.seed, fault.mode))
         if kind == "disk":
             place.make(at_root=lambda root: stack.enter_context(small_disk(root, int(kilobytes))))
         else:
@@ -101,7 +124,7 @@ def fail(fault: Fault) -> Verdict:
 def _failed(place: Place, fault: Fault, before: Callable[[], None] | None) -> Verdict:
     kind, _, kilobytes = fault.limit.partition(":")
     if fault.point is not None:
-        strike = Strike(fault.point, f"error={fault.errno}")
+        strike = Strike(fault.point, "signal=KILL" if fault.errno == KILLED else f"error={fault.errno}")
         struck = leads.run(place, strike=strike, before=before)
     elif kind == "fsize":
         struck = leads.run(place, before=partial(_no_larger_than, int(kilobytes), before))
@@ -114,7 +137,7 @@ def _failed(place: Place, fault: Fault, before: Callable[[], None] | None) -> Ve
     wrong += [
         f"at the end: {problem}" for problem in judge_end(place, ended, [*struck.shown, *ended.shown], tidy=False)
     ]
-    wrong += paid_twice(place, usual_starts(fault.seed), keeper_died=True, errors=True)
+    wrong += paid_twice(place, usual_starts(fault.seed, fault.mode), keeper_died=True, errors=True)
     return Verdict(fault.words(), tuple(wrong), "survived" if struck.code in _WHOLE else "stopped")
 
 

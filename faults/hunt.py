@@ -41,16 +41,17 @@ def _verdicts(name: str, bug: Bug, most: int) -> Iterator[Verdict]:
         for seed in range(most):
             yield kills.carry_on(kills.Spree(seed, "lead", kills=4, tasks=12, agent_sec=0.5, bug=name))
         return
-    if bug.harness == "powercut" and not bug.after:
-        yield powercut.cut_power(powercut.Cut(bug.seed, None, name))
+    if bug.harness == "powercut" and not bug.after and not bug.points:
+        yield powercut.cut_power(powercut.Cut(bug.seed, None, name, bug.mode))
         return
-    for point in aimed(crash.points_of(bug.seed, name), bug, most):
+    exact = [Point.read(text) for text in bug.points]
+    for point in exact or aimed(crash.points_of(bug.seed, name, mode=bug.mode), bug, most):
         if bug.harness == "crash":
-            yield crash.strike(crash.Blow(bug.seed, (point,), name))
+            yield crash.strike(crash.Blow(bug.seed, (point,), name, mode=bug.mode))
         elif bug.harness == "powercut":
-            yield powercut.cut_power(powercut.Cut(bug.seed, point, name))
+            yield powercut.cut_power(powercut.Cut(bug.seed, point, name, bug.mode))
         else:
-            yield errors.fail(errors.Fault(bug.seed, point, bug.errno, bug=name))
+            yield errors.fail(errors.Fault(bug.seed, point, bug.errno, bug=name, mode=bug.mode))
 
 
 def aimed(points: Sequence[Point], bug: Bug, most: int) -> list[Point]:

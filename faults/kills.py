@@ -34,13 +34,14 @@ class Spree:
     concurrency: int = 4
     agent_sec: float = 0.2
     bug: str = ""
+    mode: str = "direct"
 
     def words(self) -> str:
         size = (
             f"--kills {self.kills} --tasks {self.tasks} --concurrency {self.concurrency} --agent-sec {self.agent_sec:g}"
         )
         bug = f" --bug {self.bug}" if self.bug else ""
-        return f"kills --whom {self.whom} --seed {self.seed} {size}{bug}"
+        return f"kills --mode {self.mode} --whom {self.whom} --seed {self.seed} {size}{bug}"
 
 
 def jobs(sprees: list[Spree]) -> list[Job]:
@@ -54,7 +55,8 @@ def carry_on(spree: Spree) -> Verdict:
     done = 0
     while done < spree.kills:
         with scratch() as folder:
-            place = Place(folder / "run", fleet_scenario(spree.tasks, spree.concurrency, spree.agent_sec)).make()
+            scenario = fleet_scenario(spree.tasks, spree.concurrency, spree.agent_sec, spree.mode)
+            place = Place(folder / "run", scenario).make()
             try:
                 fleet = _Fleet(place, spree, chance, planted.planter(spree.bug))
                 wrong = fleet.run(spree.kills - done)

@@ -1,9 +1,10 @@
 """Moments strace cannot name in a lead: what its threads do to files, and the git processes they start.
 
 A lead of a run in git works in threads, so the order of their system calls says little. Named instead are the n-th
-rename of all threads (`@os.rename:n`), the moment before and after the n-th `git update-ref` (`@git-update-ref:n`,
-`@git-update-ref.done:n`), a system call of that very git process (`git-update-ref/rename.1:n`), and the lead's death
-while that git process hangs in it and goes on later (`late-update-ref/rename.1:n`).
+rename of all threads while `merged` is the last event recorded (`@os.rename/merged:n`), the moment before and after a
+`git update-ref` (`@git-update-ref/merged:n`, `@git-update-ref.done/merged:n`), a system call of the n-th such process
+(`git-update-ref/rename.1:n`), and the lead's death while that process hangs in it and goes on later
+(`late-update-ref/rename.1:n`).
 """
 
 from __future__ import annotations
@@ -79,32 +80,21 @@ def _record(into: Path, before: Callable[[], None] | None) -> None:
     if before is not None:
         before()
     into.mkdir()
-    last = [""]
-    append = SqliteStore.append
-
-    def appended(self: SqliteStore, batch: Sequence[Entry]) -> list[ev.Recorded]:
-        done = append(self, batch)
-        event = done[-1].event
-        last[0] = f"{ev.type_name(event)} {getattr(event, 'task', '')}".strip()
-        return done
 
     def note(name: str, count: int) -> None:
         with open(into / "moments", "a", encoding="utf-8") as file:
-            file.write(f"@{name}:{count}:{last[0]}\n")
+            file.write(f"@{name}:{count}\n")
 
     def prefix(word: str, count: int) -> Sequence[str]:
-        (into / f"{word}.{count}.after").write_text(last[0])
         return [*_strace(), "-y", "-s", "8", "-o", str(into / f"{word}.{count}")]
 
-    SqliteStore.append = appended  # type: ignore[method-assign]
     _Moments(note).listen()
     _Children(prefix).wrap()
 
 
 def recorded_in(into: Path) -> list[Point]:
     """The lead's own moments, in order."""
-    lines = [line.split(":", 2) for line in (into / "moments").read_text().splitlines()]
-    return [Point(name, int(count), after=after) for name, count, after in lines]
+    return [Point.read(line) for line in (into / "moments").read_text().splitlines()]
 
 
 def children_in(into: Path) -> list[Point]:
@@ -114,13 +104,12 @@ def children_in(into: Path) -> list[Point]:
         word, _, count = trace.name.partition(".")
         if not count.isdigit():
             continue
-        after = trace.with_name(f"{trace.name}.after").read_text()
         calls: Counter[str] = Counter()
         for line in trace.read_text(errors="replace").splitlines():
             call, _, rest = line.partition("(")
             calls[call] += 1
             if _telling(call, rest):
-                found.append(Point(f"git-{word}/{call}.{calls[call]}", int(count), rest[:200], after))
+                found.append(Point(f"git-{word}/{call}.{calls[call]}", int(count), rest[:200]))
     return found
 
 
@@ -152,10 +141,16 @@ class _Moments:
         self._lock = threading.RLock()
         self._main = threading.get_ident()
         self._in = threading.local()
+        self._last = "nothing"
 
     def listen(self) -> None:
         sys.addaudithook(self._hook)
-        call, fsync = Git.call, os.fsync
+        append, call, fsync = SqliteStore.append, Git.call, os.fsync
+
+        def appended(store: SqliteStore, batch: Sequence[Entry]) -> list[ev.Recorded]:
+            done = append(store, batch)
+            self._last = ev.type_name(done[-1].event) if done else self._last
+            return done
 
         def counted(git: Git, one: Call) -> Answer:
             self._met(f"git-{one.words[0]}")
@@ -168,7 +163,8 @@ class _Moments:
                 self._met("os.fsync")
             fsync(fd)
 
-        Git.call = counted  # type: ignore[method-assign]
+        setattr(SqliteStore, "append", appended)  # noqa: B010
+        setattr(Git, "call", counted)  # noqa: B010
         os.fsync = synced
 
     def _hook(self, event: str, _args: tuple[object, ...]) -> None:
@@ -180,6 +176,7 @@ class _Moments:
             return
         self._in.side = True
         with self._lock:
+            name = f"{name}/{self._last}"
             self._counts[name] += 1
             self._meet(name, self._counts[name])
         self._in.side = False
@@ -202,4 +199,4 @@ class _Children:
                 number = self._counts[call.words[0]]
             return [*self._prefix(call.words[0], number), *argv(git, call)]
 
-        Git.argv = wrapped  # type: ignore[method-assign]
+        setattr(Git, "argv", wrapped)  # noqa: B010

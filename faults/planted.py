@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from faults import planted_git
+from faults.runs import SHORT
 from ganger.core import events as ev
 from ganger.core import retries, windows
 from ganger.core.names import worker_log
@@ -21,9 +23,9 @@ from ganger.core.transitions import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine import attempt, files, projector, recover, run
 from ganger.engine.in_place import InPlace
-from ganger.engine.road import Reader
 from ganger.engine.journal import Journal
 from ganger.engine.projector import Projector
+from ganger.engine.road import Reader
 from ganger.engine.run import Lead
 from ganger.ports import Entry
 from ganger.stores import sqlite
@@ -36,7 +38,7 @@ class Bug:
     """A mistake, the harness that must catch it, and the word its complaint begins with.
 
     `after`: the events (type, and task where it has one) after which the harness strikes; all of the run without them.
-    `calls`: at these calls only.
+    `calls`: at these calls only. `points`: at these very points, such as `@git-update-ref/head_intended:1`.
     """
 
     plant: Callable[[], None]
@@ -47,6 +49,8 @@ class Bug:
     calls: tuple[str, ...] = ()
     errno: str = "EIO"
     budget_attempts: int | None = None
+    mode: str = "direct"
+    points: tuple[str, ...] = ()
 
     @property
     def what(self) -> str:
@@ -306,6 +310,13 @@ def _budget_checked_late() -> None:
     real = _swap(windows, "run_refusal", refusal)
 
 
+_QUEUED = ("merge_queued", "gates_checked")
+
+
+def _in_git(plant: Callable[[], None], harness: str, rule: str, points: Sequence[str]) -> Bug:
+    return Bug(plant, harness, rule, seed=SHORT, mode="local-git", points=tuple(points))
+
+
 BUGS: dict[str, Bug] = {
     "shown-before-commit": Bug(_shown_before_commit, "crash", "acknowledged", calls=("pwrite64", "fdatasync")),
     "lazy-commit": Bug(_lazy_commit, "crash", "acknowledged", seed=1),
@@ -329,6 +340,19 @@ BUGS: dict[str, Bug] = {
     "same-token": Bug(_same_token, "run", "tokens"),
     "format-retry-costs-an-attempt": Bug(_format_retry_costs_an_attempt, "run", "counters"),
     "window-closed-early": Bug(_window_closed_early, "run", "windows"),
+    "moved-before-intent": _in_git(
+        planted_git.moved_before_intent, "crash", "merges", [f"@git-update-ref.done/{e}:{n}" for n in (2, 3, 1) for e in _QUEUED]
+    ),
+    "merged-before-move": _in_git(
+        planted_git.merged_before_move, "crash", "branch", [f"@git-update-ref/task_settled:{n}" for n in (1, 2, 3)]
+    ),
+    "merged-again": _in_git(
+        planted_git.merged_again, "crash", "merges", [f"@git-update-ref.done/head_intended:{n}" for n in (2, 3)]
+    ),
+    "workspace-removed-early": _in_git(
+        planted_git.workspace_removed_early, "crash", "files", [f"@os.rmdir/result_accepted:{n}" for n in (8, 5, 10, 13)]
+    ),
+    "git-not-synced": _in_git(planted_git.git_not_synced, "powercut", "branch", []),
     "budget-checked-late": Bug(_budget_checked_late, "run", "budgets", budget_attempts=3),
 }
 

@@ -22,7 +22,10 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of one disturbed run: the words that repeat it, what was wrong, how far it got, and after which step."""
+    """What came of one disturbed run: the words that repeat it, what was wrong, how far it got.
+
+    `gap`: the step after which it was cut off.
+    """
 
     repeat: str
     wrong: tuple[str, ...]

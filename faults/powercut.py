@@ -1,4 +1,4 @@
-"""Cuts the power under a run: the lead dies at a system call, the disk forgets what was not synced, all else dies."""
+"""Cuts the power under a run: the lead dies at a point, the disk forgets what was not synced, all else dies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from faults import leads, planted
-from faults.crash import points_of, usual_starts
+from faults.branch import gap
+from faults.crash import kinds_of, spread, usual_starts
 from faults.disks import Disk, NoDisk, disk
-from faults.judge import end_all, judge, judge_end, paid_twice, processes
+from faults.judge import end_all, events_of, judge, judge_end, paid_twice, processes
 from faults.pool import Job, Verdict, scratch
 from faults.runs import crash_scenario
 from faults.scenario import Place
@@ -26,22 +27,22 @@ class Cut:
     seed: int
     point: Point | None
     bug: str = ""
+    mode: str = "direct"
 
     def words(self) -> str:
         when = f" --point {self.point}" if self.point else " --at-end"
-        return f"powercut --seed {self.seed}{when}" + (f" --bug {self.bug}" if self.bug else "")
+        bug = f" --bug {self.bug}" if self.bug else ""
+        return f"powercut --mode {self.mode} --seed {self.seed}{when}{bug}"
 
 
-def cuts(count: int, seeds: int, *, bug: str = "") -> list[Cut]:
+def cuts(count: int, seeds: int, *, bug: str = "", mode: str = "direct") -> list[Cut]:
     """Spread evenly over the runs of all seeds; the last of each is after the end."""
     chosen: list[Cut] = []
-    for seed in range(seeds):
-        points = points_of(seed, bug)
+    for seed in range(seeds if count else 0):
         share = max(1, (count + seeds - 1 - seed) // seeds)
-        chosen += [
-            Cut(seed, points[round((n + 0.5) * len(points) / share) % len(points)], bug) for n in range(share - 1)
-        ]
-        chosen.append(Cut(seed, None, bug))
+        for points, weight in kinds_of(seed, bug, mode=mode):
+            chosen += [Cut(seed, point, bug, mode) for point in spread(points, round((share - 1) * weight))]
+        chosen.append(Cut(seed, None, bug, mode))
     return chosen
 
 
@@ -66,7 +67,7 @@ def cut_power(cut: Cut) -> Verdict:
     before = planted.planter(cut.bug)
     with scratch() as folder, contextlib.ExitStack() as stack:
         mounted: list[Disk] = []
-        place = Place(folder / "run", crash_scenario(cut.seed))
+        place = Place(folder / "run", crash_scenario(cut.seed, cut.mode))
         place.make(at_root=lambda root: mounted.append(stack.enter_context(disk(folder / "image", root))))
         os.sync()
         try:
@@ -82,12 +83,14 @@ def _cut(place: Place, at: Disk, cut: Cut, before: Callable[[], None] | None) ->
     _everything_dies(place)
     at.unmount()
     at.mount()
+    after = gap(place, events_of(place)) if place.scenario.in_git else ""
     whole = struck if struck.code in (0, EXIT_ESCALATED) else None
     wrong = [f"after the power cut: {problem}" for problem in judge(place, struck.shown, ended=whole)]
     ended = leads.run_on(place, before=before)
     wrong += [f"at the end: {problem}" for problem in judge_end(place, ended, [*struck.shown, *ended.shown])]
-    wrong += paid_twice(place, usual_starts(cut.seed), keeper_died=True, power_cut=True)
-    return Verdict(cut.words(), tuple(wrong), "after the end" if whole else "while running")
+    if not wrong:
+        wrong += paid_twice(place, usual_starts(cut.seed, cut.mode), keeper_died=True, power_cut=True)
+    return Verdict(cut.words(), tuple(wrong), "after the end" if whole else "while running", after)
 
 
 def _everything_dies(place: Place) -> None:

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "ganger"
 
 INNER = frozenset({"ports", "core", "contracts", "errors"})
 ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "sandboxes", "forges"})
-APPLICATION = frozenset({"app", "check", "contents", "control", "runs", "start", "doctor"})
+APPLICATION = frozenset({"app", "check", "contents", "control", "runs", "start", "doctor", "land", "clean"})
 SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -31,10 +31,13 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "control": INNER | {"engine.files", "stores"},
     "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents"},
     "runs": INNER | {"config", "engine.files", "stores"},
+    "land": INNER | {"app", "check", "config", "engine", "launchers", "stores", "workspaces"},
+    "clean": INNER | {"app", "config", "engine.files", "runs", "workspaces"},
     "start": INNER | {"config", "engine.files"},
     "doctor": INNER | {"app", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
-        SCREENS, INNER | SCREENS | {"app", "views", "config", "check", "runs", "start", "doctor", "engine", "control"}
+        SCREENS,
+        INNER | SCREENS | APPLICATION | {"views", "config", "engine"},
     ),
     "__init__": INNER | {"app", "views", "config"},
 }
@@ -62,7 +65,8 @@ IMPURE_METHODS = """
 """
 ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "putenv"})
 # The scripted agent is a process of its own and learns its task from its environment, as every agent does.
-READS_ENVIRONMENT = frozenset({"config.py", "__main__.py", "agents/play.py"})
+# What runs inside a sandbox hands its own environment on to the agent.
+READS_ENVIRONMENT = frozenset({"config.py", "__main__.py", "agents/play.py", "sandboxes/inside.py"})
 
 Import = tuple[int, str, str]
 

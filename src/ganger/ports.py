@@ -374,7 +374,7 @@ class Watch(Protocol):
     def save(self, change: Change, folder: Path) -> None:
         """Keeps what somebody made, with a summary."""
 
-    def restore_gates(self, ignoring: Mapping[str, str], verify: Sequence[str], folder: Path) -> tuple[str, ...]:
+    def restore_gates(self, ignoring: Mapping[str, str], rules: Rules, folder: Path) -> tuple[str, ...]:
         """Puts gate files back as the baseline has them; those that had been changed, as they were, go to `folder`."""
 
 
@@ -464,6 +464,9 @@ class Repository(Protocol):
         """A fresh folder with exactly this commit, in which no agent ever was."""
 
     async def drop_checkout(self, name: str) -> None: ...
+
+    async def clear(self, needed: Collection[tuple[str, int]]) -> None:
+        """Removes what dead leads left, but for the workspaces of these attempts and work that is nowhere else."""
 
     async def close(self) -> None:
         """This lead needs no more."""

@@ -98,7 +98,7 @@ def play(root: Path, mode: str, plays: Mapping[str, tuple[Mapping[str, Planted],
 
 @pytest.mark.parametrize("mode", ["local-git", "direct"])
 def test_no_cheat_ends_done(tmp_path: Path, mode: str) -> None:
-    """G09 T17 T18: each is a policy violation or red, whatever it claims; nothing of it that a check would use is left."""
+    """G09 T17 T18: each is a policy violation or red, whatever it claims, and nothing of it that counts is left."""
     state = play(tmp_path, mode, {cheat.name: (cheat.files, cheat.verify) for cheat in CHEATS})
     ends = {name: (task.status, task.last_failure_class) for name, task in state.tasks.items()}
     assert len(ends) >= 24

@@ -37,16 +37,9 @@ def test_writes_of_an_answer_are_merged_like_edits(tmp_path: Path) -> None:
 
 def test_a_conflict_goes_back_with_the_conflict_in_its_prompt(tmp_path: Path) -> None:
     """G03: a fresh attempt on the new head, paid by its own counter."""
-    script = {
-        "a": edits({"shared.txt": "from a\n"}),
-        "b": [edits({"shared.txt": "from b\n"}), edits({"shared.txt": "from a\nand b\n"})],
-    }
+    first = {"delay": 0.5, **edits({"shared.txt": "from b\n"})}
+    script = {"a": edits({"shared.txt": "from a\n"}), "b": [first, edits({"shared.txt": "from a\nand b\n"})]}
     project = GitProject(tmp_path, [task("a"), task("b")], script, policy="concurrency = 2")
-    project.script = {
-        **script,
-        "a": {**script["a"], "delay": 0.0},
-        "b": [{"delay": 0.5, **script["b"][0]}, script["b"][1]],
-    }  # type: ignore[dict-item, index]
     project.make()
     assert project.run() == 0 and project.shown("shared.txt") == "from a\nand b"
     again = project.prompt("b", 2)

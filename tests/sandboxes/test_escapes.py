@@ -31,6 +31,20 @@ print(json.dumps([walls.name, [[r.name, r.held, r.detail] for r in probe(walls, 
 """
 
 
+LOOKS_AT_ENVIRONMENTS = """
+import os
+from pathlib import Path
+from ganger.ports import Room
+from ganger.sandboxes.choose import SandboxSettings, choose
+from ganger.sandboxes.trial import run
+home = Path(os.environ["HOME"])
+(home / "w").mkdir()
+walls = choose(SandboxSettings(home / "p", home / "p/.ganger", home, os.environ["PATH"]))
+look = ("sh", "-c", "cat /proc/1/environ /proc/*/environ")
+print(run(walls, look, Room((home / "w",)), {"PATH": "/bin", "OWN": "own"}).out)
+"""
+
+
 def openings(results: list[ProbeResult]) -> dict[str, str]:
     return {result.name: result.detail for result in results if not result.held}
 
@@ -56,6 +70,14 @@ def test_bubblewrap_refuses_every_escape_of_an_ordinary_user(tmp_path: Path, net
     name, results = json.loads(as_nobody(AS_NOBODY.format(network=network), tmp_path / "nobody"))
     assert name == "bubblewrap"
     assert [(probe_, detail) for probe_, held, detail in results if not held] == []
+
+
+@pytest.mark.needs("bwrap", "root", "setpriv")
+def test_the_walls_own_processes_show_no_more_than_the_agents_environment(tmp_path: Path) -> None:
+    """G05 D19: an ordinary user may read what its own processes were started with, also number 1's."""
+    tmp_path.chmod(0o755)
+    shown = as_nobody(LOOKS_AT_ENVIRONMENTS, tmp_path / "nobody")
+    assert "OWN=own" in shown and "canary-5e17" not in shown
 
 
 def test_landlock_leaves_open_exactly_what_the_guide_says(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from ganger.sandboxes.trial import Outcome, give, run
 KINDS = [pytest.param("bubblewrap", marks=pytest.mark.needs("bwrap")), "landlock"]
 STRONGEST = "bubblewrap" if shutil.which("bwrap") else "landlock"
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON = os.path.realpath(sys.executable)  # noqa: PTH
+PYTHON = str(Path(sys.executable).resolve())
 PATH = os.environ["PATH"]
 
 
@@ -82,7 +82,12 @@ def as_nobody(code: str, folder: Path) -> str:
             world += ["--dir", str(above)]
         world += ["--ro-bind", needed, needed]
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    env = {"PATH": f"{prefix}/bin:/usr/bin:/bin", "HOME": "/mnt", "PYTHONPATH": str(ROOT / "src"), "TMPDIR": "/tmp"}
+    env = {
+        "PATH": f"{prefix}/bin:/usr/bin:/bin",
+        "HOME": "/mnt",
+        "PYTHONPATH": str(ROOT / "src"),
+        "SECRET": "canary-5e17",
+    }
     words = [*world, "--", *user, PYTHON, "-S", "-c", code]
     ended = subprocess.run(words, env=env, cwd="/", capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

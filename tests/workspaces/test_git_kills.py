@@ -20,8 +20,6 @@ FEW: list[Moment] = [
     ("mkdir", 3, False),
     ("rename", 1, False),
     ("rename", 1, True),
-    ("rename", 2, True),
-    ("mkdir", 2, True),
     ("mkdir", 8, True),
     ("unlinkat", 5, True),
     ("fsync", 1, True),

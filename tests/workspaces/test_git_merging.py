@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from git_grounds import Ground, git, ground_at
+from git_grounds import Ground, git, ground_at, make_project
 
 from ganger.errors import GangerError
 from ganger.ports import Conflict, Rebased, Taken
@@ -111,6 +111,20 @@ def test_a_change_from_a_base_the_head_does_not_descend_from_is_merged_by_that_b
     put = ground.do(ground.repository.rebase(onto_first.commit, first.commit, first.base))
     assert isinstance(put, Rebased)
     assert ground.tree(put.commit) == ground.tree(second.commit)
+
+
+def test_the_projects_own_attributes_say_how_to_merge(tmp_path: Path) -> None:
+    """G03: a change log merged as a union takes the lines of every task; a driver nobody knows is no program."""
+    make_project(tmp_path / "project", {"CHANGES": "top\n", ".gitattributes": "CHANGES merge=union\n*.x merge=evil\n"})
+    with ground_at(tmp_path) as ground:
+        ground.open()
+        taken = []
+        for task in ("a", "b"):
+            (ground.place(task).folder / "CHANGES").write_text(f"top\n{task}\n")
+            taken.append(ground.take(task))
+        for one in taken:
+            ground.merge(one)
+        assert ground.tree(ground.head())["CHANGES"][1] == b"top\na\nb\n"
 
 
 def test_a_missing_commit_is_an_error_and_no_conflict(ground: Ground) -> None:

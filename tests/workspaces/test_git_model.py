@@ -14,7 +14,7 @@ from git_grounds import Ground, files_in, ground_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-EXAMPLES = int(os.environ.get("GANGER_FUZZ_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("GANGER_FUZZ_EXAMPLES", "20"))
 _NAMES = st.sampled_from(["a", "b", "README.md", "src", "one.py", "two.py", "deep", "-c", "new\nline", "ü", "x.txt"])
 _PATHS = st.lists(_NAMES, min_size=1, max_size=3).map("/".join)
 _EDITS = st.one_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -233,8 +233,7 @@ def _spoil(folder: Path) -> None:
     (folder / "closed").chmod(0)
     (folder / "src").chmod(0o500)
     os.mkfifo(folder / "pipe")
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(os.path.relpath(folder / "door"))
+    os.mknod(folder / "door", stat.S_IFSOCK | 0o600)
     folder.chmod(0o500)
 
 
@@ -315,6 +314,15 @@ def test_a_stale_lock_of_this_run_does_not_stop_the_next_lead(ground: Ground, mo
     base = ground.open()
     (ground.place().folder / "new.txt").write_text("x")
     assert ground.do(ground.repository.move_head(base, ground.take().commit))
+
+
+def test_what_the_system_refuses_is_told_with_the_place(ground: Ground) -> None:
+    """G08: no bare operating-system error reaches the engine."""
+    ground.settings.work.parent.mkdir(parents=True, exist_ok=True)
+    ground.settings.work.write_text("in the way")
+    with pytest.raises(GangerError, match="work") as caught:
+        ground.place()
+    assert caught.value.code == "IO_ERROR"
 
 
 def test_a_failing_git_is_told_in_its_own_words(ground: Ground) -> None:

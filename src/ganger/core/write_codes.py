@@ -82,5 +82,12 @@ WRITE_CODES: dict[str, tuple[str, str, str]] = {
         "What had been written was put back.",
         "The message names the cause.",
     ),
+    "EMBEDDED_REPOSITORY": (
+        "a folder was made a git repository of its own",
+        "It would be merged as a submodule.",
+        _AGAIN,
+    ),
+    "SPECIAL_FILE": ("a pipe, socket or device is in the workspace", "Only files and links can be merged.", _AGAIN),
+    "UNREADABLE": ("a file in the workspace cannot be read", "What cannot be read cannot be judged.", _AGAIN),
     "WRITE_REFUSED": ("a change broke a safeguard", "Nothing was written.", "The message names the rule."),
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ganger.core.records import RunState
-from ganger.ports import Change, Watch
+from ganger.ports import Change, Rules, Watch
 
 
 class Company:
@@ -49,9 +49,9 @@ class Company:
         """Everything that changed since the baseline, but for what Ganger wrote."""
         return None if self._watch is None else self._watch.changed(self._written)
 
-    def restore_gates(self, verify: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    def restore_gates(self, rules: Rules, folder: Path) -> tuple[str, ...]:
         """For those who are not alone: nobody can tell who changed a gate, so it is put back before it judges."""
-        return () if self._watch is None else self._watch.restore_gates(self._written, verify, folder)
+        return () if self._watch is None else self._watch.restore_gates(self._written, rules, folder)
 
     def leave(self, task: str) -> Change | None:
         """What was changed behind everybody's back, when the last of a crowd has left."""

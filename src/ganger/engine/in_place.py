@@ -115,7 +115,7 @@ class InPlace:
         case = self.case
         name = saved_folder(case.task, case.number)
         try:
-            restored = self.company.restore_gates(case.rules.verify, self.tools.folder.path / name)
+            restored = self.company.restore_gates(case.rules, self.tools.folder.path / name)
         except WriteRefused as refused:
             raise case.refused(refused) from refused
         if restored:

@@ -90,6 +90,8 @@ class Merging:
         self._profiles = dict.fromkeys(
             self.state.specs[name].verify_profile for name, task in self.state.tasks.items() if task.merged
         )
+        needed = [name for name, task in self.state.tasks.items() if name in self.state.running or task.harvest]
+        await self.repository.clear([(name, self.state.tasks[name].workspace_of) for name in needed])
 
     async def _put_back(self, head: str, known: str) -> None:
         """A power cut may have taken the branch's last move, but never the commits, which are older than the event."""

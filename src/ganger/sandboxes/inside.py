@@ -85,11 +85,13 @@ def _stand_by(own: str, orders: Orders) -> None:
     uid, gid = orders.number("uid"), orders.number("gid")
     if uid is not None and gid is not None:
         os.fchown(held, uid, gid)
-    child = os.fork()
-    if not child:
-        return
     for number in (_HUP, _INT, _TERM):
         kernel.hold_back(number)
+    child = os.fork()
+    if not child:
+        for number in (_HUP, _INT, _TERM):
+            kernel.let_through(number)
+        return
     _limit(resource.RLIMIT_CORE, 0)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.close(held)

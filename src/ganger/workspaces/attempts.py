@@ -147,14 +147,14 @@ class Attempts:
         git = self.bare.git
         write_blobs(git, list(difference.contents.values()), id_width(difference.before))
         with tempfile.TemporaryDirectory(prefix="ganger-take-") as folder, Reader(git) as reader:
-            tree = write_tree(git, scratch_index(source, Path(folder)), difference.leaves)
+            tree = write_tree(git, scratch_index(source, difference, Path(folder)), difference.leaves)
             renames = renames_of(git, source.commit, tree, difference)
             self.settings.judge(FolderChange(difference, renames, reader), rules)
         return tree
 
     def _kept_tree(self, source: Source, difference: Difference) -> str:
         with tempfile.TemporaryDirectory(prefix="ganger-save-") as folder:
-            return write_tree(self.bare.git, scratch_index(source, Path(folder)), difference.leaves)
+            return write_tree(self.bare.git, scratch_index(source, difference, Path(folder)), difference.leaves)
 
     def _commit(self, tree: str, parent: str, ref: str, message: str) -> str:
         """A commit kept at a ref; when that ref holds this very change already, it is that one."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ganger.errors import GangerError
-from ganger.workspaces.git import BYTE_EXACT, LONG_SEC, Call, Git, require_object
+from ganger.workspaces.git import BYTE_EXACT, LONG_SEC, Call, Git, is_object, require_object
 from ganger.workspaces.git_settings import RunRefs
 from ganger.workspaces.removal import discard
 
@@ -60,7 +60,7 @@ class Bare:
                 discard(left)
             made = self.store.with_name(f".{self.store.name}.{secrets.token_hex(6)}.new")
             self._clone(made)
-            os.sync()
+            _sync_new(made)
             discard(self.store)
             made.rename(self.store)
             sync_folder(self.store.parent)
@@ -160,6 +160,12 @@ class Bare:
         for lock in own:
             lock.unlink(missing_ok=True)
 
+    def drop_torn(self, refs: RunRefs) -> None:
+        """A power cut leaves a ref that was not durable as an empty file, and git complains of it ever after."""
+        for ref in (self.store / refs.own / "at").rglob("*"):
+            if ref.is_file() and not is_object(ref.read_text(errors="replace").strip()):
+                ref.unlink(missing_ok=True)
+
     def fsck(self) -> str:
         words = ("fsck", "--full", "--no-dangling", "--no-progress", "--no-reflogs")
         answer = self.git.call(Call(words, "checking the repository", fine=tuple(range(256)), timeout_sec=LONG_SEC))
@@ -235,6 +241,17 @@ def _alone(lock: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _sync_new(folder: Path) -> None:
+    """Everything that is not a link to a file the user's repository holds already."""
+    for _, _, names, fd in os.fwalk(folder):
+        for name in names:
+            if os.stat(name, dir_fd=fd, follow_symlinks=False).st_nlink == 1:
+                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+                os.fsync(file)
+                os.close(file)
+        os.fsync(fd)
 
 
 def sync_folder(folder: Path) -> None:

@@ -82,33 +82,32 @@ class _Walk:
         self.seen += len(entries)
         if self.seen > MOST_ENTRIES:
             raise refused(above or ".", "TOO_LARGE", f"the folder holds more than {MOST_ENTRIES} entries")
+        files, skipped = self.census.files, self.scope.skipped
         for entry in entries:
-            path = f"{above}{entry.name}"
-            if path in self.scope.skipped or (is_git_name(entry.name) and self._is_out(entry.name, path)):
+            name = entry.name
+            path = f"{above}{name}"
+            if path in skipped or (is_git_name(name) and self._is_out(name, path)):
                 continue
-            self._one(fd, entry, path, depth)
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    self._folder(fd, name, path, depth)
+                    continue
+                found = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            except OSError as problem:
+                self.census.odd[path] = _unreadable(path, problem)
+                continue
+            if why := self._oddity(found):
+                self.census.odd[path] = refused(path, "SPECIAL_FILE", why)
+            else:
+                files[path] = found
 
     def _is_out(self, name: str, path: str) -> bool:
         """The workspace's own `.git` and those of repositories inside it are no content; a disguised one is refused."""
         if name != ".git":
             self.census.odd[path] = refused(path, "PATH_PROTECTED", "git and other systems take this for a git folder")
         return True
-
-    def _one(self, fd: int, entry: os.DirEntry[str], path: str, depth: int) -> None:
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                self._folder(fd, entry.name, path, depth)
-                return
-            found = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            return
-        except OSError as problem:
-            self.census.odd[path] = _unreadable(path, problem)
-            return
-        if why := self._oddity(found):
-            self.census.odd[path] = refused(path, "SPECIAL_FILE", why)
-        else:
-            self.census.files[path] = found
 
     def _oddity(self, found: os.stat_result) -> str:
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):

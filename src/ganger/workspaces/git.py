@@ -115,6 +115,7 @@ class Call:
     data: bytes | IO[bytes] = b""
     work_tree: Path | None = None
     index: Path | None = None
+    inside: Path = Path("/")
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     fine: tuple[int, ...] = (0,)
@@ -149,7 +150,7 @@ class Git:
                 input=call.data if isinstance(call.data, bytes) else None,
                 stdin=fed,
                 capture_output=True,
-                cwd="/",
+                cwd=call.inside,
                 env=environment_for(call),
                 timeout=call.timeout_sec,
                 start_new_session=True,

@@ -7,8 +7,8 @@ import os
 import stat
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 LINK = 0o120000
 SUBMODULE = 0o160000
@@ -18,8 +18,7 @@ _EXTENDED = 0x4000
 _LOW = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One tracked path. `stamp` is None when only its content can tell whether the file is still the same."""
 
     mode: int
@@ -29,14 +28,8 @@ class Entry:
 
 def stamp_of(entry: os.stat_result) -> tuple[int, ...]:
     """What changes when a file does. The change time is among it: nobody can set that back."""
-    return (
-        *_moment(entry.st_ctime_ns),
-        *_moment(entry.st_mtime_ns),
-        entry.st_ino & _LOW,
-        entry.st_uid,
-        entry.st_gid,
-        entry.st_size & _LOW,
-    )
+    low = _LOW
+    return entry.st_ctime_ns, entry.st_mtime_ns, entry.st_ino & low, entry.st_uid, entry.st_gid, entry.st_size & low
 
 
 def git_mode(mode: int) -> int:
@@ -52,19 +45,20 @@ def read_index(path: Path) -> dict[str, Entry] | None:
     """The entries by path; None when there is no whole index there."""
     try:
         data = path.read_bytes()
-        written_ns = path.stat().st_mtime_ns
+        index_ns = path.stat().st_mtime_ns
     except OSError:
         return None
     width = _width(data)
     if width == 0:
         return None
     entries: dict[str, Entry] = {}
+    unpack, decode = _ENTRY.unpack_from, os.fsdecode
     for at, name_at, end in _spans(data, width):
-        c_sec, c_ns, m_sec, m_ns, _, ino, mode, uid, gid, size = _ENTRY.unpack_from(data, at)
-        racy = m_sec * 1_000_000_000 + m_ns >= written_ns
-        stamp = None if racy else (c_sec, c_ns, m_sec, m_ns, ino, uid, gid, size)
-        oid = data[at + 40 : at + 40 + width].hex()
-        entries[os.fsdecode(data[name_at:end])] = Entry(mode, oid, stamp)
+        c_sec, c_ns, m_sec, m_ns, _, ino, mode, uid, gid, size = unpack(data, at)
+        written = m_sec * 1_000_000_000 + m_ns
+        # A file written as late as the index may have been changed in the same moment.
+        stamp = None if written >= index_ns else (c_sec * 1_000_000_000 + c_ns, written, ino, uid, gid, size)
+        entries[decode(data[name_at:end])] = Entry(mode, data[at + 40 : at + 40 + width].hex(), stamp)
     return entries
 
 
@@ -79,8 +73,9 @@ def restamp(path: Path, found: Mapping[str, os.stat_result]) -> None:
         if entry is None:
             continue
         mode = _ENTRY.unpack_from(data, at)[6]
-        c_sec, c_ns, m_sec, m_ns, ino, uid, gid, size = stamp_of(entry)
-        _ENTRY.pack_into(data, at, c_sec, c_ns, m_sec, m_ns, entry.st_dev & _LOW, ino, mode, uid, gid, size)
+        _, _, ino, uid, gid, size = stamp_of(entry)
+        times = (*_moment(entry.st_ctime_ns), *_moment(entry.st_mtime_ns))
+        _ENTRY.pack_into(data, at, *times, entry.st_dev & _LOW, ino, mode, uid, gid, size)
     body = bytes(data[:-width])
     fresh = path.with_name(f"{path.name}.new")
     fresh.write_bytes(body + _digest(body, width))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ganger.errors import GangerError
 from ganger.ports import Conflict, Rebased
@@ -15,6 +17,7 @@ from ganger.workspaces.taking import shown_paths
 
 _MOST_LINES = 200
 _MOST_BYTES = 8000
+_LARGEST_ATTRIBUTES = 1 << 16
 _LARGEST_FILE = 4 << 20
 _AROUND = 3
 _FOR_MERGING_ONLY = Who("Ganger", "ganger@localhost", "@0 +0000")
@@ -36,7 +39,7 @@ def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
         if change.parents == (onto,) and start == onto:
             return Rebased(commit, change.tree)
         sides = _sides(git, (commit, change), (start, beginning), (onto, head))
-        merged = _merge(git, *sides)
+        merged = _merge(git, reader, *sides)
         if merged.files:
             return Conflict(shown_paths(merged.files), _excerpt(git, reader, merged))
     if merged.tree == head.tree:
@@ -50,7 +53,7 @@ def join(git: Git, ours: str, theirs: str, message: str) -> Rebased | Conflict:
     """A merge commit of two histories."""
     with Reader(git) as reader:
         one, other = _known(reader, ours), _known(reader, theirs)
-        merged = _merge(git, ours, theirs)
+        merged = _merge(git, reader, ours, theirs)
         if merged.files:
             return Conflict(shown_paths(merged.files), _excerpt(git, reader, merged))
     who = other.committer.at(max(one.committer.seconds, other.committer.seconds))
@@ -89,10 +92,18 @@ def is_ancestor(git: Git, one: str, other: str) -> bool:
     return git.ask(*words, doing="comparing two commits", fine=(0, 1, 128)).code == 0
 
 
-def _merge(git: Git, ours: str, theirs: str) -> _Merged:
+def _merge(git: Git, reader: Reader, ours: str, theirs: str) -> _Merged:
+    """The branch's own attributes say how to merge, such as `merge=union`; git reads them in the folder it runs in."""
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs)
     call = Call(words, "merging a change", fine=(0, 1))
-    answer = git.call(call)
+    attributes = reader.read(f"{ours}:.gitattributes", _LARGEST_ATTRIBUTES) or b""
+    if b"merge" in attributes:
+        with tempfile.TemporaryDirectory(prefix="ganger-merge-") as name:
+            folder = Path(name)
+            (folder / ".gitattributes").write_bytes(attributes)
+            answer = git.call(replace(call, work_tree=folder, inside=folder))
+    else:
+        answer = git.call(call)
     tree, _, rest = os.fsdecode(answer.out).partition("\0")
     tree = tree.strip()
     # Exit code 1 is also that of a bad name: only a tree makes it a conflict.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from functools import cached_property
 
+from ganger.errors import WriteRefused
 from ganger.ports import Side, Touched
 from ganger.workspaces.changes import ChangeKind, ChangeSet, FileChange
 from ganger.workspaces.tree import Tree
@@ -21,10 +22,14 @@ class PlannedChange:
         return tuple(_touched(one) for one in self._changes.values() if one.kind is not ChangeKind.UNCHANGED)
 
     def before(self, path: str) -> bytes:
+        """Also of a file that is not touched: a check may reach it through one that is."""
         change = self._changes.get(path)
-        if change is None or change.before is None:
+        if change is not None and change.before is None:
             return b""
-        found = self._tree.read(path, self._limit)
+        try:
+            found = self._tree.read(path, self._limit)
+        except WriteRefused:
+            return b""
         return b"" if found is None else found.data
 
     def after(self, path: str) -> bytes:

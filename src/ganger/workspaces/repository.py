@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ from ganger.workspaces.leftovers import Leftover
 from ganger.workspaces.merging import is_ancestor, rebase
 from ganger.workspaces.objects import Who
 from ganger.workspaces.pool import Pool, Template
+from ganger.workspaces.refusals import failure_for
 from ganger.workspaces.removal import discard, throw_away
 
 __all__ = ["GitRepository", "GitSettings", "Leftover"]
@@ -117,6 +119,9 @@ class GitRepository:
         """Removes what a killed process left: half-made, thrown-away and check folders. Workspaces stay."""
         await self._do(self._sweep)
 
+    async def clear(self, needed: Collection[tuple[str, int]]) -> None:
+        await self._do(self._clear, {Attempt.of(task, attempt).name for task, attempt in needed})
+
     async def leftovers(self) -> list[Leftover]:
         """Every workspace that is still there, its size, and whether its work is kept elsewhere."""
         return await self._do(self._leftovers)
@@ -153,12 +158,13 @@ class GitRepository:
         await asyncio.to_thread(self._others.shutdown)
 
     async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._others, lambda: work(*args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(self._others, lambda: _told(work, *args, **kwargs))
 
     async def _make(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._making += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._makers, lambda: work(*args, **kwargs))
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._makers, lambda: _told(work, *args, **kwargs))
         finally:
             self._making -= 1
 
@@ -179,6 +185,7 @@ class GitRepository:
         self._require_space(self._settings.store.parent)
         self._bare.make()
         self._bare.free_locks(self._refs)
+        self._bare.drop_torn(self._refs)
         head = self._git.resolve(self._refs.branch)
         if head:
             return head
@@ -273,6 +280,16 @@ class GitRepository:
         leftovers.remove_stale_objects(self._settings.store, self._settings.now())
         self._pool.sweep()
 
+    def _clear(self, needed: set[str]) -> None:
+        """A lead that was killed after a verdict had no time to remove the workspace."""
+        self._sweep()
+        if all(one.name in needed for one in leftovers.workspaces_in(self._settings.work)):
+            return
+        for left in self._leftovers():
+            attempt = Attempt(left.task, left.attempt)
+            if attempt.name not in needed and left.state is not leftovers.Kept.UNSAVED:
+                self._release(attempt)
+
     def _merged_tasks(self) -> Mapping[str, Mapping[str, str]]:
         start = self._git.resolve(self._refs.beginning)
         return leftovers.trailers_between(self._git, start, self._head())
@@ -306,3 +323,18 @@ class GitRepository:
                 f"only {free >> 20} MB are free for {folder}; {self._settings.min_free_bytes >> 20} MB are kept free",
                 hint="free some space (`ganger clean` says what it can free), then run the same command again",
             )
+
+
+def _told(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What the operating system refuses is told as an error a person can act on."""
+    try:
+        return work(*args, **kwargs)
+    except OSError as problem:
+        place = str(problem.filename or "a workspace")
+        if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise failure_for(place, problem) from problem
+        raise GangerError(
+            f"{place}: {problem.strerror or problem}; the disk or the system refuses, so the run stops",
+            hint="check that place, its owner and the disk, then run the same command again",
+            code="IO_ERROR",
+        ) from problem

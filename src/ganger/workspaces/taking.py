@@ -52,12 +52,13 @@ class Source:
 
 @dataclass(slots=True)
 class Difference:
-    """Paths that are not as in the commit the workspace was made from; None: gone.
+    """Paths that are not as in the commit the workspace was made from; None: gone. `by_index`: its index was whole.
 
     `contents` are the new ones, where they were kept. `left_out` are those that cannot be held, with the reason.
     """
 
     before: Mapping[str, Entry]
+    by_index: bool = True
     leaves: dict[str, Leaf | None] = field(default_factory=dict)
     contents: dict[str, bytes] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
@@ -93,18 +94,18 @@ def id_width(entries: Mapping[str, Entry]) -> int:
     return next((len(entry.oid) for entry in entries.values()), 40)
 
 
-def tracked_files(source: Source) -> Mapping[str, Entry]:
-    """What the workspace began with. Without a whole index of it only contents can tell what changed."""
+def _began_with(source: Source) -> Difference:
+    """No difference yet. Without a whole index of the workspace only contents can tell what changed."""
     found = read_index(source.index)
     if found is not None:
-        return found
+        return Difference(found)
     answer = source.git.ask("ls-tree", "-r", "-z", "--full-tree", source.commit, doing="reading the workspace's commit")
     entries: dict[str, Entry] = {}
     for line in answer.names:
         head, _, path = line.partition("\t")
         mode, _, oid = head.split(" ")
         entries[path] = Entry(int(mode, 8), oid, None)
-    return entries
+    return Difference(entries, by_index=False)
 
 
 def to_judge(source: Source, bounds: Bounds) -> Difference:
@@ -218,10 +219,10 @@ class _Look:
 
     @classmethod
     def at(cls, source: Source, *, into_repositories: bool) -> _Look:
-        before = tracked_files(source)
+        difference = _began_with(source)
+        before = difference.before
         folders = _folders(before)
         census = take_census(_scope(source, before, folders, into_repositories=into_repositories))
-        difference = Difference(before)
         changed = _changed(census, difference)
         new = [path for path in census.files if path not in before]
         difference.dropped += [*census.dropped, *(path for path in new if source.generated(path))]
@@ -347,10 +348,10 @@ def renames_of(git: Git, before: str, after: str, difference: Difference) -> dic
     return renames
 
 
-def scratch_index(source: Source, folder: Path) -> Path:
+def scratch_index(source: Source, difference: Difference, folder: Path) -> Path:
     """A copy of the workspace's index that may be rewritten."""
     copy = folder / "index"
-    if read_index(source.index) is not None:
+    if difference.by_index:
         shutil.copyfile(source.index, copy)
     else:
         words = ("read-tree", source.commit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from ganger.ports import Change, Rules, Touched
@@ -62,9 +62,11 @@ class Watching:
         assert isinstance(change, InPlace)
         self._watch.save(change, folder)
 
-    def restore_gates(self, ignoring: Mapping[str, str], verify: Sequence[str], folder: Path) -> tuple[str, ...]:
+    def restore_gates(self, ignoring: Mapping[str, str], rules: Rules, folder: Path) -> tuple[str, ...]:
+        if rules.may_change_gates:
+            return ()
         change = self._watch.changed(ignoring)
-        gates = Gates(tuple(verify))
+        gates = Gates(rules.verify, declared=(*(rules.create or ()), *(rules.modify or ())))
         wrong = {one.path for one in self._counting(change) if gates.gate_of(one, change)}
         if wrong:
             drift = self._watch.drifted(wrong.__contains__)
