@@ -51,7 +51,9 @@ def measure(sizes: Sizes) -> Iterator[Figure]:
         taken = runner.run(_timed(_taking(repository), scale.folders))
         runner.run(repository.close())
     yield _making(ours, plain, scale)
-    yield Figure("workspaces", "take a change of 3 files", taken / scale.folders * 1000, "ms", how=_amount(scale))
+    yield Figure(
+        "workspaces", "take a change of 3 files", taken / scale.folders * 1000, "ms", how=f"{scale.files} files"
+    )
     yield _disk(root, scale)
 
 

@@ -149,6 +149,9 @@ concurrency = 1                  # attempts side by side
 _TAIL = """
 [verify]
 profiles_file = "verify.json"    # your own commands decide what is done
+
+[workspace]
+mode = "direct"                  # agents work in this folder; "local-git": each in a workspace of its own, then merged
 """
 _PROMPT = """Create the file HELLO.md with one friendly sentence about this project.
 

@@ -109,6 +109,20 @@ def test_a_daemon_does_not_outlive_the_attempt(kept: Kept) -> None:
     assert kept.living() == [] and kept.log.read_text() == "done\n"
 
 
+@pytest.mark.parametrize("after_ms", [0, 2, 5, 10, 20, 40])
+def test_walls_that_fall_while_they_are_built_leave_nothing_behind(kept: Kept, after_ms: int) -> None:
+    """T23 H08: bubblewrap's own tie to its parent has a gap there; the keeper's has none."""
+
+    async def main(launcher: KeptLauncher) -> Exit:
+        running = await launcher.start(kept.launch("sleep 60; :"))
+        await asyncio.sleep(after_ms / 1000)
+        launcher.kill_all()
+        return await running.wait()
+
+    assert kept.play(main).signal == signal.SIGKILL
+    assert kept.living() == []
+
+
 def test_every_process_in_the_walls_carries_the_attempts_mark_and_tag(kept: Kept) -> None:
     """G01 H08: so a later keeper finds and ends them by either."""
 

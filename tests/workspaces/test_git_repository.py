@@ -95,6 +95,16 @@ def test_any_kind_of_checkout_can_be_the_project(build: object, tmp_path: Path) 
         assert ground.do(ground.repository.fsck()) == ""
 
 
+def test_what_a_workspace_reads_besides_itself_is_named(tmp_path: Path) -> None:
+    """G05: the store's objects, those the user's repository borrows, and linked folders that exist."""
+    _with_alternates(tmp_path)
+    (tmp_path / "project/.venv").mkdir()
+    with ground_at(tmp_path, lambda one: replace(one, linked=(".venv", "absent"))) as ground:
+        ground.open()
+        folders = [ground.settings.store / "objects", tmp_path / "main/.git/objects", tmp_path / "project/.venv"]
+        assert ground.repository.shared == tuple(folders)
+
+
 def test_a_partial_clone_without_its_files_is_refused_in_plain_words(tmp_path: Path) -> None:
     """W02: nothing is fetched behind the user's back, and the message says what to do."""
     main = make_project(tmp_path / "main")

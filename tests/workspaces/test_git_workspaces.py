@@ -285,15 +285,17 @@ def test_sweeping_removes_what_a_killed_process_left_and_no_workspace(ground: Gr
 
 def test_leftovers_say_whether_the_work_is_kept_elsewhere(ground: Ground) -> None:
     """G08: merged, saved or unsaved, decided by what is in the folder now and what the repository holds."""
-    for name in ("merged", "saved", "unsaved", "again", "same"):
+    for name in ("merged", "saved", "unsaved", "again", "same", "strange"):
         folder = ground.place(name).folder
-        if name != "same":
+        if name not in ("same", "strange"):
             (folder / f"{name}.txt").write_text(name)
     taken = ground.do(ground.repository.take("merged", 1, (), Rules(), "m\n\nGanger-Task: merged\nGanger-Attempt: 1\n"))
     ground.merge(taken)
     ground.save("saved")
     ground.save("again")
     (ground.place("again").folder / "later.txt").write_text("later")
+    (ground.settings.store / "refs/ganger/run-1/at/strange/1").unlink()
+    next((ground.settings.work / ".index").glob("strange.*")).unlink()
     found = {one.task: one for one in ground.do(ground.repository.leftovers())}
     assert {name: one.state for name, one in found.items()} == {
         "merged": Kept.MERGED,
@@ -301,6 +303,7 @@ def test_leftovers_say_whether_the_work_is_kept_elsewhere(ground: Ground) -> Non
         "same": Kept.SAVED,
         "unsaved": Kept.UNSAVED,
         "again": Kept.UNSAVED,
+        "strange": Kept.UNSAVED,
     }
     assert all(one.bytes > 0 and one.attempt == 1 for one in found.values())
     assert ground.do(ground.repository.used_bytes()) > sum(one.bytes for one in found.values())

@@ -101,9 +101,12 @@ class Attempts:
         return self._commit(tree, source.commit, ref, message), shown_paths(difference.files)
 
     def kept(self, attempt: Attempt, *, merged: bool) -> Kept:
-        """Whether what is in a workspace now is anywhere else too."""
-        source = self._source(attempt)
-        difference = to_keep(source)
+        """Whether what is in a workspace now is anywhere else too; unsaved where that cannot be told."""
+        try:
+            source = self._source(attempt)
+            difference = to_keep(source)
+        except (GangerError, OSError):
+            return Kept.UNSAVED
         lost = [one for one in difference.left_out.values() if one.code != "SPECIAL_FILE"]
         if not difference.leaves:
             return Kept.UNSAVED if lost else Kept.MERGED if merged else Kept.SAVED

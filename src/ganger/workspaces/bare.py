@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ganger.errors import GangerError
@@ -141,6 +141,20 @@ class Bare:
                 hint="make it whole with `git fetch --refetch --no-filter`, or use a full clone",
                 code="PARTIAL_CLONE",
             )
+
+    def object_folders(self) -> tuple[Path, ...]:
+        """Where the objects are: in the store, and where the user's own repository borrows from."""
+        found: list[Path] = []
+        waiting = [self.store / "objects"]
+        while waiting:
+            folder = waiting.pop()
+            if folder in found:
+                continue
+            found.append(folder)
+            with suppress(OSError):
+                lines = (folder / "info" / "alternates").read_bytes().splitlines()
+                waiting += [(folder / os.fsdecode(line)).resolve() for line in lines if line.strip()]
+        return tuple(found)
 
     def set_ref(self, ref: str, commit: str, *, durable: bool = True) -> None:
         """Without `durable` a power cut may lose it; what was written before it is not forced to the disk."""

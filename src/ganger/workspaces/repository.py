@@ -67,8 +67,9 @@ class GitRepository:
 
     @property
     def shared(self) -> tuple[Path, ...]:
-        """What every workspace reads besides its own folder: the objects it borrows."""
-        return (self._settings.store / "objects",)
+        """What every workspace reads besides its own folder: the objects it borrows and the folders it is linked to."""
+        linked = [self._settings.project / name for name in self._settings.linked]
+        return (*self._bare.object_folders(), *(one.resolve() for one in linked if one.is_dir()))
 
     async def open(self) -> str:
         return await self._do(self._open)
@@ -254,6 +255,8 @@ class GitRepository:
         with self._turn(attempt.name):
             gone = throw_away(self._attempts.folder(attempt), self._settings.work / ".trash")
             leftovers.remove_indexes(self._settings.work, attempt.name)
+            # It is not durable, and what a power cut would make of it is no ref.
+            (self._settings.store / self._refs.at(attempt)).unlink(missing_ok=True)
         if gone is not None:
             discard(gone)
 
