@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from ganger.contracts.verify_profile import Profile, Step
 from ganger.core.records import RunState
-from ganger.engine.tools import Tools
 from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
 from ganger.engine.run import Lead, Order
+from ganger.engine.tools import Tools
 from ganger.engine.turns import Turns
 from ganger.engine.verification import Checks
 from ganger.ports import Owner

@@ -465,6 +465,9 @@ class Repository(Protocol):
 
     async def drop_checkout(self, name: str) -> None: ...
 
+    async def sweep(self) -> None:
+        """Removes what a lead that died left half-made; never a workspace."""
+
     async def clear(self, needed: Collection[tuple[str, int]]) -> None:
         """Removes what dead leads left, but for the workspaces of these attempts and work that is nowhere else."""
 

@@ -15,6 +15,45 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
+from ganger.core.change_events import (
+    ChangeTaken as ChangeTaken,
+)
+from ganger.core.change_events import (
+    EditsSeen as EditsSeen,
+)
+from ganger.core.change_events import (
+    GatesChecked as GatesChecked,
+)
+from ganger.core.change_events import (
+    GatesRestored as GatesRestored,
+)
+from ganger.core.change_events import (
+    HeadIntended as HeadIntended,
+)
+from ganger.core.change_events import (
+    HeadKept as HeadKept,
+)
+from ganger.core.change_events import (
+    Landed as Landed,
+)
+from ganger.core.change_events import (
+    Merged as Merged,
+)
+from ganger.core.change_events import (
+    MergeQueued as MergeQueued,
+)
+from ganger.core.change_events import (
+    UnclaimedEdits as UnclaimedEdits,
+)
+from ganger.core.change_events import (
+    VerifyRecovered as VerifyRecovered,
+)
+from ganger.core.change_events import (
+    WorkSaved as WorkSaved,
+)
+from ganger.core.change_events import (
+    WorkspaceReady as WorkspaceReady,
+)
 from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 
@@ -195,137 +234,6 @@ class VerifyFinished:
     tree: str = ""
     evidence: str = ""
     cached: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyRecovered:
-    """A verification step was run once more, or in another spelling, before it counted."""
-
-    task: str
-    attempt: int
-    step: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class EditsSeen:
-    """What an agent changed in the project's own folder. `alone`: nobody else worked there meanwhile."""
-
-    task: str
-    attempt: int
-    files: tuple[str, ...]
-    alone: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class UnclaimedEdits:
-    """Files were changed in the project's own folder while several worked there: from now on this role works alone."""
-
-    role: str
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GatesRestored:
-    """Gate files that were changed behind Ganger's back and put back before they judge."""
-
-    task: str
-    attempt: int
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WorkspaceReady:
-    task: str
-    attempt: int
-    base: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeTaken:
-    """What the attempt changed, judged and committed on its base. An empty change is its base.
-
-    `dropped` are generated files that were left out, `missing` expected files that are not in it.
-    """
-
-    task: str
-    attempt: int
-    base: str
-    commit: str
-    files: tuple[str, ...]
-    dropped: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class WorkSaved:
-    """Work of an attempt that did not count, kept for the next one and for people. `place` is a commit or a folder."""
-
-    task: str
-    attempt: int
-    place: str
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MergeQueued:
-    """Verified, and waiting to be merged; its worker's slot is free again."""
-
-    task: str
-    attempt: int
-    commit: str
-
-
-@dataclass(frozen=True, slots=True)
-class GatesChecked:
-    """The gates ran on a commit that several changes, or a change and a newer head, make together."""
-
-    commit: str
-    tree: str
-    tasks: tuple[str, ...]
-    profile: str
-    passed: bool
-    log: str
-    duration_sec: float
-    steps: tuple[VerifyStep, ...]
-    evidence: str = ""
-    cached: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class HeadIntended:
-    """Recorded before the branch moves from `head` to `tip`, which holds these tasks' commits."""
-
-    head: str
-    tip: str
-    tasks: tuple[str, ...]
-    commits: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HeadKept:
-    """The branch did not move as intended."""
-
-    head: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """The branch holds this task's change, as this commit. A verified change of nothing has none."""
-
-    task: str
-    attempt: int
-    commit: str
-    head: str
-
-
-@dataclass(frozen=True, slots=True)
-class Landed:
-    """A person, or the settings, took the branch over into the project's own."""
-
-    branch: str
-    commit: str
 
 
 @dataclass(frozen=True, slots=True)
