@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-from faults import judge as judges
-from faults import keepers, leads, planted
+from faults import judge as judges, keepers, leads, planted
 from faults.branch import gap
 from faults.judge import end_all, events_of, judge, judge_end, paid_twice
 from faults.pool import Job, Verdict, scratch

@@ -15,8 +15,7 @@ from typing import Any
 
 from faults import planted_git
 from faults.runs import SHORT
-from ganger.core import events as ev
-from ganger.core import retries, windows
+from ganger.core import events as ev, retries, windows
 from ganger.core.names import worker_log
 from ganger.core.records import Ended, RunState
 from ganger.core.transitions import apply

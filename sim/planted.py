@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
-from ganger.core import events as ev
-from ganger.core import healing, windows
+from ganger.core import events as ev, healing, windows
 from ganger.core.records import Budget, RunState, Window
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule, TaskStatus

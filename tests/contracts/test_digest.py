@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from contract_samples import DROP, MANIFEST, changed
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ganger.contracts.digest import manifest_digest
 from ganger.contracts.faults import faults_of

@@ -6,8 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ganger.contracts.strict_json import JsonFault, check_count, loads, shorten
 

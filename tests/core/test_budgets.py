@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from heal_ward import GAP, RIGHT, Ailment, Ward, in_turn, tasks
 
-from ganger.core import budgets
-from ganger.core import events as ev
+from ganger.core import budgets, events as ev
 from ganger.core.budgets import Purse, Reservation, reservation, run_refusal, task_refusal, time_limit
 from ganger.core.records import Budget, Policy, RunState, Spending, TaskState
 from ganger.core.vocabulary import HealSchedule, RunStatus

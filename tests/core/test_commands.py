@@ -7,8 +7,7 @@ import subprocess
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ganger.core.commands import COMMAND_CODES, DEFAULT_DENY, CommandFault, CommandStep, Script, parse_command
 

@@ -6,8 +6,7 @@ import string
 import time
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from ganger.core.failures import CLASSES, EMPTY_SIGNAL, OBSERVED, classify_hint, failure, signature
 from ganger.core.vocabulary import FailureClass

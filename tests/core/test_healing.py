@@ -26,8 +26,7 @@ from heal_ward import (
     ward,
 )
 
-from ganger.core import events as ev
-from ganger.core import healing
+from ganger.core import events as ev, healing
 from ganger.core.healing import clusters
 from ganger.core.invariants import Seen, broken
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 from heal_ward import CONTEXT, Ailment, Heal, Healer, Proposed, Ward, answer, context, prompt, tasks
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from run_model import picture, replayed
 
-from ganger.core import events as ev
-from ganger.core import healing
+from ganger.core import events as ev, healing
 from ganger.core.invariants import Seen, broken
 from ganger.core.misfits import open_round
 from ganger.core.records import Budget, HealRound, Policy, TaskSpec

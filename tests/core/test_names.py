@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ganger.core.names import backup_folder, file_stem, prompt_file, verify_log, worker_log
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ganger.contracts.heal_decision import HealDecision, Patch
 from ganger.contracts.parser import Parsed, parse_heal

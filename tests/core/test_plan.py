@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ganger.core.plan import Clash, GraphEntry, graph_faults, make_plan
 from ganger.core.records import TaskSpec

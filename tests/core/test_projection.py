@@ -8,8 +8,7 @@ import subprocess
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from run_model import Model, random_specs
 
 from ganger.core.projection import StateText, state_data, state_text

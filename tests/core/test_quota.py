@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from heal_ward import RIGHT, Ailment, Ward, in_turn, names, tasks
 
-from ganger.core import events as ev
-from ganger.core import windows
+from ganger.core import events as ev, windows
 from ganger.core.quota import after_quota, after_success, has_room, paused_until
 from ganger.core.records import Budget, Policy, RunState, TaskState
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, RunStatus, TaskStatus

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from ganger.contracts.parser import Refused, parse_heal, parse_result
-from ganger.core import events as ev
-from ganger.core import replay as replay_module
+from ganger.core import events as ev, replay as replay_module
 from ganger.core.control import Refusal
 from ganger.core.dependents import blocked_behind
 from ganger.core.failures import failure
@@ -127,8 +126,8 @@ def test_a_core_that_has_not_changed_decides_everything_again(schedule: HealSche
     assert compared > 12 * len(SPECS)
 
 
-# The second journal was composed to hold every type of event; at these the composer decided, not the core.
-COMPOSED = {"journal-2": {16, 61, 90, 91, 93, 120, 123}}
+# Later journals were composed to hold every type of event; at these the composer decided, not the core.
+COMPOSED = {"journal-2": {16, 61, 90, 91, 93, 120, 123}, "journal-3": {32, 49}}
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("journal-*.jsonl")), ids=lambda path: path.stem)

@@ -6,8 +6,7 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from run_model import Model, check_indexes, picture, random_specs, replayed
 
 from ganger.core import events as ev

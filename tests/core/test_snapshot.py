@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from run_model import Model, random_specs
 
-from ganger.core import events as ev
-from ganger.core import snapshot
+from ganger.core import events as ev, snapshot
 from ganger.core.records import Policy, RunState, TaskState, VerifyStep
 from ganger.core.snapshot import decode_state, encode_state, fingerprint
 from ganger.core.transitions import apply

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ganger.contracts.parser import Parsed, Refused, parse_heal
 from ganger.core.names import verify_log, worker_log

@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ganger.core.commands import DEFAULT_DENY
 from ganger.core.tiers import TieredStep

@@ -6,8 +6,7 @@ import copy
 import json
 from dataclasses import fields, replace
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ganger.contracts.faults import faults_of

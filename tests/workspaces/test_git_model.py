@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from git_grounds import Ground, files_in, ground_at
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 EXAMPLES = int(os.environ.get("GANGER_FUZZ_EXAMPLES", "20"))
 _NAMES = st.sampled_from(["a", "b", "README.md", "src", "one.py", "two.py", "deep", "-c", "new\nline", "ü", "x.txt"])

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from watch_harness import watch_of, watched
 from write_harness import fast_folder, snapshot
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from write_harness import Place, fast_folder, land, make_place
 
 from ganger.errors import WriteRefused

@@ -7,8 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from write_harness import Place, code_of, create, make_place
 
 from ganger.errors import InputError

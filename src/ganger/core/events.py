@@ -17,41 +17,17 @@ from typing import Any
 
 from ganger.core.change_events import (
     ChangeTaken as ChangeTaken,
-)
-from ganger.core.change_events import (
     EditsSeen as EditsSeen,
-)
-from ganger.core.change_events import (
     GatesChecked as GatesChecked,
-)
-from ganger.core.change_events import (
     GatesRestored as GatesRestored,
-)
-from ganger.core.change_events import (
     HeadIntended as HeadIntended,
-)
-from ganger.core.change_events import (
     HeadKept as HeadKept,
-)
-from ganger.core.change_events import (
     Landed as Landed,
-)
-from ganger.core.change_events import (
     Merged as Merged,
-)
-from ganger.core.change_events import (
     MergeQueued as MergeQueued,
-)
-from ganger.core.change_events import (
     UnclaimedEdits as UnclaimedEdits,
-)
-from ganger.core.change_events import (
     VerifyRecovered as VerifyRecovered,
-)
-from ganger.core.change_events import (
     WorkSaved as WorkSaved,
-)
-from ganger.core.change_events import (
     WorkspaceReady as WorkspaceReady,
 )
 from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep

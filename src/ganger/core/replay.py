@@ -23,7 +23,18 @@ from ganger.core.records import Budget, Policy, RunState
 from ganger.core.retries import Then, after_failure
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule, TaskStatus
-from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, Wait, Wake, closing_events, decide
+from ganger.core.windows import (
+    CloseWindow,
+    Decision,
+    Finish,
+    MergeLevel,
+    OpenWindow,
+    Start,
+    Wait,
+    Wake,
+    closing_events,
+    decide,
+)
 
 Amend = Callable[[Policy, Budget], tuple[Policy, Budget]]
 
@@ -155,7 +166,7 @@ def _decided(decisions: Sequence[Decision]) -> _Move:
             return _Move("finish", (status.value,))
         case [Wake(tasks=tasks)]:
             return _Move("wake", tasks)
-        case [Wait()] | []:
+        case [Wait() | MergeLevel()] | []:
             return _Move("wait")
     raise AssertionError(decisions)
 
@@ -185,6 +196,14 @@ _INERT = (
     ev.WritesRolledBack,
     ev.VerifyStarted,
     ev.VerifyFinished,
+    ev.VerifyRecovered,
+    ev.WorkspaceReady,
+    ev.ChangeTaken,
+    ev.WorkSaved,
+    ev.GatesChecked,
+    ev.GatesRestored,
+    ev.HeadIntended,
+    ev.HeadKept,
     ev.AttemptFailed,
     ev.QuestionAsked,
     ev.CommandTaken,
