@@ -136,7 +136,8 @@ def strike(blow: Blow) -> Verdict:
 def _struck(place: Place, blow: Blow, before: Callable[[], None] | None) -> Verdict:
     wrong: list[str] = []
     shown: list[tuple[int, str]] = []
-    killed, after = 0, ""
+    gaps: list[str] = []
+    killed = 0
     for point in blow.points:
         if blow.keeper:
             ended = keepers.run(place, Strike(point), before=before)
@@ -147,11 +148,11 @@ def _struck(place: Place, blow: Blow, before: Callable[[], None] | None) -> Verd
         if ended.code in (0, EXIT_ESCALATED):
             break
         if ended.killed:
-            after = gap(place, events_of(place)) if place.scenario.in_git else ""
+            gaps += [gap(place, events_of(place))] if place.scenario.in_git else []
             wrong += [f"after the kill at {point}: {problem}" for problem in judge(place, shown, ended=None)]
     ended = leads.run_on(place, before=before)
     shown += ended.shown
     wrong += [f"at the end: {problem}" for problem in judge_end(place, ended, shown)]
     if not wrong:
         wrong += paid_twice(place, usual_starts(blow.seed, blow.mode), keeper_died=blow.keeper)
-    return Verdict(blow.words(), tuple(wrong), "killed" if killed else "not reached", after)
+    return Verdict(blow.words(), tuple(wrong), "killed" if killed else "not reached", tuple(gaps))

@@ -176,6 +176,9 @@ def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
 def import_everything() -> None:
     """What a lead imports on its way, so that its forks need not."""
 
+    with contextlib.suppress(ImportError):
+        import importlib.resources._itertools  # type: ignore[import-not-found]  # noqa: F401
+
     import ganger.app
     import ganger.cli.answer
     import ganger.cli.drive

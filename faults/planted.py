@@ -340,7 +340,10 @@ BUGS: dict[str, Bug] = {
     "format-retry-costs-an-attempt": Bug(_format_retry_costs_an_attempt, "run", "counters"),
     "window-closed-early": Bug(_window_closed_early, "run", "windows"),
     "moved-before-intent": _in_git(
-        planted_git.moved_before_intent, "crash", "merges", [f"@git-update-ref.done/{e}:{n}" for n in (2, 3, 1) for e in _QUEUED]
+        planted_git.moved_before_intent,
+        "crash",
+        "merges",
+        [f"@git-update-ref.done/{e}:{n}" for n in (2, 3, 1) for e in _QUEUED],
     ),
     "merged-before-move": _in_git(
         planted_git.merged_before_move, "crash", "branch", [f"@git-update-ref/task_settled:{n}" for n in (1, 2, 3)]
@@ -349,7 +352,10 @@ BUGS: dict[str, Bug] = {
         planted_git.merged_again, "crash", "merges", [f"@git-update-ref.done/head_intended:{n}" for n in (2, 3)]
     ),
     "workspace-removed-early": _in_git(
-        planted_git.workspace_removed_early, "crash", "files", [f"@os.rmdir/result_accepted:{n}" for n in (8, 5, 10, 13)]
+        planted_git.workspace_removed_early,
+        "crash",
+        "files",
+        [f"@os.rmdir/result_accepted:{n}" for n in (8, 5, 10, 13)],
     ),
     "git-not-synced": _in_git(planted_git.git_not_synced, "powercut", "branch", []),
     "budget-checked-late": Bug(_budget_checked_late, "run", "budgets", budget_attempts=3),

@@ -42,7 +42,6 @@ def merged_before_move() -> None:
 def merged_again() -> None:
     """A new lead does not look whether the branch moved; it merges again."""
 
-
     real = Merging.recover
 
     async def recover(self: Merging) -> None:

@@ -24,13 +24,13 @@ _MOST_SHOWN = 8
 class Verdict:
     """What came of one disturbed run: the words that repeat it, what was wrong, how far it got.
 
-    `gap`: the step after which it was cut off.
+    `gaps`: the steps after which it was cut off.
     """
 
     repeat: str
     wrong: tuple[str, ...]
     note: str = ""
-    gap: str = ""
+    gaps: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def carry_out(what: str, jobs: Sequence[Job], *, at_once: int = 0) -> list[Verdi
             told = time.monotonic()
             print(f"{what}: {_summary(verdicts, len(jobs), told - began)}", file=sys.stderr, flush=True)
     print(f"{what}: {_summary(verdicts, len(jobs), time.monotonic() - began)}")
-    for gap, count in sorted(Counter(verdict.gap for verdict in verdicts if verdict.gap).items()):
+    for gap, count in sorted(Counter(gap for verdict in verdicts for gap in verdict.gaps).items()):
         print(f"  {count:5} after {gap}")
     return verdicts
 

@@ -83,14 +83,14 @@ def _cut(place: Place, at: Disk, cut: Cut, before: Callable[[], None] | None) ->
     _everything_dies(place)
     at.unmount()
     at.mount()
-    after = gap(place, events_of(place)) if place.scenario.in_git else ""
+    gaps = (gap(place, events_of(place)),) if place.scenario.in_git else ()
     whole = struck if struck.code in (0, EXIT_ESCALATED) else None
     wrong = [f"after the power cut: {problem}" for problem in judge(place, struck.shown, ended=whole)]
     ended = leads.run_on(place, before=before)
     wrong += [f"at the end: {problem}" for problem in judge_end(place, ended, [*struck.shown, *ended.shown])]
     if not wrong:
         wrong += paid_twice(place, usual_starts(cut.seed, cut.mode), keeper_died=True, power_cut=True)
-    return Verdict(cut.words(), tuple(wrong), "after the end" if whole else "while running", after)
+    return Verdict(cut.words(), tuple(wrong), "after the end" if whole else "while running", gaps)
 
 
 def _everything_dies(place: Place) -> None:

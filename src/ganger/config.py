@@ -413,7 +413,7 @@ def _variables(known: Mapping[str, Any]) -> dict[str, str]:
 def _kind(model: type[_Section], key: str) -> str:
     schema = model.model_json_schema()["properties"][key]
     kinds = [choice.get("type") for choice in schema.get("anyOf", ())]
-    fallback = "number" if "number" in kinds or "integer" in kinds else "array" if kinds else "string"
+    fallback = next((kind for kind in ("number", "integer", "boolean", "array") if kind in kinds), "string")
     return str(schema.get("type", fallback))
 
 

@@ -115,7 +115,6 @@ class Merging:
         self._came.set()
         if self.state.merging == "queue" and self._work is None:
             self._work = self._spawn(self._work_off())
-            self._work.add_done_callback(self._worked_off)
         try:
             return await answer
         finally:
@@ -137,9 +136,6 @@ class Merging:
             if not answer.done():
                 answer.set_exception(Stopped())
 
-    def _worked_off(self, _task: asyncio.Task[None]) -> None:
-        self._work = None
-
     async def _work_off(self) -> None:
         try:
             while self._queue:
@@ -148,6 +144,9 @@ class Merging:
                 await self._merge(ordered[: self.tools.merge_batch])
         except Stopped:
             self.stop()
+        finally:
+            # At once and not when the task is done: who comes in between would wait for nobody.
+            self._work = None
 
     def _answer(self, item: Waiting, outcome: Outcome) -> None:
         self._queue.pop(item.task, None)
