@@ -42,17 +42,17 @@ bench: .venv/.dev ## speed and memory, as ratios against baselines of the same r
 fuzz: .venv/.dev ## the contract properties with EXAMPLES=20000 examples each
 	@GANGER_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest --timeout 0 tests/contracts
 
-crash: .venv/.dev ## kill the lead at POINTS=2000 system calls and 500 recoveries; each run must go on unharmed
+crash: .venv/.dev ## kill the lead at POINTS=2000 points (a quarter in local-git mode) and 500 recoveries; each run must go on unharmed
 	@$(BIN)/python -m faults crash --points $(or $(POINTS),2000) --double $(or $(DOUBLE),500) $(ARGS)
 	@$(BIN)/python -m faults crash --keeper --points $(or $(KEEPER),300) $(ARGS)
 
-kills: .venv/.dev ## kill lead, keeper and both at KILLS=300 random moments each of a fleet of 40
+kills: .venv/.dev ## kill lead, keeper and both at KILLS=300 random moments each of fleets of 40, a quarter in local-git mode
 	@$(BIN)/python -m faults kills --total $(or $(KILLS),300) $(ARGS)
 
-powercut: .venv/.dev ## cut the power at POINTS=500 system calls (root: mounts a small disk of its own)
+powercut: .venv/.dev ## cut the power at POINTS=500 points, a quarter in local-git mode (root: mounts a small disk of its own)
 	@$(BIN)/python -m faults powercut --points $(or $(POINTS),500) $(ARGS) || [ $$? = 77 ]
 
-faults: .venv/.dev ## let POINTS=1200 system calls fail: I/O errors, full disks, short writes
+faults: .venv/.dev ## let POINTS=1200 system calls fail, a quarter in local-git mode: I/O errors, full disks, short writes, dead git
 	@$(BIN)/python -m faults errors --points $(or $(POINTS),1200) $(ARGS)
 
 sim: .venv/.dev ## play SEEDS=2000 simulated worlds full of faults; SEED=n repeats one

@@ -32,6 +32,8 @@ _CHILD = re.compile(r"(git|late)-([a-z-]+)/(\w+)\.(\d+)")
 # What changes something, or is the last thing a process does.
 _TELLING = frozenset({"rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "rmdir"})
 _TELLING_TOO = frozenset({"write", "pwrite64", "fsync", "fdatasync", "sync_file_range", "ftruncate", "exit_group"})
+# The first thing a process does after it was loaded.
+_FIRST = ("brk", 1)
 _HANG_US = 1_500_000
 _DIES_SEC = 0.3
 
@@ -108,14 +110,12 @@ def children_in(into: Path) -> list[Point]:
         for line in trace.read_text(errors="replace").splitlines():
             call, _, rest = line.partition("(")
             calls[call] += 1
-            if _telling(call, rest):
+            if _telling(call, rest) or (call, calls[call]) == _FIRST:
                 found.append(Point(f"git-{word}/{call}.{calls[call]}", int(count), rest[:200]))
     return found
 
 
 def _telling(call: str, rest: str) -> bool:
-    if call == "execve":
-        return True
     if call == "openat":
         return "O_CREAT" in rest and "/project" in rest
     if call in ("write", "pwrite64"):

@@ -30,13 +30,13 @@ def require_clean(*words: str) -> None:
 @pytest.mark.needs("strace")
 def test_a_lead_killed_at_any_system_call_is_continued_as_if_nothing_had_happened() -> None:
     """G01 T19 T20 H09 H10 W03 T28 resume: nothing lost, nothing twice, no agent paid again."""
-    require_clean("crash", "--points", "8", "--double", "4", "--seeds", "2")
+    require_clean("crash", "--mode", "direct", "--points", "8", "--double", "4", "--seeds", "2")
 
 
 @pytest.mark.needs("strace")
 def test_a_keeper_killed_at_any_system_call_costs_only_what_was_running() -> None:
     """G01 H10: what had ended is harvested, what ran is run again, and no counter pays."""
-    require_clean("crash", "--keeper", "--points", "4", "--seeds", "1")
+    require_clean("crash", "--mode", "direct", "--keeper", "--points", "4", "--seeds", "1")
 
 
 @pytest.mark.parametrize("whom", ["lead", "keeper", "both"])
@@ -48,7 +48,7 @@ def test_kills_at_random_moments_lose_nothing_and_leave_nobody(whom: str) -> Non
 @pytest.mark.needs("root", "strace", "mkfs.ext4")
 def test_a_power_cut_loses_nothing_that_anybody_was_told() -> None:
     """T19 H07 H09: events, files of DONE tasks and the state file are still there after the disk forgot the rest."""
-    found = harness("powercut", "--points", "3", "--seeds", "1")
+    found = harness("powercut", "--mode", "direct", "--points", "3", "--seeds", "1")
     if found.returncode == SKIPPED:
         pytest.skip(found.stdout)
     assert found.returncode == 0, found.stdout + found.stderr[-3000:]
@@ -57,7 +57,50 @@ def test_a_power_cut_loses_nothing_that_anybody_was_told() -> None:
 @pytest.mark.needs("strace")
 def test_a_failing_disk_makes_no_false_done_and_no_traceback() -> None:
     """T18 T19: a failed call stops the run or one attempt, in words, and the next run completes it."""
-    require_clean("errors", "--points", "10", "--seeds", "1", "--no-limits")
+    require_clean("errors", "--mode", "direct", "--points", "10", "--seeds", "1", "--no-limits")
+
+
+IN_GIT = ("--mode", "local-git", "--seed", "100")
+# One lead after the other dies: while the repository is cloned, while a workspace is filled, when it is removed, while
+# a change is verified, before the branch moves, and after it has.
+STEPS = (
+    "@git-clone/lead_started:1",
+    "@git-read-tree/attempt_started:1",
+    "@os.rename/change_taken:1",
+    "@git-read-tree/change_taken:1",
+    "@git-update-ref/head_intended:1",
+    "@git-update-ref.done/head_intended:1",
+)
+
+
+@pytest.mark.needs("strace", "git")
+def test_a_lead_killed_around_every_step_of_a_merge_loses_and_doubles_none() -> None:
+    """G01 G03 H10: six leads of one run die, the seventh ends it; each change is in the branch once."""
+    found = harness("crash", *IN_GIT, *(word for step in STEPS for word in ("--point", step)))
+    assert found.returncode == 0, found.stdout + found.stderr[-3000:]
+    assert "head_intended, the branch not moved" in found.stdout and "head_intended, the branch moved" in found.stdout
+
+
+@pytest.mark.needs("git")
+def test_kills_at_random_moments_merge_every_change_once() -> None:
+    """G01 G03 H08: lead and keeper die together, and the branch holds every task's commit."""
+    size = ("--kills", "2", "--tasks", "8", "--agent-sec", "0.2")
+    require_clean("kills", "--mode", "local-git", "--whom", "both", "--seed", "7", *size)
+
+
+@pytest.mark.needs("strace", "git")
+def test_a_git_process_that_dies_makes_no_wrong_merge() -> None:
+    """T19 G03: the lead says so and stops; the next one completes the run."""
+    require_clean("errors", *IN_GIT, "--point", "git-commit-tree/link.1:1", "--errno", "KILL")
+
+
+@pytest.mark.needs("root", "strace", "mkfs.ext4", "git")
+def test_a_power_cut_right_after_a_merge_loses_no_commit() -> None:
+    """T19 G03 H07: what is merged is in the branch after the disk forgot the rest."""
+    found = harness("powercut", *IN_GIT, "--point", "@git-update-ref.done/head_intended:1")
+    if found.returncode == SKIPPED:
+        pytest.skip(found.stdout)
+    assert found.returncode == 0, found.stdout + found.stderr[-3000:]
 
 
 @pytest.mark.needs("strace")

@@ -22,6 +22,7 @@ _LOCK_LOOKS = 50
 _LOCK_LOOK_SEC = 0.1
 # What an agent wrote into a file that was saved unjudged is no damage to the repository.
 _NO_DAMAGE = re.compile(r"notice:|(error|warning) in blob [0-9a-f]+: git(modules|attributes)")
+_MANY_LOOSE = 500
 _SEED = "refs/ganger/seed"
 _CONFIG = """[core]
 \trepositoryformatversion = {version}
@@ -60,6 +61,7 @@ class Bare:
                 discard(left)
             made = self.store.with_name(f".{self.store.name}.{secrets.token_hex(6)}.new")
             self._clone(made)
+            _pack(Git(made))
             _sync_new(made)
             discard(self.store)
             made.rename(self.store)
@@ -231,6 +233,15 @@ _FETCH = (
     "--no-auto-maintenance",
     "--no-recurse-submodules",
 )
+
+
+def _pack(git: Git) -> None:
+    """Every checkout opens each object that lies in a file of its own; in a pack they are read at once."""
+    objects = git.directory / "objects"
+    loose = sum(len(os.listdir(objects / name)) for name in os.listdir(objects) if len(name) == 2)  # noqa: PTH208
+    if loose > _MANY_LOOSE:
+        words = ("repack", "-a", "-d", "-q", "--no-write-bitmap-index", "--keep-unreachable")
+        git.call(_long(Call(words, "packing Ganger's copy of the repository")))
 
 
 def _long(call: Call) -> Call:

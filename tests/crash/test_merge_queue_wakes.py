@@ -1,0 +1,51 @@
+"""The merge queue never sleeps while a change waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from ganger.core.records import RunState
+from ganger.engine.merging import In, Merging, Outcome, Waiting
+
+
+class AtOnce(Merging):
+    """Merges everything at once and ends its turn with a commit others wait for too."""
+
+    commit: asyncio.Event
+
+    async def _merge(self, items: Sequence[Waiting]) -> None:
+        for item in items:
+            self._answer(item, In())
+        await self.commit.wait()
+
+
+def change(task: str) -> Waiting:
+    return Waiting(task, 1, "token", "base", "commit", "check")
+
+
+async def two_in_one_commit() -> list[Outcome]:
+    state = RunState(merging="queue", rank={"first": 0, "second": 1})
+    tools: Any = SimpleNamespace(journal=SimpleNamespace(state=state), merge_batch=16)
+    gate: Any = SimpleNamespace(check=lambda: None)
+    repository: Any = None
+    queue = AtOnce(tools, repository, gate, asyncio.get_running_loop().create_task)
+    queue.commit = asyncio.Event()
+
+    async def second() -> Outcome:
+        await queue.commit.wait()
+        return await queue.land(change("second"))
+
+    first = asyncio.create_task(queue.land(change("first")))
+    await asyncio.wait_for(first, 5)
+    later = asyncio.create_task(second())
+    await asyncio.sleep(0)
+    queue.commit.set()
+    return [first.result(), await asyncio.wait_for(later, 5)]
+
+
+def test_a_change_that_comes_in_the_commit_that_ends_the_queues_turn_is_merged() -> None:
+    """G03: one commit wakes the queue, which finds nothing more to do, and the attempt that brings the next change."""
+    assert asyncio.run(two_in_one_commit()) == [In(), In()]
