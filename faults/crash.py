@@ -20,8 +20,9 @@ from ganger.errors import EXIT_ESCALATED
 # Of ten kills in git, so many at system calls of the lead, at moments of its threads, and before git itself is through.
 _SHARES = (4, 5, 1)
 _LATE = ("brk", "openat", "rename")
-# A folder is made and removed in many small steps, and few of them tell something new.
-_MANY = frozenset({"@os.remove", "@os.rmdir", "@os.mkdir"})
+# Folders are made and removed in many small steps; those of one name after one event tell much the same.
+_OF_A_KIND = 4
+_THE_MOVE = "/head_intended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,23 @@ def kinds_of(seed: int, bug: str, *, keeper: bool = False, mode: str = "direct")
     if keeper or mode == "direct":
         return [(calls, 1.0)]
     own, children = moments_of(seed, bug)
-    own = [point for point in own if point.call.partition("/")[0] not in _MANY or point.ordinal % 8 == 1]
     late = [_as_late(point) for point in children if _could_be_late(point)]
-    return [(points, share / sum(_SHARES)) for points, share in zip((calls, own, late), _SHARES, strict=True)]
+    return [
+        (points, share / sum(_SHARES)) for points, share in zip((calls, _balanced(own), late), _SHARES, strict=True)
+    ]
+
+
+def _balanced(points: Sequence[Point]) -> list[Point]:
+    """A few of each kind; of those around a move of the branch, all."""
+    kinds: dict[str, list[Point]] = {}
+    for point in points:
+        kinds.setdefault(point.call, []).append(point)
+    chosen = [
+        point
+        for call, some in kinds.items()
+        for point in (some if call.endswith(_THE_MOVE) and "git-" in call else spread(some, _OF_A_KIND))
+    ]
+    return sorted(chosen, key=lambda point: point.call.rpartition("/")[2])
 
 
 def _could_be_late(point: Point) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -267,3 +269,17 @@ def test_two_tasks_of_one_level_that_write_one_file_are_refused_at_planning(tmp_
         made = project.ganger(*words)
         assert made.returncode == 1 and "left" in made.stdout + made.stderr and "right" in made.stdout + made.stderr
     assert not project.folder.database.exists()
+
+
+def test_an_agent_that_removes_its_own_workspace_fails_and_nothing_else_does(tmp_path: Path) -> None:
+    """W02 G03: the folder is the agent's to ruin, the run is not."""
+    code = "import os, shutil; shutil.rmtree(os.getcwd()) if os.environ['GANGER_TASK_ID'] == 'a' else None"
+    result = '{"contract_version": "2.0", "task_id": "%s", "status": "DONE", "summary": "gone"}'
+    code += f"; t = os.environ['GANGER_TASK_ID']; print('<<<TASK_RESULT_V2>>>'); print('{result}' % t)"
+    code += "; print('<<<END_TASK_RESULT_V2>>>')"
+    tasks = [task("a", retry_policy={"max_attempts": 1}), task("b")]
+    agent = f'kind = "command"\nargv = {json.dumps([sys.executable, "-c", code])}'
+    project = GitProject(tmp_path, tasks, agent=agent).make()
+    assert project.run() == 1
+    assert project.state().tasks["a"].last_failure_class == "policy_violation"
+    assert project.status("b") is TaskStatus.DONE

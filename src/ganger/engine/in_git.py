@@ -21,7 +21,7 @@ from ganger.engine.messages import change_message, wip_message
 from ganger.engine.road import Reader
 from ganger.engine.verification import recorded_verdict, why_red
 from ganger.engine.verify import Verdict, VerificationLost
-from ganger.errors import WriteRefused
+from ganger.errors import NotFoundError, WriteRefused
 from ganger.ports import Conflict, Rebased, Repository, Room, Touched
 
 
@@ -64,6 +64,9 @@ class InGit:
         message = change_message(case.state.run_id, case.task, case.number, result.summary)
         try:
             taken = await self.repository.take(case.task, self._home, result.writes or (), case.rules, message)
+        except NotFoundError as gone:
+            note = "Your workspace was gone when you ended. Work inside it, and leave the folder itself alone."
+            raise case.failed(FailureClass.POLICY_VIOLATION, "workspace gone", gone.message, note) from gone
         except WriteRefused as refused:
             problem = case.refused(refused)
             self._keep_folder = problem.failed.failure_class is FailureClass.FATAL

@@ -9,6 +9,7 @@ Dying at any point is harmless: before the intent nothing happened; after it the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ from ganger.engine.verify import Verdict, VerificationLost
 from ganger.errors import GangerError
 from ganger.ports import Conflict, Repository
 
+# Who is stopped on its way to the barrier never arrives.
+_LOOK_SEC = 0.5
 Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
 
 
@@ -125,7 +128,8 @@ class Merging:
         """The barrier: everything of the level that is verified is merged, or goes back."""
         while any(name in self.state.parked and name not in self._queue for name in tasks):
             self._came.clear()
-            await self._came.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._came.wait(), _LOOK_SEC)
         await self._work_off()
         while any(name in self.state.parked for name in tasks) and not self.state.stopping:
             await self.tools.journal.changed()

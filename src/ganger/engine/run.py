@@ -112,6 +112,7 @@ class Lead:
         self._duties: list[asyncio.Task[None]] = []
         self._problem: BaseException | None = None
         self._healing: asyncio.Task[None] | None = None
+        self._barrier: asyncio.Task[None] | None = None
         self._look_every_sec, self._boot_clock = look_every_sec, boot_clock
         self._stop_why = ""
         self._begun = False
@@ -210,7 +211,7 @@ class Lead:
             await self.journal.idle()
             decisions = decide(self.state, self.tools.clock.now())
             wait = next((d for d in decisions if isinstance(d, Wait)), None)
-            if decisions and wait is None:
+            if decisions and wait is None and self._barrier is None:
                 await self._carry_out(decisions)
             else:
                 await self._pause(wait)
@@ -233,6 +234,10 @@ class Lead:
 
     def _healed(self, _task: asyncio.Task[None]) -> None:
         self._healing = None
+        self.journal.wake()
+
+    def _passed(self, _task: asyncio.Task[None]) -> None:
+        self._barrier = None
         self.journal.wake()
 
     def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
@@ -266,7 +271,8 @@ class Lead:
                     await self.journal.record(*(ev.TaskRequeued(name, why) for name in tasks))
                 case MergeLevel(tasks):
                     assert self._merging is not None
-                    await self._merging.merge_level(tasks)
+                    self._barrier = self._spawn(self._merging.merge_level(tasks))
+                    self._barrier.add_done_callback(self._passed)
                 case Finish():
                     await self._finish(decision)
 

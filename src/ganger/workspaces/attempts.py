@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.contracts.task_result import Write
-from ganger.errors import GangerError
+from ganger.errors import GangerError, NotFoundError
 from ganger.ports import Rules, Taken, Touched
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.changes import WriteRequest, WriteRules, plan_changes
@@ -122,11 +122,7 @@ class Attempts:
     def _source(self, attempt: Attempt) -> Source:
         folder = self.folder(attempt)
         if folder.is_symlink() or not folder.is_dir():
-            raise GangerError(
-                f"the workspace {folder} is gone",
-                hint="run the same command again; the task is tried anew",
-                code="GIT_FAILED",
-            )
+            raise NotFoundError(f"the workspace {folder} is gone", hint="the task is tried again")
         commit = self.origin(attempt)
         index = self.index(attempt, commit)
         return Source(self.bare.git, folder, commit, index, self.settings.brought, self.settings.generated)
