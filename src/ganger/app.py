@@ -236,7 +236,7 @@ def _tools(
         own_gates_only=config.workspace.merge_gates == "own",
         turns=Turns(),
         overlay=Overlay(folder.path, workspace, agents[HEALER].extract_heal if HEALER in agents else parse_heal),
-        output_limit_bytes=int(config.policy.output_limit_mb * 1024 * 1024),
+        output_limit_bytes=_output_limit(project),
         rules=learned_elsewhere(folder) if config.healing.learned_rules else (),
         heal_in_place=config.healing.in_place,
         contents=lambda specs: {name: digest.text for name, digest in contents.of(specs).items()},
@@ -274,7 +274,12 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         sandbox=sandbox,
         clock=clock,
         recovery=Recovery(config.recoveries, config.retry_failed),
+        output_limit_bytes=_output_limit(project),
     )
+
+
+def _output_limit(project: Project) -> int:
+    return int(project.config.policy.output_limit_mb * 1024 * 1024)
 
 
 def sandbox_of(project: Project) -> Walls:

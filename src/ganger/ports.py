@@ -371,8 +371,8 @@ class Watch(Protocol):
     def undo(self, change: Change) -> tuple[str, ...]:
         """Puts everything back; the paths that could not be put back."""
 
-    def save(self, change: Change, folder: Path) -> None:
-        """Keeps what somebody made, with a summary."""
+    def save(self, change: Change, folder: Path, *, contents: bool = True) -> None:
+        """Keeps what somebody made, with a summary; or the summary alone."""
 
     def restore_gates(self, ignoring: Mapping[str, str], rules: Rules, folder: Path) -> tuple[str, ...]:
         """Puts gate files back as the baseline has them; those that had been changed, as they were, go to `folder`."""

@@ -25,6 +25,8 @@ def test_edits_that_pass_stay_and_are_recorded(tmp_path: Path) -> None:
     project = Project(tmp_path, script={"a": edits({"src/new.py": "A = 1\n"})}).make()
     assert project.run() == 0 and (tmp_path / "src/new.py").exists()
     assert project.find(ev.EditsSeen)[0].files == ("src/new.py",)
+    summary = json.loads((project.folder.path / "edits/a.1/summary.json").read_text())
+    assert "src/new.py" in json.dumps(summary)
 
 
 def test_edits_that_fail_are_undone_and_kept_aside(tmp_path: Path) -> None:

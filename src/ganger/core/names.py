@@ -41,6 +41,11 @@ def saved_folder(task_id: str, attempt: int) -> str:
     return f"saved/{file_stem(task_id)}.{attempt}"
 
 
+def edits_folder(task_id: str, attempt: int) -> str:
+    """The summary of edits in the project's own folder that passed the safeguards."""
+    return f"edits/{file_stem(task_id)}.{attempt}"
+
+
 def merge_log(number: int) -> str:
     return f"logs/merge.{number}.log"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ganger.contracts.task_result import TaskResult
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
-from ganger.core.names import backup_folder, saved_folder
+from ganger.core.names import backup_folder, edits_folder, saved_folder
 from ganger.core.quota import after_success
 from ganger.core.records import Ended
 from ganger.core.vocabulary import FailureClass, TaskStatus
@@ -108,6 +108,8 @@ class InPlace:
         assert self.tools.watch is not None
         try:
             self.tools.watch.judge(edits, self.case.rules)
+            summary = self.tools.folder.path / edits_folder(self.case.task, self.case.number)
+            self.tools.watch.save(edits, summary, contents=False)
         except WriteRefused as refused:
             raise self.case.refused(refused) from refused
 

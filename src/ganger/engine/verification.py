@@ -36,6 +36,7 @@ class Checks:
     clock: Clock
     recovery: Recovery = NO_RECOVERY
     readable: tuple[Path, ...] = ()
+    output_limit_bytes: int | None = None
 
     def steps(self, profile: str) -> tuple[TieredStep, ...]:
         return order_steps(profile, self.profiles[profile].steps, self.tiers)
@@ -77,6 +78,7 @@ class Checks:
                     expect=self.expected(profile),
                     recovery=self.recovery,
                     clock=self.clock.monotonic,
+                    output_limit_bytes=self.output_limit_bytes,
                 )
             except VerificationLost:
                 gate.check()

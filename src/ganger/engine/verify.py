@@ -98,6 +98,7 @@ class _Bench:
     confine: Callable[[Launch], Launch]
     expect: Mapping[str, str]
     recovery: Recovery
+    output_limit_bytes: int | None
 
 
 def as_outcome(word: str) -> Outcome:
@@ -124,13 +125,24 @@ async def run_steps(
     confine: Callable[[Launch], Launch] = lambda launch: launch,
     expect: Mapping[str, str] | None = None,
     recovery: Recovery = NO_RECOVERY,
+    output_limit_bytes: int | None = None,
 ) -> Verdict:
     """Runs the steps in order until a blocking one fails; the log is appended to, never cut.
 
     `expect`: by the step's name, what its output must show besides exit code 0.
     """
     bench = _Bench(
-        workspace, log_path, env, launcher, deny, default_timeout_sec, clock, confine, expect or {}, recovery
+        workspace,
+        log_path,
+        env,
+        launcher,
+        deny,
+        default_timeout_sec,
+        clock,
+        confine,
+        expect or {},
+        recovery,
+        output_limit_bytes,
     )
     results: list[StepResult] = []
     failed: StepResult | None = None
@@ -213,6 +225,8 @@ async def _outcome(step: TieredStep, bench: _Bench, *, key: str) -> tuple[Outcom
             raise VerificationLost
         if not ended.started:
             return "not_started", None, ended.error
+        if ended.over_output:
+            return "refused", None, f"it printed more than {bench.output_limit_bytes} bytes and was ended"
         if ended.timed_out:
             return "timed_out", _exit_code(ended), f"timed out after {timeout_sec:g} s"
         if ended.code != 0:
@@ -239,6 +253,7 @@ async def _run_command(command: CommandStep, bench: _Bench, cwd: Path, *, key: s
         log_path=bench.log_path,
         timeout_sec=timeout_sec,
         append=True,
+        output_limit_bytes=bench.output_limit_bytes,
     )
     process = await bench.launcher.start(bench.confine(launch))
     return await process.wait()

@@ -58,9 +58,9 @@ class Watching:
         assert isinstance(change, InPlace)
         return self._watch.undo(change)
 
-    def save(self, change: Change, folder: Path) -> None:
+    def save(self, change: Change, folder: Path, *, contents: bool = True) -> None:
         assert isinstance(change, InPlace)
-        self._watch.save(change, folder)
+        self._watch.save(change, folder, contents=contents)
 
     def restore_gates(self, ignoring: Mapping[str, str], rules: Rules, folder: Path) -> tuple[str, ...]:
         if rules.may_change_gates:
