@@ -46,6 +46,7 @@ from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.repository import GitRepository, GitSettings
 from ganger.workspaces.roles import gates_of, paths_of
 from ganger.workspaces.safeguards import ChangeLimits, require
+from ganger.workspaces.standing import stand
 from ganger.workspaces.watch import Watch
 from ganger.workspaces.watching import Watching, is_unwatched
 
@@ -183,6 +184,8 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
     require_built(project)
     assert checked.manifest is not None and checked.profiles is not None
     agents = agents_by_role(project, checked)
+    if project.config.workspace.mode != "direct":
+        Bare(project.root, project.state_path / "repo.git").project_head()
     folder = RunFolder.of(project.state_path, checked.manifest.run_id)
     folder.make()
     _ignore_state_dir(project.state_path)
@@ -274,7 +277,9 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         sandbox=sandbox,
         clock=clock,
         recovery=Recovery(config.recoveries, config.retry_failed),
+        readable=(project.state_path / "repo.git" / "objects",) if project.config.workspace.mode != "direct" else (),
         output_limit_bytes=_output_limit(project),
+        stand=stand,
     )
 
 

@@ -477,10 +477,14 @@ class Repository(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a confined process may touch besides the system's programs: these folders, whole."""
+    """What a confined process may touch besides the system's programs: these folders, whole.
+
+    `fixed` are folders inside a writable one that it may read all the same, and no more.
+    """
 
     writable: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
+    fixed: tuple[Path, ...] = ()
 
 
 class Sandbox(Protocol):

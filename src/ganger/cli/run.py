@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,10 @@ def command(
       ganger run --detach
       ganger run --json | jq -r .type
     """
+    # Until the run itself listens, every signal ends this like Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     from ganger.check import check_project
     from ganger.cli.drive import drive
 

@@ -33,6 +33,7 @@ class UnclaimedEdits:
 
     role: str
     files: tuple[str, ...]
+    saved: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,6 +223,7 @@ class AttemptFailed:
     detail: str
     counter: str
     reminder: str = ""
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

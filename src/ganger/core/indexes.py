@@ -29,11 +29,16 @@ def index_tasks(state: RunState) -> None:
     state.running = {name for name, task in tasks.items() if task.status is R}
     state.waiting = {name for name, task in tasks.items() if waits(task)}
     state.parked = {name for name in state.running if tasks[name].parked}
-    state.busy_files = {file: name for name in state.running for file in specs[name].writes}
+    state.busy_files = {file: name for name in state.running for file in files_of(state, name)}
     state.held = {}
     for name, task in tasks.items():
         if task.held_by:
             state.held.setdefault(task.held_by, []).append(name)
+
+
+def files_of(state: RunState, name: str) -> tuple[str, ...]:
+    """Files no two tasks should write at once: those a task declared, and those it conflicted in before."""
+    return (*state.specs[name].writes, *state.tasks[name].contended)
 
 
 def index_levels(state: RunState, given: Mapping[str, int]) -> None:

@@ -257,6 +257,7 @@ class TaskState:
     merged: str = ""
     saved: str = ""
     saved_files: tuple[str, ...] = ()
+    contended: tuple[str, ...] = ()
     losses: int = 0
     attempt_usd: float = 0.0
     final: bool = False

@@ -201,6 +201,7 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
         step="failed",
         harvest="",
         parked=False,
+        contended=event.files or task.contended,
         history=_with_worker_line(task, name, at, **marks),
         pending_history=None,
     )

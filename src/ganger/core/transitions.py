@@ -9,7 +9,7 @@ import heapq
 
 from ganger.core import events as ev
 from ganger.core.heal_changes import cost_of_healer
-from ganger.core.indexes import under_way, waits
+from ganger.core.indexes import files_of, under_way, waits
 from ganger.core.misfits import SETTLED, run_misfit, task_misfit
 from ganger.core.records import RunState, TaskState
 from ganger.core.run_changes import RUN_CHANGES
@@ -70,11 +70,12 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
     state.counts[after.status] += 1
     if after.status is R:
         state.running.add(name)
-        state.busy_files.update(dict.fromkeys(state.specs[name].writes, name))
+        state.busy_files.update(dict.fromkeys(files_of(state, name), name))
     elif before.status is R:
         state.running.discard(name)
-        for file in state.specs[name].writes:
-            state.busy_files.pop(file, None)
+        for file in files_of(state, name):
+            if state.busy_files.get(file) == name:
+                del state.busy_files[file]
     if after.status is D or before.status is D:
         _dependents_change(state, name, -1 if after.status is D else 1)
     if after.status is P:

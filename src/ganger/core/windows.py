@@ -10,6 +10,7 @@ from ganger.core import events as ev
 from ganger.core.budgets import Purse, reservation, run_refusal, task_refusal
 from ganger.core.dependents import blocked_behind
 from ganger.core.healing import Verdict, after_window, failure_rate, passed, questions_for
+from ganger.core.indexes import files_of
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
 from ganger.core.quota import account_of, has_room, paused_until, running_by_account
@@ -264,7 +265,7 @@ def _startable_now(state: RunState, now: float) -> Callable[[str], bool]:
     occupied = [state.specs[name].role for name in state.running] if alone else []
 
     def accept(task: str) -> bool:
-        files, account = state.specs[task].writes, account_of(state, task)
+        files, account = files_of(state, task), account_of(state, task)
         if not _within(state, task, len(new)) or any(f in taken or f in state.busy_files for f in files):
             return False
         if alone and occupied and (state.specs[task].role in alone or not alone.isdisjoint(occupied)):

@@ -315,6 +315,7 @@ class Attempt:
             failed.detail,
             chosen.counter,
             problem.reminder,
+            problem.files,
         )
         await self.case.record(mark, *self._after(chosen, problem))
 

@@ -28,6 +28,7 @@ class Failed(Exception):
         self.failed = failed
         self.reminder = ""
         self.keep_changes = False
+        self.files: tuple[str, ...] = ()
         self.question = ""
 
 

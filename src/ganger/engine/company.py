@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ganger.core.records import RunState
+from ganger.core.vocabulary import TaskStatus
 from ganger.ports import Change, Rules, Watch
 
 
@@ -17,6 +18,7 @@ class Company:
         self._inside: set[str] = set()
         self._crowded: set[str] = set()
         self._written: dict[str, str] = {}
+        self._any_done = False
 
     def enter(self, task: str, *, again: bool) -> None:
         """`again`: its agent began under an earlier lead. What changed since may be a person's, unless it is known to
@@ -26,6 +28,7 @@ class Company:
         known = again and self._state.specs[task].role in self._state.in_place_roles and len(self._state.running) == 1
         if not self._inside:
             self._written.clear()
+            self._any_done = False
             if known:
                 self._watch.resume()
             else:
@@ -53,8 +56,14 @@ class Company:
         """For those who are not alone: nobody can tell who changed a gate, so it is put back before it judges."""
         return () if self._watch is None else self._watch.restore_gates(self._written, rules, folder)
 
+    @property
+    def may_undo(self) -> bool:
+        """Whether nothing in the folder is part of something that is DONE."""
+        return not self._any_done
+
     def leave(self, task: str) -> Change | None:
         """What was changed behind everybody's back, when the last of a crowd has left."""
+        self._any_done = self._any_done or self._state.tasks[task].status is TaskStatus.DONE
         self._inside.discard(task)
         crowded = task in self._crowded
         self._crowded.discard(task)

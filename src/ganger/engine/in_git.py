@@ -24,6 +24,8 @@ from ganger.engine.verify import Verdict, VerificationLost
 from ganger.errors import NotFoundError, WriteRefused
 from ganger.ports import Conflict, Rebased, Repository, Room, Touched
 
+_MOST_CONTENDED = 50
+
 
 class InGit:
     def __init__(self, case: Case, repository: Repository, merging: Merging) -> None:
@@ -162,7 +164,9 @@ class InGit:
             "Your change did not fit what others have merged meanwhile. This workspace is made from the newest state: "
             f"do the task again on it and keep their work. The conflict was in {files}:\n\n{conflict.excerpt}"
         )
-        return self.case.failed(FailureClass.MERGE_CONFLICT, files, detail, note)
+        problem = self.case.failed(FailureClass.MERGE_CONFLICT, files, detail, note)
+        problem.files = conflict.files[:_MOST_CONTENDED]
+        return problem
 
     async def undo(self, why: str, *, keep_place: bool = False) -> None:
         """Keeps what the attempt made: as the commit it is already, or as a WIP commit."""

@@ -7,6 +7,9 @@ writes from their backup, edits from the baseline. An error in between leaves bo
 from __future__ import annotations
 
 import contextlib
+import secrets
+import shutil
+import tempfile
 from pathlib import Path
 
 from ganger.contracts.task_result import TaskResult
@@ -54,7 +57,7 @@ class InPlace:
     def room(self, folder: Path) -> Room:
         """What checks run with is not the agent's to write, also where it lies in the project."""
         installed = [folder / name for name in INSTALLED]
-        return Room(writable=(folder,), readable=tuple(place for place in installed if place.is_dir()))
+        return Room(writable=(folder,), fixed=tuple(place for place in installed if place.is_dir()))
 
     async def go_on(self, read: Reader) -> None:
         """Re-enters where files were about to change: completes or undoes by hash, then verifies."""
@@ -150,6 +153,8 @@ class InPlace:
     async def _verify(self) -> None:
         case = self.case
         case.mention(ev.VerifyStarted(case.task, case.number, case.verify_log))
+        # Compiled files an agent left beside a test would be run instead of it.
+        compiled = f"{tempfile.gettempdir()}/ganger-{secrets.token_hex(8)}"
         try:
             verdict = await self.tools.checks.run(
                 case.spec.verify_profile,
@@ -157,10 +162,12 @@ class InPlace:
                 log=self.tools.folder.path / case.verify_log,
                 gate=case.gate,
                 key=case.verify_key(),
-                named=case.verify_names(),
+                named=case.verify_names() | {"PYTHONPYCACHEPREFIX": compiled},
             )
         except VerificationLost:
             raise Lost from None
+        finally:
+            shutil.rmtree(compiled, ignore_errors=True)
         case.gate.check()
         finished = case.finished(verdict)
         if not verdict.passed:
@@ -221,5 +228,14 @@ class InPlace:
             self.backup = None
         behind = self.company.leave(self.case.task)
         if behind is not None and behind.touched:
-            paths = tuple(touched.path for touched in behind.touched)
-            self.tools.journal.mention("", "", ev.UnclaimedEdits(self.case.spec.role, paths))
+            self._put_aside(behind)
+
+    def _put_aside(self, behind: Change) -> None:
+        """Edits nobody can be held for: undone where nobody's work can be among them, and noted."""
+        paths = tuple(touched.path for touched in behind.touched)
+        place = ""
+        if self.company.may_undo and self.tools.watch is not None:
+            place = saved_folder(self.case.task, self.case.number)
+            self.tools.watch.save(behind, self.tools.folder.path / place)
+            self.tools.watch.undo(behind)
+        self.tools.journal.mention("", "", ev.UnclaimedEdits(self.case.spec.role, paths, place))

@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganger.contracts.verify_profile import Profile
@@ -37,6 +37,7 @@ class Checks:
     recovery: Recovery = NO_RECOVERY
     readable: tuple[Path, ...] = ()
     output_limit_bytes: int | None = None
+    stand: Callable[[Path, Sequence[str]], Callable[[], tuple[str, ...]]] = lambda _folder, _verify: tuple
 
     def steps(self, profile: str) -> tuple[TieredStep, ...]:
         return order_steps(profile, self.profiles[profile].steps, self.tiers)
@@ -64,8 +65,9 @@ class Checks:
         """The verdict of a profile on a folder; raises VerificationLost when the keeper died again and again."""
         room = Room(writable=(folder,), readable=self.readable)
         for number in range(_TRIES):
+            altered = self.stand(folder, self.commands(profile))
             try:
-                return await run_steps(
+                verdict = await run_steps(
                     self.steps(profile),
                     workspace=folder,
                     log_path=log,
@@ -80,9 +82,20 @@ class Checks:
                     clock=self.clock.monotonic,
                     output_limit_bytes=self.output_limit_bytes,
                 )
+                return _without_trust(verdict, altered()) if verdict.passed else verdict
             except VerificationLost:
                 gate.check()
         raise VerificationLost
+
+
+def _without_trust(verdict: Verdict, altered: tuple[str, ...]) -> Verdict:
+    """A pass during which the checked code rewrote what judges it is none."""
+    if not altered or not verdict.steps:
+        return verdict
+    last = verdict.steps[-1]
+    why = f"gate files were rewritten while the checks ran: {', '.join(altered[:5])}"
+    bad = replace(last, outcome="failed", tier=Tier.CORRECTNESS, first_error=why)
+    return Verdict(False, (*verdict.steps[:-1], bad), bad)
 
 
 def _programs(cmd: str) -> list[str]:

@@ -223,7 +223,7 @@ def _landlock(orders: Orders) -> None:
         # Programs that write to /dev/stdout open the log anew.
         grants += [(f"/proc/self/fd/{stream}", kernel.ON_FILES) for stream in (1, 2) if _is_file(stream)]
     scopes = kernel.SCOPE_ABSTRACT_SOCKETS | kernel.SCOPE_SIGNALS
-    kernel.landlock(version, grants, tcp="allow" in orders.all("network"), scopes=scopes)
+    kernel.landlock(version, grants, tcp="none" not in orders.all("network"), scopes=scopes)
 
 
 def _is_file(descriptor: int) -> bool:

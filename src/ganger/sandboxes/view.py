@@ -66,6 +66,11 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
         decided.update((path, Access.HIDDEN) for path in _paths(masks))
     _grant(decided, (*settings.writable, *room.writable), Access.WRITE)
     _grant(decided, (*settings.readable, *room.readable), Access.READ)
+    own = {str(place) for place in settings.writable}
+    for place in room.fixed:
+        # A link would be the agent's word, and what the operator opened stays open.
+        if place.is_dir() and os.path.realpath(place) == os.path.abspath(place) and str(place) not in own:
+            decided[os.path.abspath(place)] = Access.READ
     decided.update((path, Access.HIDDEN) for path in _paths(settings.hidden))
     for path in _needed(settings, launch, program, home, decided):
         if _access(decided, path) not in VISIBLE and path not in decided:

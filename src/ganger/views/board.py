@@ -146,8 +146,9 @@ def _merging_sentence(event: ev.Event) -> str:
             return f"{task}: changed {_counted(files)}{extra}{lack}"
         case ev.EditsSeen(task=task, files=files):
             return f"{task}: edited {_counted(files)} in place"
-        case ev.UnclaimedEdits(role=role, files=files):
-            return f"somebody edited {_listed(files)} while several worked there; role {role} works alone from now on"
+        case ev.UnclaimedEdits(role=role, files=files, saved=saved):
+            undone = f", undone and kept in {saved}" if saved else ""
+            return f"somebody edited {_listed(files)} while several worked{undone}; role {role} works alone from now on"
         case ev.GatesRestored(task=task, files=files):
             return f"{task}: gate files were changed and put back before they judged: {_listed(files)}"
         case ev.VerifyRecovered(task=task, step=step, what=what):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from ganger.core.indexes import files_of
 from ganger.core.misfits import open_round
 from ganger.core.moments import seconds_between
 from ganger.core.quota import account_of
@@ -69,7 +70,7 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         return f"{name} waits for the quota of account {account_of(state, name)} until {_clock(until)}.{again}", ""
     if state.scope.only is not None and name not in state.scope.only:
         return f"{name} is left out by --only.{again}", ""
-    clash = next((state.busy_files[f] for f in state.specs[name].writes if f in state.busy_files), None)
+    clash = next((state.busy_files[f] for f in files_of(state, name) if f in state.busy_files), None)
     if clash:
         return f"{name} waits because {clash} is writing a file it also writes.{again}", ""
     if state.window is not None and name not in state.window_open:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -36,33 +36,76 @@ CONFIG_OPTIONS = listed(
     " --require --import --setupFiles -p --project --tsconfig --reporter --rulesdir --rule-dir --ignore-path --baseline"
     " --env-file --compare --expected -P --profile --test-reporter --loader --experimental-loader --plugin"
 )
+SOURCERS = listed(". source")
+INTERPRETERS = SHELLS | SOURCERS | listed("node nodejs deno bun tsx ts-node ruby perl php lua Rscript pwsh")
+TEST_RUNNERS = listed("pytest py.test unittest nose nose2 doctest jest vitest mocha ava tap jasmine coverage")
+MAKES = listed("make gmake")
+# Programs that run the scripts of a package.
+PACKAGERS = listed("npm yarn pnpm bun npm-run-all run-s run-p concurrently nx turbo lerna rush wireit")
+# Programs of the product by the custom of their names; a check may run them, and they are the work.
+_PRODUCT = re.compile(r"(?:app|main|cli|server|index|__main__|manage|program)(?:\.(?:py|js|ts|mjs|cjs|sh))?")
+_CHECKING = re.compile(
+    r"(?:^|[._-])(?:checks?|checker|tests?|testing|testsuite|selftest|verify|verifier|verification|validate|lint|linter"
+    r"|gates?|ci|qa|specs?|smoke|run_all|run_tests)(?![a-z])",
+    re.IGNORECASE,
+)
+_SCRIPT_ENDS = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _VALUE = re.compile(r"[A-Za-z_]\w*=.*|[\d.]+[smhd]?", re.DOTALL)
 _GLUED = re.compile(r"-[cfrpP][^=\s]+")
+_PYTEST_VALUES = listed("-o --override-ini -c -k -m -n -p -W -r --rootdir --ignore --deselect --maxfail --tb")
+_DISCOVERY = {"--start-directory": "-s", "--pattern": "-p", "--top-level-directory": "-t"}
 _DEEPEST_SHELL = 4
 _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "(", ")", "|&", ";;", "\n"})
 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """`named` are paths from the root; whether they exist is for the caller to know."""
+    """`named` are paths from the root; whether they exist is for the caller to know.
 
-    programs: frozenset[str]
-    folders: frozenset[str]
-    named: frozenset[str]
+    `run` are those of them that are run; `roots` are folders Python imports from, whatever they hold; `suites` are
+    folders and the names of the tests in them; `goals` and `scripts` are words told to make and to npm and its like.
+    """
+
+    programs: frozenset[str] = frozenset()
+    folders: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
+    run: frozenset[str] = frozenset()
+    roots: frozenset[str] = frozenset()
+    suites: frozenset[tuple[str, str]] = frozenset()
+    goals: frozenset[str] = frozenset()
+    scripts: frozenset[str] = frozenset()
 
 
 def read_orders(commands: Iterable[str]) -> Orders:
     """What these command lines call and name."""
-    gathered = [_step(argv, cwd) for text in commands for argv, cwd in _steps(text, depth=0)]
+    return merged([Orders(folders=frozenset({""})), *(_step(*step) for text in commands for step in _steps(text, 0))])
+
+
+def merged(orders: Sequence[Orders]) -> Orders:
+    """All that any of them says."""
     return Orders(
-        frozenset(name for step in gathered for name in step.programs),
-        frozenset({"", *(folder for step in gathered for folder in step.folders)}),
-        frozenset(path for step in gathered for path in step.named),
+        frozenset().union(*(one.programs for one in orders)),
+        frozenset().union(*(one.folders for one in orders)),
+        frozenset().union(*(one.named for one in orders)),
+        frozenset().union(*(one.run for one in orders)),
+        frozenset().union(*(one.roots for one in orders)),
+        frozenset().union(*(one.suites for one in orders)),
+        frozenset().union(*(one.goals for one in orders)),
+        frozenset().union(*(one.scripts for one in orders)),
     )
 
 
-def _steps(text: str, *, depth: int) -> Iterator[tuple[tuple[str, ...], str]]:
+def is_checking(path: str) -> bool:
+    """Whether a part of the path says that it checks something."""
+    return any(_CHECKING.search(part) for part in path.split("/"))
+
+
+def _is_product(path: str) -> bool:
+    return _PRODUCT.fullmatch(posixpath.basename(path)) is not None and not is_checking(posixpath.dirname(path))
+
+
+def _steps(text: str, depth: int) -> Iterator[tuple[tuple[str, ...], str]]:
     """Argument lists and where they run; the text of `sh -c` is opened as well."""
     parsed = parse_command(text, deny=())
     if isinstance(parsed, CommandFault):
@@ -72,7 +115,7 @@ def _steps(text: str, *, depth: int) -> Iterator[tuple[tuple[str, ...], str]]:
     for argv, cwd in steps:
         yield argv, cwd
         for inner in _carried(argv) if depth < _DEEPEST_SHELL else ():
-            yield from ((words, posixpath.join(cwd, place)) for words, place in _steps(inner, depth=depth + 1))
+            yield from ((words, posixpath.join(cwd, place)) for words, place in _steps(inner, depth + 1))
 
 
 def _shell_words(text: str) -> Iterator[tuple[str, ...]]:
@@ -104,16 +147,94 @@ def _carried(argv: tuple[str, ...]) -> Iterator[str]:
 def _step(argv: tuple[str, ...], cwd: str) -> Orders:
     programs, at = _programs(argv)
     words = argv[at:]
-    examines = bool(programs) and programs[-1] in EXAMINERS
+    last = programs[-1] if programs else ""
+    examines = last in EXAMINERS
+    started = [_normal(cwd, word) for word in _started(argv, at, last)]
     named = {_normal(cwd, word) for word in argv[:at] if "/" in word}
-    if not examines or programs[-1] in LINTERS:
+    if not examines or last in LINTERS:
         named |= {_normal(cwd, _file_of(word)) for word in _path_words(words, only_options=examines)}
-    if programs and _is_python(programs[-1]) and words:
+    if _is_python(last) and words:
         named.add(_normal(cwd, f"{words[0]}/__main__.py"))
-    named |= {_normal(cwd, path) for path in _module_files(argv, programs)}
+    modules = {_normal(cwd, path) for path in _module_files(argv, programs)}
+    named |= {*started, *modules} - {""}
     reached = {_normal(cwd, _file_of(word)) for word in words if not word.startswith("-")} | named
     folders = {_normal(cwd, "."), *reached, *(posixpath.dirname(path) for path in reached)}
-    return Orders(frozenset(programs), frozenset(folders), frozenset(named - {""}))
+    if TEST_RUNNERS.isdisjoint(programs) and "--test" not in argv and not _tests_django(words):
+        named = {path for path in named if not _is_product(path)}
+    return Orders(
+        frozenset(programs),
+        frozenset(folders),
+        frozenset(named - {""}),
+        frozenset(named & {*started, *modules} - {""}),
+        frozenset({_normal(cwd, "."), *map(posixpath.dirname, started), *_import_roots(argv, programs, cwd)}),
+        frozenset(_suites(argv, programs, cwd)),
+        frozenset(word for word in words if word[:1] != "-" and "=" not in word) if last in MAKES else frozenset(),
+        frozenset(word for word in words if word[:1] != "-") if last in PACKAGERS else frozenset(),
+    )
+
+
+def _tests_django(words: tuple[str, ...]) -> bool:
+    return len(words) > 1 and posixpath.basename(words[0]) == "manage.py" and words[1] == "test"
+
+
+def _started(argv: tuple[str, ...], at: int, program: str) -> Iterator[str]:
+    """The script that is run; after an option also the word behind it, which may be the option's own."""
+    called = argv[at - 1] if 0 < at <= len(argv) else ""
+    if program and ("/" in called or called.endswith(_SCRIPT_ENDS)) and posixpath.basename(called) == program:
+        yield called
+    if not _is_python(program) and program not in INTERPRETERS:
+        return
+    before = argv[at - 1] if at else ""
+    for word in argv[at:]:
+        if word[:1] != "-" and word not in SUBCOMMANDS:
+            yield word
+            if before[:1] != "-":
+                return
+        before = word
+
+
+def _import_roots(argv: tuple[str, ...], programs: list[str], cwd: str) -> Iterator[str]:
+    for word in argv:
+        if word.startswith("PYTHONPATH="):
+            yield from (_normal(cwd, folder) for folder in word.partition("=")[2].split(":"))
+    if "unittest" in programs:
+        start, _, top = _discovered(argv)
+        yield _normal(cwd, top or start)
+
+
+def _suites(argv: tuple[str, ...], programs: list[str], cwd: str) -> Iterator[tuple[str, str]]:
+    """Folders and the names of what is collected in them, where a command says so itself."""
+    if "unittest" in programs:
+        start, pattern, _ = _discovered(argv)
+        yield _normal(cwd, start), pattern
+    if programs and programs[-1] in ("pytest", "py.test"):
+        words = argv[argv.index(next(word for word in argv if word.endswith(programs[-1]))) + 1 :]
+        globs = [glob for word in words for glob in word.partition("python_files=")[2].split()]
+        folders = [
+            _normal(cwd, _file_of(word))
+            for before, word in zip(("", *words), words, strict=False)
+            if word[:1] != "-" and before not in _PYTEST_VALUES
+        ]
+        yield from ((folder, glob) for folder in folders or [_normal(cwd, ".")] for glob in globs)
+
+
+def _discovered(argv: tuple[str, ...]) -> tuple[str, str, str]:
+    """Where unittest starts, the names it wants, and the top folder."""
+    given = {"-s": "", "-p": "", "-t": ""}
+    words = list(argv[argv.index("discover") + 1 :]) if "discover" in argv else []
+    plain: list[str] = []
+    while words:
+        word, equals, value = words.pop(0).partition("=")
+        option = _DISCOVERY.get(word, word)
+        if option in given:
+            given[option] = value if equals or not words else words.pop(0)
+        elif option[:2] in given and option[:2] != "--":
+            given[option[:2]] = option[2:]
+        elif not word.startswith("-"):
+            plain.append(word)
+    for option, word in zip(("-s", "-p", "-t"), plain, strict=False):
+        given[option] = given[option] or word
+    return given["-s"] or ".", given["-p"] or "test*.py", given["-t"]
 
 
 def _is_python(program: str) -> bool:
@@ -163,7 +284,8 @@ def _module_files(argv: tuple[str, ...], programs: list[str]) -> Iterator[str]:
     """Files of modules a Python command names: after -m and -p, and what unittest and doctest are given."""
     loads_operands = not {"unittest", "doctest", "pydoc"}.isdisjoint(programs)
     for before, word in pairwise(argv):
-        if _MODULE.fullmatch(word) and word not in SUBCOMMANDS and (before in ("-m", "-p") or loads_operands):
+        is_check = before == "-p" or (before == "-m" and is_checking(word.replace(".", "/")))
+        if _MODULE.fullmatch(word) and word not in SUBCOMMANDS and (is_check or loads_operands):
             yield from (word.replace(".", "/") + end for end in (".py", "/__main__.py"))
 
 

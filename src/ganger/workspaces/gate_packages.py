@@ -1,15 +1,21 @@
-"""Whether a package list puts something else in the place of a test program."""
+"""What of a package list belongs to the gate: the test programs it takes, and the scripts that a check reaches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import fnmatch
+import json
+from collections.abc import Collection, Iterator, Mapping
 
+from ganger.workspaces.gate_commands import read_orders
 from ganger.workspaces.lines import listed
 
 NODE_RUNNERS = listed(
     "jest vitest mocha ava tap karma cypress playwright @playwright/test eslint typescript ts-jest babel-jest ts-node"
     " jasmine qunit nyc c8 chai expect sinon assert @jest/core @jest/globals @babel/core prettier uvu tape"
 )
+# Installing runs these.
+INSTALL_SCRIPTS = listed("preinstall install postinstall prepublish preprepare prepare postprepare dependencies")
+_INSTALLS = listed("install i ci add install-test it clean-install")
 _LISTS = ("dependencies", "devDependencies", "optionalDependencies", "overrides", "resolutions")
 # A range or a tag comes from the registry; these come from a place the change can choose.
 _CHOSEN = ("file:", "link:", "portal:", "npm:", "git", "http:", "https:", "./", "../", "/", "~")
@@ -39,3 +45,45 @@ def _sources(package: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 def _is_text(source: object) -> bool:
     return isinstance(source, str)
+
+
+def changed_script(before: bytes, after: bytes, called: Collection[str]) -> str | None:
+    """Which script differs that a check reaches: `test`, what a command calls, and what these call in turn."""
+    try:
+        old, new = (_scripts(content) for content in (before, after))
+    except (ValueError, RecursionError):
+        return "cannot be read as it is or as it was"
+    reached = sorted({*reached_scripts(old, called), *reached_scripts(new, called)})
+    return next((f"changes the script {name!r}" for name in reached if old.get(name) != new.get(name)), None)
+
+
+def reached_scripts(scripts: Mapping[str, str], called: Collection[str]) -> set[str]:
+    """Names among these or not; npm runs `pre` and `post` of each as well."""
+    waiting = ["test", *(word.removeprefix("npm:") for word in called)]
+    reached: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in reached:
+            continue
+        if "*" in name:
+            waiting += fnmatch.filter(scripts, name)
+            continue
+        reached |= {name, f"pre{name}", f"post{name}"}
+        texts = [scripts[one] for one in (f"pre{name}", name, f"post{name}") if one in scripts]
+        waiting += [word.removeprefix("npm:") for word in read_orders(texts).scripts]
+    return reached | INSTALL_SCRIPTS if not reached.isdisjoint(_INSTALLS) else reached
+
+
+def package_scripts(text: str) -> dict[str, str]:
+    """Nothing where the text is no package."""
+    try:
+        return _scripts(text.encode())
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _scripts(content: bytes) -> dict[str, str]:
+    package = json.loads(content.decode("utf-8-sig") or "{}")
+    scripts = package.get("scripts") if isinstance(package, dict) else None
+    pairs = scripts.items() if isinstance(scripts, dict) else ()
+    return {name: line if isinstance(line, str) else repr(line) for name, line in pairs}

@@ -1,0 +1,129 @@
+"""What a makefile does for the goals of a check, and whether lines that were added to its end leave that alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ganger.workspaces.lines import listed
+
+MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
+_INCLUDE = re.compile(r"\s*[-s]?include\s+(.+)")
+_ASSIGNED = re.compile(r"\s*(?:export\s+|override\s+)*([\w.-]+)\s*(?:\?|\+|!|:{1,3})?=\s*(.*)")
+_RULE = re.compile(r"([^\t#:=][^:=#]*?)\s*&?::?(?!=)([^;]*)(?:;(.*))?")
+_REFERENCE = re.compile(r"\$[({]([\w.-]+)[)}]")
+_WORD = re.compile(r"[\w.-]+")
+_NAME = r"[A-Za-z][\w-]*"
+_NEW_RULE = re.compile(rf"((?:\.PHONY|{_NAME})(?:[ ]+{_NAME})*)[ ]*:[ ]*([\w./ -]*)(?:#.*)?")
+_NEW_VARIABLE = re.compile(rf"({_NAME})[ ]*(?:\?|:{{1,3}})?=[^$`]*")
+# Read by make itself, by its own rules, or handed on to every program it starts.
+_READ_ANYWAY = re.compile(
+    r"PATH|HOME|SHELL|VPATH|CURDIR|SUFFIXES|CC|CXX|CPP|FC|AR|AS|LD|LEX|YACC|RM|TMPDIR|LANG|ENV|BASH_ENV|IFS|CDPATH"
+    r"|\w*FLAGS|(?:MAKE|PYTHON|PYTEST|NODE|NPM|LD_|GIT|LC_|CARGO|RUST|GO|JAVA|RUBY|PERL|COVERAGE)\w*|make\w*"
+)
+_MADE_ANYWAY = listed("makefile Makefile GNUmakefile FORCE all default")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One target, what it needs and what it runs."""
+
+    target: str
+    needs: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Makefile:
+    """`included` are the names behind `include`; both sides of a condition count."""
+
+    rules: tuple[Rule, ...]
+    included: tuple[str, ...]
+
+    def lines_for(self, goals: Collection[str]) -> list[str]:
+        """The commands that these goals lead to; of all targets where the goals cannot be told."""
+        targets = [rule.target for rule in self.rules]
+        wanted = [goal for goal in goals if goal in targets] or (targets if goals else targets[:1])
+        reached = {target for target in targets if "%" in target or "$" in target or target.startswith(".")}
+        while wanted:
+            now = wanted.pop()
+            if now not in reached:
+                reached.add(now)
+                wanted += [need for rule in self.rules if rule.target == now for need in rule.needs]
+        return [line for rule in self.rules if rule.target in reached for line in rule.lines]
+
+
+def read_makefile(text: str) -> Makefile:
+    """As far as it can be told without running it."""
+    lines = text.replace("\\\n", " ").splitlines()
+    plain = [line for line in lines if not line.startswith("\t")]
+    variables = {match[1]: match[2] for match in map(_ASSIGNED.fullmatch, plain) if match}
+    rules: list[tuple[list[str], list[str], list[str]]] = []
+    included: list[str] = []
+    for line in lines:
+        if line.startswith("\t"):
+            if rules:
+                rules[-1][2].append(_command(line, variables))
+        elif include := _INCLUDE.fullmatch(line):
+            included += _expanded(include[1].partition("#")[0], variables).split()
+        elif not _ASSIGNED.fullmatch(line) and (rule := _RULE.fullmatch(_expanded(line, variables))):
+            rules.append((rule[1].split(), rule[2].split(), [_command(rule[3], variables)] if rule[3] else []))
+    flat = (Rule(target, tuple(needs), tuple(run)) for targets, needs, run in rules for target in targets)
+    return Makefile(tuple(flat), tuple(included))
+
+
+def _command(line: str, variables: dict[str, str]) -> str:
+    return _expanded(line, {**variables, "MAKE": "make"}).lstrip("\t@-+ ").replace("$$", "$")
+
+
+def _expanded(text: str, variables: dict[str, str]) -> str:
+    for _ in range(4):
+        text = _REFERENCE.sub(lambda match: variables.get(match[1], match[0])[:1000], text)[:20_000]
+    return text
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Every name that a makefile may mean."""
+    return frozenset(_WORD.findall(text))
+
+
+def only_adds(before: str, after: str, known: Collection[str]) -> bool:
+    """Whether `after` is `before` and behind it targets and variables whose names nothing has used so far.
+
+    `known` are the words of all makefiles of the check, and its goals.
+    """
+    if not before.endswith("\n") or before.endswith("\\\n") or not after.startswith(before) or "define" in before:
+        return False
+    if not read_makefile(before).rules:
+        return False
+    names: set[str] = set()
+    is_recipe = False
+    for line in after[len(before) :].splitlines():
+        if line.startswith("\t"):
+            if not is_recipe:
+                return False
+            continue
+        if not line.strip() or line.startswith("#"):
+            continue
+        new = _names_in(line)
+        if not new:
+            return False
+        is_recipe = ":" in line and _NEW_VARIABLE.fullmatch(line) is None
+        names |= new
+    return names.isdisjoint(known)
+
+
+def _names_in(line: str) -> set[str]:
+    """What a line brings; nothing where it is none of the plain kinds."""
+    if line.endswith("\\"):
+        return set()
+    if variable := _NEW_VARIABLE.fullmatch(line):
+        return set() if _READ_ANYWAY.fullmatch(variable[1]) else {variable[1]}
+    rule = _NEW_RULE.fullmatch(line)
+    if rule is None:
+        return set()
+    targets = set(rule[1].split())
+    if ".PHONY" in targets:
+        targets = set(rule[2].split()) if targets == {".PHONY"} else set()
+    return targets if targets.isdisjoint(_MADE_ANYWAY) else set()
