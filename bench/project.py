@@ -87,4 +87,6 @@ argv = {json.dumps(fleet.argv)}
 agent = "measured"
 [workspace]
 mode = "direct"
+[sandbox]
+use = "off"
 """

@@ -17,6 +17,15 @@ GOLDEN = "bash scripts/golden.sh"
 NPM = "npm test"
 DOCTEST = "python3 -m doctest calc/words.py"
 CARGO = "cargo test"
+MAKE_SCRIPT = "make all-tests"
+MAKE_SHELL = "make shell-tests"
+MAKE_INCLUDED = "make quick"
+NPM_CHECK = "npm run check"
+FOLDER_UNITTEST = 'python3 -m unittest discover -s checks -p "check_*.py" -t .'
+FOLDER_PYTEST = PYTEST.removesuffix("tests") + "-o python_files=*.py checks"
+CASES = "sh verify.d/run.sh"
+EXPECTED = "python3 check.py"
+FIXTURES = "python3 check_cases.py"
 
 BUG = "return sum(cents) // 100 * 100"
 FIX = "return sum(cents)"
@@ -67,7 +76,7 @@ select = ["F"]
 PACKAGE = {
     "name": "calc",
     "version": "1.0.0",
-    "scripts": {"test": "node test/total.test.js"},
+    "scripts": {"test": "node test/total.test.js", "check": "node check_total.js"},
     "dependencies": {"left-pad": "^1.3.0"},
     "devDependencies": {"jest": "^29.0.0"},
 }
@@ -116,6 +125,39 @@ mod tests {
 """
 
 
+MAKEFILE = """include common.mk
+
+.PHONY: test
+test:
+\t$(RUN) unittest discover -s tests -t .
+
+all-tests:
+\tpython3 run_all.py
+
+shell-tests:
+\tsh run_tests.sh
+
+include rules.make
+"""
+RUN_ALL = """import sys
+
+from calc.money import total
+
+sys.exit(0 if total([199, 250]) == 449 else 1)
+"""
+CHECK_JS = TOTAL_TEST_JS.replace("../src", "./src")
+CASE = "from calc.money import total\n\nassert total([199, 250]) == 449\n"
+COMPARE = """import json
+import pathlib
+import sys
+
+from calc.money import total
+
+expected = json.loads(pathlib.Path("{path}").read_text())["total"]
+sys.exit(0 if total([199, 250]) == expected else 1)
+"""
+
+
 @dataclass(frozen=True)
 class Link:
     """A symbolic link to be made."""
@@ -141,7 +183,19 @@ def base_files() -> dict[str, str | tuple[str, int]]:
         "tests/test_shown.py": TEST_SHOWN,
         "golden/report.txt": "4.49\n",
         "pyproject.toml": PYPROJECT,
-        "Makefile": "include common.mk\n\n.PHONY: test\ntest:\n\t$(RUN) unittest discover -s tests -t .\n",
+        "Makefile": MAKEFILE,
+        "rules.make": "quick:\n\tpython3 run_all.py\n",
+        "run_all.py": RUN_ALL,
+        "run_tests.sh": "set -e\npython3 run_all.py\n",
+        "check_total.js": CHECK_JS,
+        "checks/__init__.py": "",
+        "checks/check_total.py": TEST_MONEY,
+        "verify.d/run.sh": "set -e\nfor one in verify.d/cases/*.py; do PYTHONPATH=. python3 $one; done\n",
+        "verify.d/cases/one.py": CASE,
+        "check.py": COMPARE.format(path="expected.json"),
+        "expected.json": '{"total": 449}\n',
+        "check_cases.py": COMPARE.format(path="fixtures/cases.json"),
+        "fixtures/cases.json": '{"total": 449}\n',
         "common.mk": "RUN = python3 -m\n",
         "scripts/check.sh": (CHECK, 0o755),
         "scripts/check_money.py": CHECK_MONEY,
@@ -176,7 +230,10 @@ HONEST: Mapping[str, Planted] = {
     + "\n",
 }
 # Red in the base, green after the honest change.
-ALL_COMMANDS = (UNITTEST, PYTEST, RUFF, MAKE, SCRIPT, GOLDEN, DOCTEST, NPM)
+ALL_COMMANDS = (
+    *(UNITTEST, PYTEST, RUFF, MAKE, SCRIPT, GOLDEN, DOCTEST, NPM, MAKE_SCRIPT, MAKE_SHELL, MAKE_INCLUDED, NPM_CHECK),
+    *(FOLDER_UNITTEST, FOLDER_PYTEST, CASES, EXPECTED, FIXTURES),
+)
 
 # What the operator adds to the protected paths: the profile itself.
 PROTECTED_HERE = ("verify.json",)

@@ -178,3 +178,10 @@ def seconds_for(count: int) -> float:
 def test_ten_thousand_tasks_in_one_chain_are_planned_at_once() -> None:
     """T02: depth costs no recursion and no time worth naming; `make bench` has the figures."""
     assert min(seconds_for(10_000) for _ in range(3)) < 2
+
+
+def test_a_clash_is_seen_through_case_and_patterns() -> None:
+    """Z08: what is one file on some systems, or covered by a pattern, is written by both."""
+    specs = (TaskSpec("a", writes=("X/a.py",)), TaskSpec("b", writes=("x/*",)), TaskSpec("c", writes=("x/A.py",)))
+    clashes = {frozenset(clash.tasks) for clash in make_plan(specs).clashes}
+    assert frozenset({"a", "c"}) in clashes and any("b" in names for names in clashes)

@@ -283,3 +283,41 @@ def test_an_agent_that_removes_its_own_workspace_fails_and_nothing_else_does(tmp
     assert project.run() == 1
     assert project.state().tasks["a"].last_failure_class == "policy_violation"
     assert project.status("b") is TaskStatus.DONE
+
+
+def test_tasks_that_conflicted_in_one_file_run_one_after_the_other(tmp_path: Path) -> None:
+    """G03: sent back together they would only conflict with each other again."""
+    names = [f"t{n}" for n in range(5)]
+    code = (
+        "import json, os, pathlib; t = os.environ['GANGER_TASK_ID']; p = pathlib.Path('shared.txt');"
+        "p.write_text(p.read_text() + t + chr(10)); print('<<<TASK_RESULT_V2>>>');"
+        "print(json.dumps({'contract_version': '2.0', 'task_id': t, 'status': 'DONE', 'summary': 's'}));"
+        "print('<<<END_TASK_RESULT_V2>>>')"
+    )
+    agent = f'kind = "command"\nargv = {json.dumps([sys.executable, "-c", code])}'
+    project = GitProject(tmp_path, [task(name) for name in names], agent=agent, policy="concurrency = 5").make()
+    assert project.run() == 0
+    assert sorted(project.shown("shared.txt").splitlines()) == sorted(["one", *names])
+
+
+def test_a_gate_that_the_checked_code_rewrites_is_no_gate_that_passed(tmp_path: Path) -> None:
+    """G09: the checkout is fresh, and what runs in it is the agent's."""
+    base = {"tests/test_it.py": "raise SystemExit('AssertionError: red')\n", "product.py": "A = 1\n"}
+    cheat = "import pathlib\npathlib.Path('tests/test_it.py').write_text('')\n"
+    project = GitProject(tmp_path, [task("a", retry_policy={"max_attempts": 1})], {"a": edits({"product.py": cheat})})
+    project.base = base
+    project.steps = (
+        {"name": "import", "cmd": f"{sys.executable} -c 'import product'"},
+        {"name": "test", "cmd": f"{sys.executable} tests/test_it.py"},
+    )
+    project.make()
+    assert project.run() == 1 and "rewritten" in project.state().tasks["a"].detail
+    assert project.subjects() == []
+
+
+def test_checks_may_ask_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T17 G05: versions from tags, changed files: many checks do, also within walls."""
+    monkeypatch.delenv("GANGER_SANDBOX_USE")
+    project = GitProject(tmp_path, script={"a": edits({"a.txt": "a"})})
+    project.steps = ({"name": "log", "cmd": "git log --oneline"}, {"name": "status", "cmd": "git status --short"})
+    assert project.make().run() == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,11 +134,27 @@ def _freed(level: Sequence[str], dependents: Mapping[str, Sequence[str]], unmet:
 
 
 def _clashes(specs: Sequence[TaskSpec], depth: Mapping[str, int]) -> tuple[Clash, ...]:
-    writers: dict[tuple[int, str], list[str]] = defaultdict(list)
+    """Names that differ only in case are one file on some systems; a pattern clashes with what it covers."""
+    writers: dict[tuple[int, str], dict[str, str]] = defaultdict(dict)
+    patterns: dict[int, list[tuple[str, str]]] = defaultdict(list)
     for spec in specs:
         for file in dict.fromkeys(spec.writes):
-            writers[depth[spec.id], file].append(spec.id)
-    return tuple(Clash(file, level, tuple(tasks)) for (level, file), tasks in sorted(writers.items()) if len(tasks) > 1)
+            writers[depth[spec.id], file.casefold()].setdefault(spec.id, file)
+            if "*" in file or "?" in file:
+                patterns[depth[spec.id]].append((spec.id, file))
+    found = [
+        Clash(next(iter(names.values())), level, tuple(names))
+        for (level, _), names in sorted(writers.items())
+        if len(names) > 1
+    ]
+    for level, listed in patterns.items():
+        for task, pattern in listed:
+            cover = re.compile(fnmatch.translate(pattern.casefold()))
+            for (other_level, file), names in writers.items():
+                others = [name for name in names if name != task]
+                if other_level == level and others and "*" not in file and cover.match(file):
+                    found.append(Clash(names[others[0]], level, (task, *others)))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

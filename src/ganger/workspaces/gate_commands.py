@@ -197,14 +197,14 @@ def _import_roots(argv: tuple[str, ...], programs: list[str], cwd: str) -> Itera
     for word in argv:
         if word.startswith("PYTHONPATH="):
             yield from (_normal(cwd, folder) for folder in word.partition("=")[2].split(":"))
-    if "unittest" in programs:
+    if "unittest" in programs and "discover" in argv:
         start, _, top = _discovered(argv)
         yield _normal(cwd, top or start)
 
 
 def _suites(argv: tuple[str, ...], programs: list[str], cwd: str) -> Iterator[tuple[str, str]]:
     """Folders and the names of what is collected in them, where a command says so itself."""
-    if "unittest" in programs:
+    if "unittest" in programs and "discover" in argv:
         start, pattern, _ = _discovered(argv)
         yield _normal(cwd, start), pattern
     if programs and programs[-1] in ("pytest", "py.test"):
@@ -257,8 +257,8 @@ def _programs(argv: tuple[str, ...]) -> tuple[list[str], int]:
             return programs, at - 1
         else:
             programs.append(posixpath.basename(word))
-        if not _is_python(programs[-1]) and programs[-1] not in WRAPPERS | SUBCOMMANDS:
-            break
+        if not _is_python(programs[-1]) and programs[-1] not in (WRAPPERS if "/" in word else WRAPPERS | SUBCOMMANDS):
+            return [name for name in programs[:-1] if name not in SUBCOMMANDS] + programs[-1:], at
     return [name for name in programs if name not in SUBCOMMANDS], at
 
 

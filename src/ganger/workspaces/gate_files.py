@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,19 @@ TEST_FILES = (
 TEST_FOLDERS = listed(
     "test tests __tests__ __mocks__ __snapshots__ testdata test-data test_data golden goldens e2e integration_tests"
     " cypress"
+)
+# What a check compares with, where it lies at the root; deeper down these names also mean data of the product.
+EXPECTED_FOLDERS = listed("fixtures snapshots golden goldens expected testdata")
+EXPECTED_NAME = re.compile(r"(?:.*[._-])?(?:expected|golden|snapshot)(?:[._-].*)?", re.DOTALL)
+SOURCE_ENDS = (
+    *(".py", ".pyi", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte", ".go", ".rs"),
+    *(".java", ".kt", ".kts", ".scala", ".groovy", ".rb", ".php", ".cs", ".fs", ".swift", ".c", ".cc", ".cpp", ".cxx"),
+    *(".h", ".hh", ".hpp", ".m", ".ex", ".exs", ".erl", ".hs", ".clj", ".lua", ".pl", ".pm", ".r", ".jl", ".dart"),
+    *(".zig", ".nim", ".sh", ".bash", ".zsh", ".ps1", ".bat", ".sql", ".css", ".scss"),
+)
+# A document about what is expected is none of it, unless this is all it is called.
+DOCUMENT = re.compile(
+    r"(?:.*[._-])?(?:expected|golden|snapshot)\.(?:md|rst|adoc)|(?!.*\.(?:md|rst|adoc)$).*", re.DOTALL
 )
 # Folders of this name also hold documents, so that only code in them counts.
 SPEC_FOLDERS = frozenset({"spec", "specs"})
@@ -64,7 +78,7 @@ _SETUP_CFG = ini_sections(
     *("bandit", "testenv*", "options.entry_points", "nosetests", "unittest"),
 )
 _PACKAGE = json_keys(
-    *("scripts", "jest", "mocha", "ava", "nyc", "c8", "tap", "vitest", "eslintConfig", "eslintIgnore", "babel"),
+    *("jest", "mocha", "ava", "nyc", "c8", "tap", "vitest", "eslintConfig", "eslintIgnore", "babel"),
     *("prettier", "xo", "standard", "stylelint", "wireit", "cypress"),
 )
 _CARGO = toml_tables(

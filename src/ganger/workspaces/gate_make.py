@@ -11,7 +11,7 @@ from ganger.workspaces.lines import listed
 MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
 _INCLUDE = re.compile(r"\s*[-s]?include\s+(.+)")
 _ASSIGNED = re.compile(r"\s*(?:export\s+|override\s+)*([\w.-]+)\s*(?:\?|\+|!|:{1,3})?=\s*(.*)")
-_RULE = re.compile(r"([^\t#:=][^:=#]*?)\s*&?::?(?!=)([^;]*)(?:;(.*))?")
+_RULE = re.compile(r"([^\t#:=][^:=#]*)::?(?!=)([^;]*)(?:;(.*))?")
 _REFERENCE = re.compile(r"\$[({]([\w.-]+)[)}]")
 _WORD = re.compile(r"[\w.-]+")
 _NAME = r"[A-Za-z][\w-]*"
@@ -22,6 +22,7 @@ _READ_ANYWAY = re.compile(
     r"PATH|HOME|SHELL|VPATH|CURDIR|SUFFIXES|CC|CXX|CPP|FC|AR|AS|LD|LEX|YACC|RM|TMPDIR|LANG|ENV|BASH_ENV|IFS|CDPATH"
     r"|\w*FLAGS|(?:MAKE|PYTHON|PYTEST|NODE|NPM|LD_|GIT|LC_|CARGO|RUST|GO|JAVA|RUBY|PERL|COVERAGE)\w*|make\w*"
 )
+_LONGEST = 1000
 _MADE_ANYWAY = listed("makefile Makefile GNUmakefile FORCE all default")
 
 
@@ -68,7 +69,9 @@ def read_makefile(text: str) -> Makefile:
         elif include := _INCLUDE.fullmatch(line):
             included += _expanded(include[1].partition("#")[0], variables).split()
         elif not _ASSIGNED.fullmatch(line) and (rule := _RULE.fullmatch(_expanded(line, variables))):
-            rules.append((rule[1].split(), rule[2].split(), [_command(rule[3], variables)] if rule[3] else []))
+            rules.append(
+                (rule[1].rstrip("& ").split(), rule[2].split(), [_command(rule[3], variables)] if rule[3] else [])
+            )
     flat = (Rule(target, tuple(needs), tuple(run)) for targets, needs, run in rules for target in targets)
     return Makefile(tuple(flat), tuple(included))
 
@@ -116,7 +119,7 @@ def only_adds(before: str, after: str, known: Collection[str]) -> bool:
 
 def _names_in(line: str) -> set[str]:
     """What a line brings; nothing where it is none of the plain kinds."""
-    if line.endswith("\\"):
+    if line.endswith("\\") or len(line) > _LONGEST:
         return set()
     if variable := _NEW_VARIABLE.fullmatch(line):
         return set() if _READ_ANYWAY.fullmatch(variable[1]) else {variable[1]}

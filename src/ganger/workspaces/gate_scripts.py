@@ -1,87 +1,201 @@
-"""Files that verify commands reach through a script, a Makefile or a package's scripts, two steps deep."""
+"""Files that verify commands reach through a script, a makefile or a package's scripts, a few steps deep."""
 
 from __future__ import annotations
 
-import json
+import fnmatch
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ganger.workspaces.gate_commands import Orders, read_orders
+from ganger.workspaces.gate_commands import LINTERS, MAKES, PACKAGERS, SHELLS, TEST_RUNNERS, Orders, merged, read_orders
+from ganger.workspaces.gate_make import MAKEFILES, read_makefile, words_of
+from ganger.workspaces.gate_packages import package_scripts, reached_scripts
 from ganger.workspaces.lines import listed
 
-# A script also calls the program it tests. Only what lies beside it, or in a folder of tools, belongs to the gate.
+# A script also calls the program it tests. What it only names belongs to the gate beside it or in a folder of tools.
 TOOL_FOLDERS = listed("scripts script tools tool ci .ci hack devtools dev build-tools checks check qa bin etc")
+# Folders of these names hold the product, except among the tools.
+PRODUCT_FOLDERS = listed("src source sources lib app apps pkg packages cmd internal docs dist build public static")
 _DEEP = 3
 _LARGEST = 256 << 10
-_MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+\.?(\w+)", re.MULTILINE)
 _SHELL_HEAD = re.compile(r"#!.*\b(?:ba|da|z|k|a)?sh\b")
+_SHELL_ENDS = (".sh", ".bash", ".zsh", ".bats")
+_CODE_ENDS = (*_SHELL_ENDS, ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua")
 
 ReadBase = Callable[[str], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """`files` leads from a path to the script that uses it; `programs` are what the scripts call."""
+    """`files` leads from a path to the script that uses it; `orders` is what commands and scripts say together.
+
+    `texts` is what scripts say about folders. `make_words` is None where the makefiles could not all be read.
+    """
 
     files: Mapping[str, str]
-    programs: frozenset[str]
+    orders: Orders
+    texts: Mapping[str, str]
+    makefiles: frozenset[str]
+    make_words: frozenset[str] | None
+
+    def user_of(self, path: str) -> str | None:
+        """The script that runs this file, or goes through a folder below its own that holds it."""
+        return self.files.get(path) or next(
+            (user for user, text in self.texts.items() if _goes_through(user, text, path)), None
+        )
+
+    def is_collected(self, path: str) -> bool:
+        """Whether a test run that names its own patterns collects this file."""
+        return any(
+            (path == folder or not folder or path.startswith(f"{folder}/"))
+            and (folder or glob != "*.py")
+            and fnmatch.fnmatchcase(path if "/" in glob else path.rpartition("/")[2], glob)
+            for folder, glob in self.orders.suites
+        )
 
 
 def reach_of(orders: Orders, read_base: ReadBase) -> Reach:
-    """What the commands name themselves is not among it."""
-    files: dict[str, str] = {}
-    programs: set[str] = set()
-    todo = [*sorted(orders.named), *_recipes(orders)]
+    """What the commands name themselves is not among the files."""
+    walk = _Walk(orders, read_base)
     for _ in range(_DEEP):
-        used = [(user, _used_by(user, read_base)) for user in todo]
-        programs.update(name for _, (_, names) in used for name in names)
-        found = {path: user for user, (paths, _) in used for path in paths}
-        todo = [path for path in found if path not in files and path not in orders.named]
-        files.update((path, found[path]) for path in todo)
-    return Reach(files, frozenset(programs))
+        walk.go_on()
+    files = {path: user for path, user in walk.files.items() if path not in orders.named}
+    makes = frozenset(path for path in walk.texts if path in walk.makefiles)
+    words = frozenset().union(*(words_of(walk.texts[path]) for path in makes)) if walk.all_included else None
+    scripts = {path: _told_by(path, text) for path, text in walk.texts.items() if path not in makes}
+    return Reach(files, merged(walk.orders), scripts, makes, words)
 
 
-def _recipes(orders: Orders) -> Iterator[str]:
-    if not orders.programs.isdisjoint({"make", "gmake"}):
-        yield from (posixpath.join(folder, name) for folder in sorted(orders.folders) for name in _MAKEFILES)
-    if not orders.programs.isdisjoint({"npm", "yarn", "pnpm", "bun"}):
-        yield from (posixpath.join(folder, "package.json") for folder in sorted(orders.folders))
+class _Walk:
+    """From the commands to what they use, one step after the other."""
+
+    def __init__(self, orders: Orders, read_base: ReadBase) -> None:
+        self.files: dict[str, str] = {}
+        self.orders = [orders]
+        self.texts: dict[str, str] = {}
+        self.makefiles: set[str] = set()
+        self.all_included = True
+        self._read_base = read_base
+        self._absent: set[str] = set()
+
+    def go_on(self) -> None:
+        known = merged(self.orders)
+        for user in sorted({*known.named, *self.files}):
+            if user not in self.texts and (text := self._text(user)) and user not in self.makefiles:
+                self._read_script(user, text)
+        # These are read again, because a script may have named another goal.
+        for folder in sorted(known.folders):
+            if not known.programs.isdisjoint(MAKES):
+                for name in MAKEFILES:
+                    self._read_makefile(posixpath.join(folder, name), folder, known)
+            if not known.programs.isdisjoint(PACKAGERS):
+                self._read_package(posixpath.join(folder, "package.json"), known)
+
+    def _text(self, path: str) -> str:
+        if path in self._absent or not path:
+            return ""
+        if path not in self.texts:
+            content = self._read_base(path)
+            if not content or len(content) > _LARGEST:
+                self._absent.add(path)
+                return ""
+            self.texts[path] = content.decode("utf-8", "replace")
+        return self.texts[path]
+
+    def _read_script(self, user: str, text: str) -> None:
+        folder, _, name = user.rpartition("/")
+        if name.endswith(".py"):
+            self._use(user, [f"{folder}/{module}.py" for module in _IMPORT.findall(text) if folder])
+        elif _is_shell(name, text):
+            lines = (line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#"))
+            self._follow(user, folder, read_orders(lines))
+
+    def _read_makefile(self, user: str, folder: str, known: Orders) -> None:
+        text = self._text(user)
+        if not text:
+            return
+        self.makefiles.add(user)
+        seen: set[str] = set()
+        for _ in range(_DEEP):
+            for name in read_makefile(text).included:
+                path = posixpath.normpath(posixpath.join(folder, name))
+                if path not in seen:
+                    seen.add(path)
+                    text += "\n" + self._included(path, user)
+        self._follow(user, folder, read_orders(read_makefile(text).lines_for(known.goals)))
+
+    def _included(self, path: str, user: str) -> str:
+        text = self._text(path)
+        if text:
+            self.makefiles.add(path)
+            self.files.setdefault(path, user)
+        else:
+            self.all_included = False
+            self.orders.append(Orders(suites=frozenset({(posixpath.dirname(path), path)})))
+        return text
+
+    def _read_package(self, user: str, known: Orders) -> None:
+        scripts = package_scripts(self._text(user))
+        reached = reached_scripts(scripts, known.scripts)
+        lines = [line for name, line in scripts.items() if name in reached]
+        self._follow(user, user.rpartition("/")[0], read_orders(lines))
+
+    def _follow(self, user: str, folder: str, orders: Orders) -> None:
+        """A recipe runs in its own folder, a script wherever it is called: both are looked at."""
+        self.orders.append(Orders(orders.programs, frozenset(), frozenset(), frozenset(), *_told(orders)))
+        self._use(user, (path for path in sorted(orders.named) if _belongs(path, folder)))
+        self._use(user, (posixpath.join(place, path) for path in sorted(orders.run) for place in ("", folder)))
+
+    def _use(self, user: str, paths: Iterator[str] | list[str]) -> None:
+        for path in paths:
+            if path != user:
+                self.files.setdefault(path, user)
 
 
-def _used_by(user: str, read_base: ReadBase) -> tuple[list[str], frozenset[str]]:
-    """Files and programs."""
-    content = read_base(user)
-    if not content or len(content) > _LARGEST:
-        return [], frozenset()
-    text = content.decode("utf-8", "replace")
-    folder, _, name = user.rpartition("/")
-    if name.endswith(".py"):
-        return [f"{folder}/{module}.py" for module in _IMPORT.findall(text) if folder], frozenset()
-    orders = read_orders(_command_lines(name, text))
-    return [path for path in sorted(orders.named) if _belongs(path, folder)], orders.programs
+def _told(orders: Orders) -> tuple[frozenset[str], frozenset[tuple[str, str]], frozenset[str], frozenset[str]]:
+    return orders.roots, orders.suites, orders.goals, orders.scripts
 
 
 def _belongs(path: str, folder: str) -> bool:
     return path.split("/")[0] in TOOL_FOLDERS or (folder != "" and posixpath.dirname(path) == folder)
 
 
-def _command_lines(name: str, text: str) -> list[str]:
-    if name in _MAKEFILES or name.endswith(".mk"):
-        return [line.lstrip("\t@-+ ") for line in text.splitlines() if line.startswith("\t")]
-    if name == "package.json":
-        return _package_scripts(text)
-    if name.endswith((".sh", ".bash", ".zsh", ".bats")) or _SHELL_HEAD.match(text):
-        return [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
-    return []
+def _is_shell(name: str, text: str) -> bool:
+    return name.endswith(_SHELL_ENDS) or _SHELL_HEAD.match(text) is not None
 
 
-def _package_scripts(text: str) -> list[str]:
-    try:
-        package = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    scripts = package.get("scripts") if isinstance(package, dict) else None
-    return [line for line in scripts.values() if isinstance(line, str)] if isinstance(scripts, dict) else []
+def _told_by(path: str, text: str) -> str:
+    """What a script says about folders; nothing where it is no script."""
+    if not path.endswith(_CODE_ENDS) and not text.startswith("#!"):
+        return ""
+    if not _is_shell(path, text):
+        return text
+    return "\n".join(line for line in text.splitlines() if line.startswith("#!") or not _only_examines(line))
+
+
+def _goes_through(user: str, text: str, path: str) -> bool:
+    """`cases/*.py`, `verify.d/cases` or "cases" in `verify.d/run.sh`, for all that lies in `verify.d/cases`."""
+    folder = posixpath.dirname(user)
+    if not folder or not path.startswith(f"{folder}/"):
+        return False
+    parts = path[len(folder) + 1 :].split("/")[:-1]
+    if not parts or (parts[0] in PRODUCT_FOLDERS and folder.split("/")[0] not in TOOL_FOLDERS):
+        return False
+    is_shell = _is_shell(user, text)
+    return any(_mentions(text, folder, "/".join(parts[:depth]), is_shell) for depth in range(1, len(parts) + 1))
+
+
+def _mentions(text: str, folder: str, inner: str, is_shell: bool) -> bool:
+    whole, part = re.escape(f"{folder}/{inner}"), re.escape(inner)
+    spellings = [rf"{whole}(?![\w-])", rf"(?<![\w.-]){part}/", rf"""(["']){part}\1"""]
+    if is_shell:
+        spellings.append(rf"(?<![\w./-]){part}(?![\w.-])")
+    return any(re.search(spelling, text) for spelling in spellings)
+
+
+def _only_examines(line: str) -> bool:
+    """A linter or a runner of tests is given the product as well; its own patterns say what it collects."""
+    programs = read_orders([line]).programs - SHELLS
+    return not programs.isdisjoint(LINTERS | TEST_RUNNERS)

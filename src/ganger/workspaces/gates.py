@@ -6,29 +6,44 @@ import fnmatch
 import posixpath
 import re
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ganger.ports import Change, Side, Touched
 from ganger.workspaces.gate_commands import read_orders
 from ganger.workspaces.gate_files import (
+    DOCUMENT,
+    EXPECTED_FOLDERS,
+    EXPECTED_NAME,
     GATE_FILES,
     INSTALLED,
     MODULE_ENDS,
     MODULE_FOLDERS,
     PROGRAM_FOLDERS,
+    RECIPE,
     SHADOWABLE,
+    SOURCE_ENDS,
     SPEC_ENDS,
     SPEC_FOLDERS,
     TEST_FILES,
     TEST_FOLDERS,
     GateFile,
 )
+from ganger.workspaces.gate_make import only_adds
+from ganger.workspaces.gate_packages import changed_script
 from ganger.workspaces.gate_scripts import Reach, reach_of
 from ganger.workspaces.inline_tests import weakened_tests
 from ganger.workspaces.protect import folded_parts
 from ganger.workspaces.shortcuts import shortcut_in
 
 LARGEST_COMPARED = 1 << 20
+
+_HAPPENED = {
+    "modified": "was modified",
+    "deleted": "was deleted",
+    "retyped": "was replaced by another kind of file",
+    "mode": "had its mode changed",
+}
+_IF_MEANT = "list it under metadata.files_modify if it is what the task shall change"
 
 _TEST_NAME = re.compile("|".join(fnmatch.translate(glob) for glob in TEST_FILES))
 
@@ -59,9 +74,19 @@ def _rows_for(path: str) -> list[GateFile]:
 def is_test(path: str) -> bool:
     """Whether a path is a test or test data by its name."""
     *folders, name = path.split("/")
-    if _TEST_NAME.match(name) or not TEST_FOLDERS.isdisjoint(folders):
+    if _TEST_NAME.match(name) or not TEST_FOLDERS.isdisjoint(folder.lower() for folder in folders):
         return not name.lower().startswith("readme")
     return not SPEC_FOLDERS.isdisjoint(folders) and name.endswith(SPEC_ENDS)
+
+
+def is_expectation(path: str) -> bool:
+    """Whether a path is what results are compared with, by its name: data, never code."""
+    folder, _, name = path.lower().rpartition("/")
+    if name.startswith("readme"):
+        return False
+    if folder.partition("/")[0] in EXPECTED_FOLDERS:
+        return True
+    return not name.endswith(SOURCE_ENDS) and all(one.fullmatch(name) for one in (EXPECTED_NAME, DOCUMENT))
 
 
 def _is_file(side: Side | None) -> bool:
@@ -83,9 +108,10 @@ class Gates:
     def gate_of(self, touched: Touched, change: Change) -> str | None:
         """Why this path is a gate, as the part of a sentence; None when it is none."""
         if touched.before is not None and is_test(touched.path):
-            return f"a test that exists in the base was {touched.kind}"
+            return f"a test that exists in the base {_HAPPENED[touched.kind]}"
         return (
             self._configures(touched, change)
+            or self._is_expected(touched)
             or self._is_named(touched)
             or self._is_reached(touched, change)
             or self._shadows(touched, change)
@@ -95,32 +121,59 @@ class Gates:
     def _configures(self, touched: Touched, change: Change) -> str | None:
         if touched.before is None and touched.path in self._declared:
             return None
-        for row in _rows_for("/".join(folded_parts(touched.path))):
-            inside = _inside(row, touched, change) if self._runs(row, change) else None
+        folded = "/".join(folded_parts(touched.path))
+        for row in _rows_for(folded):
+            if not self._runs(row, change) or (row.what == RECIPE and self._only_adds(touched, change)):
+                continue
+            inside = _inside(row, touched, change)
+            if inside is None and folded.rpartition("/")[2] == "package.json":
+                inside = _compared(self._changed_script, touched, change)
             if inside is not None:
                 return f"it {row.what}{inside}"
         return None
 
     def _runs(self, row: GateFile, change: Change) -> bool:
         wanted = row.runs.split()
-        programs = self._orders.programs
-        return not wanted or not (programs | self._reach(change).programs).isdisjoint(wanted)
+        return not wanted or not self._reach(change).orders.programs.isdisjoint(wanted)
 
     def _reach(self, change: Change) -> Reach:
         if self._known is None:
             self._known = reach_of(self._orders, lambda path: _base(change, path))
         return self._known
 
+    def _changed_script(self, touched: Touched, change: Change) -> str | None:
+        called = self._reach(change).orders.scripts
+        return changed_script(*_contents(touched, change), called)
+
+    def _only_adds(self, touched: Touched, change: Change) -> bool:
+        """A target that nothing has asked for so far changes no check."""
+        reach = self._reach(change)
+        if touched.path not in reach.makefiles or reach.make_words is None or touched.kind != "modified":
+            return False
+        if not _is_small(touched):
+            return False
+        before, after = (content.decode("utf-8", "replace") for content in _contents(touched, change))
+        return only_adds(before, after, reach.make_words | reach.orders.goals)
+
+    def _is_expected(self, touched: Touched) -> str | None:
+        if touched.before is None or touched.path in self._declared or not is_expectation(touched.path):
+            return None
+        return f"what results are compared with {_HAPPENED[touched.kind]} ({_IF_MEANT})"
+
     def _is_named(self, touched: Touched) -> str | None:
         if touched.before is None or touched.path in self._declared or touched.path not in self._orders.named:
             return None
-        return "a verify command names it (list it under files.modify if it is what the task shall change)"
+        return f"a verify command names it ({_IF_MEANT})"
 
     def _is_reached(self, touched: Touched, change: Change) -> str | None:
         if touched.before is None or touched.path in self._declared:
             return None
-        user = self._reach(change).files.get(touched.path)
-        return f"the check {user!r} uses it" if user else None
+        reach = self._reach(change)
+        if touched.path in reach.makefiles and self._only_adds(touched, change):
+            return None
+        if user := reach.user_of(touched.path):
+            return f"the check {user!r} uses it ({_IF_MEANT})"
+        return "a verify command collects it as a test" if reach.is_collected(touched.path) else None
 
     def _shadows(self, touched: Touched, change: Change) -> str | None:
         path = touched.path
@@ -132,7 +185,9 @@ class Gates:
         is_link = stat.S_ISLNK(touched.after.mode)
         folded = "/".join(folded_parts(path))
         return (
-            self._module_shadow(folded, is_link=is_link) or self._program_shadow(path) or _product_shadow(path, change)
+            self._module_shadow(folded, change, is_link=is_link)
+            or self._program_shadow(path)
+            or _product_shadow(path, change)
         )
 
     def _inside_code(self, touched: Touched, change: Change) -> str | None:
@@ -147,16 +202,32 @@ class Gates:
         shortcut = shortcut_in(touched.path, before, after, in_tests=is_test(touched.path))
         return f"it {shortcut}" if shortcut else None
 
-    def _module_shadow(self, path: str, *, is_link: bool) -> str | None:
+    def _module_shadow(self, path: str, change: Change, *, is_link: bool) -> str | None:
         folder, _, name = path.rpartition("/")
         if name == "__init__.py":
             folder, _, name = folder.rpartition("/")
         module = name.split(".")[0]
         is_package = is_link or path.endswith("/__init__.py")
         is_module = name.endswith(MODULE_ENDS) or ("." not in name and is_package)
-        if not is_module or module not in SHADOWABLE or folder not in MODULE_FOLDERS | self._orders.folders:
+        if not is_module or module not in SHADOWABLE or not self._imports_from(folder, change):
             return None
         return f"it would be imported in place of the module {module!r}"
+
+    def _imports_from(self, folder: str, change: Change) -> bool:
+        """Inside a package a name shadows nothing; but a package that is made now cannot close a known folder."""
+        roots = {"", *self._reach(change).orders.roots}
+        if folder in {"/".join(folded_parts(root)) for root in roots}:
+            return True
+        is_package = bool(_base(change, f"{folder}/__init__.py"))
+        if folder in MODULE_FOLDERS:
+            return not is_package
+        is_made = any(one.path == f"{folder}/__init__.py" and one.after for one in change.touched)
+        return folder in self._collected_folders() and not is_package and not is_made
+
+    def _collected_folders(self) -> frozenset[str]:
+        """Runners that put the folder of a test in front of the path."""
+        puts = not self._orders.programs.isdisjoint(("pytest", "py.test", "nose", "nose2"))
+        return self._orders.folders if puts else frozenset()
 
     def _program_shadow(self, path: str) -> str | None:
         folder, _, name = path.rpartition("/")
@@ -170,7 +241,7 @@ class Gates:
 def _product_shadow(path: str, change: Change) -> str | None:
     """Test runners put the folders of tests in front of the path, so that `tests/calc.py` would be imported as calc."""
     parts = path.split("/")
-    depth = next((at for at, part in enumerate(parts) if part in TEST_FOLDERS), None)
+    depth = next((at for at, part in enumerate(parts) if part.lower() in TEST_FOLDERS), None)
     inside = "/".join(parts[depth + 1 :]) if depth is not None else ""
     if not inside.endswith(".py") or _TEST_NAME.match(parts[-1]) or parts[-1] in ("__init__.py", "conftest.py"):
         return None
@@ -196,11 +267,18 @@ def _is_small(touched: Touched) -> bool:
 
 def _inside(row: GateFile, touched: Touched, change: Change) -> str | None:
     """Nothing when the change leaves alone what makes the file a gate; else what to add to the reason."""
-    if row.look is None:
-        return ""
+    look = row.look
+    return "" if look is None else _compared(lambda one, whole: look(*_contents(one, whole)), touched, change)
+
+
+def _compared(look: Callable[[Touched, Change], str | None], touched: Touched, change: Change) -> str | None:
     if not _is_small(touched) or not all(side is None or _is_file(side) for side in (touched.before, touched.after)):
         return " and cannot be compared"
+    what = look(touched, change)
+    return None if what is None else f" and {what}" if what.startswith("cannot") else f": the change {what}"
+
+
+def _contents(touched: Touched, change: Change) -> tuple[bytes, bytes]:
     before = change.before(touched.path) if touched.before is not None else b""
     after = change.after(touched.path) if touched.after is not None else b""
-    what = row.look(before, after)
-    return None if what is None else f" and {what}" if what.startswith("cannot") else f": the change {what}"
+    return before, after

@@ -77,6 +77,10 @@ class Landing:
 
     def to_branch(self, plan: Plan, name: str) -> None:
         """Makes or moves another branch; the checkout stays as it is."""
+        if name == plan.branch:
+            raise GangerError(
+                f"{name} is checked out", hint="ganger land without --branch moves it, with your files", code="USAGE"
+            )
         self._bare.export(plan.tip if plan.how != "conflict" else plan.head, self._project, f"refs/heads/{name}")
 
     def _branch(self) -> str:

@@ -37,6 +37,13 @@ GRAVEST_FIRST = (
     "CASE_TWIN",
 )
 _SUBMODULE = 0o160000
+_DONE_TO = {
+    "added": "added",
+    "deleted": "deleted",
+    "modified": "modified",
+    "retyped": "put in the place of something else, or the other way round",
+    "mode": "given another mode",
+}
 _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
 _MOST_SECRETS = 20
 
@@ -132,7 +139,9 @@ def _bad_mode(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
 
 def _bad_submodule(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
     if (_is_submodule(touched.before) or _is_submodule(touched.after)) and not case.protection.opens(touched.path):
-        message = f"a submodule or nested repository was {touched.kind}; only the operator can allow this path"
+        message = (
+            f"a submodule or nested repository was {_DONE_TO[touched.kind]}; only the operator can allow this path"
+        )
         yield refused(touched.path, "SUBMODULE_CHANGE", message)
 
 
@@ -201,7 +210,7 @@ def _undeclared(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
     is_new = touched.before is None
     allowed = (create or ()) if is_new else (*(modify or ()), *(create or ()))
     if not any(covers(one, touched.path) for one in allowed):
-        what = "files.create" if is_new else "files.modify"
+        what = "metadata.files_create" if is_new else "metadata.files_modify"
         yield refused(touched.path, "NOT_DECLARED", f"the task does not name it under {what}; it may not be touched")
 
 
