@@ -21,6 +21,7 @@ from ganger.core.records import Ended
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.company import Company
+from ganger.engine.files import named_os_errors
 from ganger.engine.road import Reader
 from ganger.engine.tools import one_line
 from ganger.engine.verification import recorded_verdict, why_red
@@ -57,7 +58,8 @@ class InPlace:
     def room(self, folder: Path) -> Room:
         """What checks run with is not the agent's to write, also where it lies in the project."""
         installed = [folder / name for name in INSTALLED]
-        return Room(writable=(folder,), fixed=tuple(place for place in installed if place.is_dir()))
+        with named_os_errors(folder):
+            return Room(writable=(folder,), fixed=tuple(place for place in installed if place.is_dir()))
 
     async def go_on(self, read: Reader) -> None:
         """Re-enters where files were about to change: completes or undoes by hash, then verifies."""

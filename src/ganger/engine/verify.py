@@ -15,6 +15,7 @@ from typing import Literal, cast, get_args
 from ganger.core.commands import CommandFault, CommandStep, parse_command
 from ganger.core.tiers import TieredStep
 from ganger.core.vocabulary import Tier
+from ganger.engine.files import named_os_errors
 from ganger.errors import DiskFullError, GangerError
 from ganger.ports import Exit, Launch, Launcher
 
@@ -277,7 +278,9 @@ def step_directory(workspace: Path, *parts: str) -> Path | _NoDirectory:
     target = Path(root if shown == "." else os.path.realpath(os.path.join(root, *parts)))  # noqa: PTH118
     if not target.is_relative_to(root):
         return _NoDirectory("refused", f"the directory {_shown(shown)!r} leads out of the workspace")
-    if not target.is_dir():
+    with named_os_errors(target):
+        there = target.is_dir()
+    if not there:
         return _NoDirectory("not_started", f"the directory {_shown(shown)!r} does not exist in the workspace")
     return target
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ganger.core.commands import CommandFault, parse_command
 from ganger.workspaces.artifacts import is_generated
-from ganger.workspaces.gates import is_test
+from ganger.workspaces.gates import is_expectation, is_test
 
 _CONFIGURATION = frozenset(
     (
@@ -39,7 +39,7 @@ def _gates(folder: Path, verify: Sequence[str]) -> Iterator[str]:
         folders[:] = [name for name in folders if name != ".git" and not is_generated(f"{prefix}{name}")]
         for name in files:
             path = f"{prefix}{name}"
-            if name in _CONFIGURATION or path in named or is_test(path):
+            if name in _CONFIGURATION or path in named or is_test(path) or is_expectation(path):
                 yield path
 
 
