@@ -54,8 +54,8 @@ THIRD_PARTY: Mapping[str, frozenset[str]] = {
 
 PURE_MODULES = """
     __future__ abc bisect collections copy dataclasses datetime decimal difflib enum fnmatch fractions functools
-    graphlib hashlib heapq itertools json math operator pathlib posixpath re shlex statistics string textwrap types typing
-    unicodedata zlib
+    graphlib hashlib heapq itertools json math operator pathlib posixpath re shlex statistics string textwrap types
+    typing unicodedata zlib
 """
 IMPURE_BUILTINS = frozenset({"open", "print", "input"})
 IMPURE_METHODS = """

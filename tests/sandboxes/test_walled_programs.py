@@ -168,3 +168,25 @@ def test_limits_hold(tmp_path: Path) -> None:
     assert "MemoryError" in here.run(PYTHON, "-S", "-c", "bytearray(1 << 30)").err
     assert here.shell("head -c 2000000 /dev/zero >big").code != 0
     assert (here.workspace / "big").stat().st_size == 1 << 20
+
+
+@pytest.mark.needs("bwrap")
+def test_loopback_is_a_network_of_its_own_that_works(tmp_path: Path) -> None:
+    """G05: tests inside may start servers and talk to them."""
+    code = (
+        "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen();"
+        "c = socket.create_connection(s.getsockname()); print('talked')"
+    )
+    assert place(tmp_path, "bubblewrap", network="loopback").run(PYTHON, "-S", "-c", code).out.strip() == "talked"
+
+
+@pytest.mark.needs("bwrap")
+def test_a_fixed_folder_in_a_writable_one_is_only_read(tmp_path: Path) -> None:
+    """G05 T18: the project is the agent's to edit in direct mode, its .git is not."""
+    here = place(tmp_path, "bubblewrap")
+    fixed = here.workspace / ".git"
+    fixed.mkdir()
+    room = replace(here.room, fixed=(fixed,))
+    assert here.shell("touch .git/x 2>/dev/null || mv .git other 2>/dev/null || echo refused", room).out.strip() == (
+        "refused"
+    )
