@@ -23,7 +23,7 @@ from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
 from ganger.core.records import Budget, Limits, Policy, RunState
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule
-from ganger.engine.files import RunFolder, alone_in, leading, named_os_errors
+from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
 from ganger.engine.rules import learned_elsewhere
@@ -279,7 +279,7 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         recovery=Recovery(config.recoveries, config.retry_failed),
         readable=(project.state_path / "repo.git" / "objects",) if project.config.workspace.mode != "direct" else (),
         output_limit_bytes=_output_limit(project),
-        stand=stand,
+        stand=lambda folder, verify: stand(folder, verify, project.state_path),
     )
 
 
@@ -424,6 +424,7 @@ def _order(
         mode=project.config.workspace.mode,
         merging=project.config.workspace.merging if project.config.workspace.mode != "direct" else "queue",
         levels=checked.levels,
+        boot_id=boot_id(),
         in_place=tuple(
             name for name, role in project.config.roles.items() if project.config.agents[role.agent].in_place
         ),

@@ -61,6 +61,7 @@ class LeadStarted:
     merging: str = "queue"
     levels: dict[str, int] = field(default_factory=dict)
     in_place: tuple[str, ...] = ()
+    boot_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,3 +363,5 @@ class RunState:
     in_place_roles: set[str] = field(default_factory=set)
     gate_runs: int = 0
     landed: str = ""
+    boot_id: str = ""
+    rebooted: bool = False

@@ -73,6 +73,8 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     state.accounts = dict(event.accounts)
     state.mode, state.merging = event.mode, event.merging
     state.in_place_roles.update(event.in_place)
+    state.rebooted = bool(state.boot_id) and event.boot_id != state.boot_id
+    state.boot_id = event.boot_id
     if event.merging == "level":
         index_levels(state, event.levels)
     state.active_sec += seconds_between(state.lead_since, state.last_at)

@@ -71,6 +71,10 @@ class Attempt:
         if self.road.past_agent:
             await self.road.go_on(lambda ended: self._result(agent, ended))
             return
+        if self.case.again and self.state.rebooted and self.tools.repository is not None:
+            # What an agent wrote shortly before a power cut may be gone from its workspace, and nothing tells.
+            self._answered = False
+            raise Lost
         folder = await self.road.enter()
         ended = self.case.now.ended or await self._execute(agent, folder)
         self._require_whole_log(ended)

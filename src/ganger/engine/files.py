@@ -102,10 +102,10 @@ def boot_seconds() -> float:
 
 
 def this_process() -> Owner:
-    return Owner(os.getpid(), start_ticks(os.getpid()) or 0, _boot_id(), _machine())
+    return Owner(os.getpid(), start_ticks(os.getpid()) or 0, boot_id(), _machine())
 
 
-def _boot_id() -> str:
+def boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:

@@ -165,6 +165,7 @@ class InPlace:
                 gate=case.gate,
                 key=case.verify_key(),
                 named=case.verify_names() | {"PYTHONPYCACHEPREFIX": compiled},
+                guarded=self._edited or self.backup is not None,
             )
         except VerificationLost:
             raise Lost from None

@@ -81,7 +81,6 @@ class Merging:
     async def recover(self) -> None:
         """Makes branch and events agree: a move that was intended happened or did not; what is DONE is in it."""
         head = await self.repository.open()
-        await self.repository.sweep()
         intent, journal = self.state.intent, self.tools.journal
         if intent is not None:
             if head == intent.tip or await self.repository.is_ancestor(intent.tip, head):

@@ -75,6 +75,7 @@ class Order:
     merging: str = "queue"
     levels: dict[str, int] = field(default_factory=dict)
     in_place: tuple[str, ...] = ()
+    boot_id: str = ""
     reconcile: Reconcile | None = None
     seen: dict[str, str] = field(default_factory=dict)
 
@@ -172,6 +173,7 @@ class Lead:
                 order.merging,
                 order.levels,
                 order.in_place,
+                order.boot_id,
             )
         )
         if self._merging is not None:

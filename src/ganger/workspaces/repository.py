@@ -156,6 +156,7 @@ class GitRepository:
             self._filler.cancel()
             await asyncio.gather(self._filler, return_exceptions=True)
         await asyncio.to_thread(self._makers.shutdown)
+        await asyncio.to_thread(discard, self._settings.pool)
         await asyncio.to_thread(self._others.shutdown)
 
     async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -21,9 +21,10 @@ _LARGEST = 4 << 20
 Stamp = tuple[int, int, int, str]
 
 
-def stand(folder: Path, verify: Sequence[str]) -> Callable[[], tuple[str, ...]]:
-    """Remembers the gate files as they are; the answer tells which of them are not so any more."""
-    before = {path: stamp for path in _gates(folder, verify) if (stamp := _stamp(folder, path)) is not None}
+def stand(folder: Path, verify: Sequence[str], own: Path) -> Callable[[], tuple[str, ...]]:
+    """Remembers the gate files as they are; the answer tells which of them are not so any more. `own` is Ganger's."""
+    gates = _gates(folder, verify, str(own))
+    before = {path: stamp for path in gates if (stamp := _stamp(folder, path)) is not None}
 
     def altered() -> tuple[str, ...]:
         return tuple(path for path, stamp in before.items() if not _is_same(folder, path, stamp))
@@ -31,12 +32,16 @@ def stand(folder: Path, verify: Sequence[str]) -> Callable[[], tuple[str, ...]]:
     return altered
 
 
-def _gates(folder: Path, verify: Sequence[str]) -> Iterator[str]:
+def _gates(folder: Path, verify: Sequence[str], own: str) -> Iterator[str]:
     named = set(_named(verify))
     for above, folders, files in os.walk(folder, followlinks=False):
         inside = os.path.relpath(above, folder)
         prefix = "" if inside == "." else f"{inside}/"
-        folders[:] = [name for name in folders if name != ".git" and not is_generated(f"{prefix}{name}")]
+        folders[:] = [
+            name
+            for name in folders
+            if name != ".git" and f"{above}/{name}" != own and not is_generated(f"{prefix}{name}")
+        ]
         for name in files:
             path = f"{prefix}{name}"
             if name in _CONFIGURATION or path in named or is_test(path) or is_expectation(path):
