@@ -21,7 +21,7 @@ from ganger.workspaces.index import read_index, stamp_of
 from ganger.workspaces.leftovers import Kept
 from ganger.workspaces.objects import Who
 from ganger.workspaces.pool import Template
-from ganger.workspaces.removal import discard
+from ganger.workspaces.removal import Bin, discard
 
 
 @pytest.fixture
@@ -248,8 +248,25 @@ def test_a_folder_goes_whatever_an_agent_did_to_it(ground: Ground, tmp_path: Pat
     _spoil(folder)
     ground.do(ground.repository.release("t", 1))
     ground.do(ground.repository.release("t", 1))
-    assert not folder.exists() and not list((ground.settings.work / ".trash").iterdir())
-    assert (outside / "mine.txt").read_text() == "mine"
+    assert not folder.exists()
+    ground.do(ground.repository.sweep())
+    assert not list((ground.settings.work / ".trash").iterdir()) and (outside / "mine.txt").read_text() == "mine"
+
+
+def test_thrown_away_folders_wait_until_they_are_many_or_the_repository_is_closed(tmp_path: Path) -> None:
+    """G08: disk use is bounded, and nothing stays behind."""
+    waiting = Bin(2, 0)
+    folders = [tmp_path / str(number) for number in range(4)]
+    for folder in folders:
+        folder.mkdir()
+        waiting.add(folder)
+    assert [folder.exists() for folder in folders] == [False, False, True, True]
+    waiting.empty()
+    assert not any(folder.exists() for folder in folders)
+    full = Bin(2, 1 << 62)
+    folders[0].mkdir()
+    full.add(folders[0])
+    assert not folders[0].exists()
 
 
 def test_hundreds_of_levels_neither_break_the_stack_nor_the_descriptors(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +30,31 @@ def throw_away(folder: Path, trash: Path) -> Path | None:
         open_up(folder)
         folder.rename(target)
     return target
+
+
+class Bin:
+    """Folders that were thrown away and wait. A journalled ext4 makes files many times more slowly while thousands of
+    others were deleted in the last minutes, so deleting is put off while there is room."""
+
+    def __init__(self, most: int, keep_free_bytes: int) -> None:
+        self._waiting: deque[Path] = deque()
+        self._most, self._keep_free_bytes = most, keep_free_bytes
+
+    def add(self, folder: Path) -> None:
+        self._waiting.append(folder)
+        room = shutil.disk_usage(folder.parent).free > self._keep_free_bytes
+        while len(self._waiting) > (self._most if room else 0):
+            self._discard_one()
+
+    def empty(self) -> None:
+        while self._waiting:
+            self._discard_one()
+
+    def _discard_one(self) -> None:
+        try:
+            discard(self._waiting.popleft())
+        except IndexError:
+            return
 
 
 def discard(path: Path) -> bool:

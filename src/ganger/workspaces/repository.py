@@ -29,12 +29,16 @@ from ganger.workspaces.merging import is_ancestor, rebase
 from ganger.workspaces.objects import Who
 from ganger.workspaces.pool import Pool, Template
 from ganger.workspaces.refusals import failure_for
-from ganger.workspaces.removal import discard, throw_away
+from ganger.workspaces.removal import Bin, discard, throw_away
 
 __all__ = ["GitRepository", "GitSettings", "Leftover"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+_MOST_WAITING = 32
+_ROOM_FOR_WAITING = 4 << 30
 
 
 class GitRepository:
@@ -45,6 +49,7 @@ class GitRepository:
         self._bare = Bare(settings.project, settings.store, shared=settings.owner is not None)
         self._git = self._bare.git
         self._refs = RunRefs(settings.run)
+        self._bin = Bin(_MOST_WAITING, settings.min_free_bytes + _ROOM_FOR_WAITING)
         self._attempts = Attempts(settings, self._bare, self._refs)
         self._checkouts = Checkouts(
             Recipe(
@@ -157,6 +162,7 @@ class GitRepository:
             await asyncio.gather(self._filler, return_exceptions=True)
         await asyncio.to_thread(self._makers.shutdown)
         await asyncio.to_thread(discard, self._settings.pool)
+        await asyncio.to_thread(self._bin.empty)
         await asyncio.to_thread(self._others.shutdown)
 
     async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -259,7 +265,7 @@ class GitRepository:
             # It is not durable, and what a power cut would make of it is no ref.
             (self._settings.store / self._refs.at(attempt)).unlink(missing_ok=True)
         if gone is not None:
-            discard(gone)
+            self._bin.add(gone)
 
     def _checkout(self, name: str, commit: str) -> Path:
         folder = self._settings.checks / file_stem(name)
@@ -268,14 +274,14 @@ class GitRepository:
             old = throw_away(folder, self._settings.checks / ".trash")
             put_in_place(made, folder)
         if old is not None:
-            discard(old)
+            self._bin.add(old)
         return folder
 
     def _drop_checkout(self, name: str) -> None:
         with self._turn(f"check {name}"):
             gone = throw_away(self._settings.checks / file_stem(name), self._settings.checks / ".trash")
         if gone is not None:
-            discard(gone)
+            self._bin.add(gone)
 
     def _sweep(self) -> None:
         leftovers.sweep(self._settings.work)
