@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -19,6 +20,7 @@ from ganger.workspaces.tree import Tree
 MISSING = "missing"
 UNREADABLE = "unreadable"
 _HEX_DIGITS = 16
+_OF_THE_MACHINE = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _LARGEST_FILE = 64 * 1024 * 1024
 _VERSION = 1
 _SECOND = 1_000_000_000
@@ -70,7 +72,8 @@ class Contents:
             now = os.lstat(self._above + ref)
         except (FileNotFoundError, NotADirectoryError):
             return MISSING
-        except (OSError, ValueError):
+        except (OSError, ValueError) as problem:
+            _require_sound(ref, problem)
             return UNREADABLE
         self._written_ns[ref] = now.st_mtime_ns
         image = [now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino]
@@ -97,12 +100,24 @@ def _read(tree: Tree, ref: str, seen: os.stat_result) -> tuple[str, bool]:
         return UNREADABLE, False
     try:
         found = tree.read(ref, _LARGEST_FILE)
-    except (GangerError, OSError):
+    except (GangerError, OSError) as problem:
+        _require_sound(ref, problem)
         return UNREADABLE, False
     if found is None:
         return MISSING, False
     still = (found.image.size, found.image.mtime_ns) == (seen.st_size, seen.st_mtime_ns)
     return found.image.sha256[:_HEX_DIGITS], still
+
+
+def _require_sound(ref: str, problem: Exception) -> None:
+    """What the disk or the system refuses says nothing about the file; as its content it would pass for a change."""
+    cause = problem if isinstance(problem, OSError) else problem.__cause__
+    if isinstance(cause, OSError) and cause.errno in _OF_THE_MACHINE:
+        raise GangerError(
+            f"{ref} cannot be read: {cause.strerror}",
+            hint="check the disk and the limits of this process, then run the same command again",
+            code="IO_ERROR",
+        ) from problem
 
 
 def _has_settled(seen: os.stat_result, now_ns: int) -> bool:
