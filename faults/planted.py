@@ -355,7 +355,7 @@ BUGS: dict[str, Bug] = {
         planted_git.workspace_removed_early,
         "crash",
         "files",
-        [f"@os.remove/result_accepted:{n}" for n in (4, 3, 5, 2, 6, 1)],
+        [f"@os.remove/result_accepted:{n}" for n in (4, 3, 5, 2, 6, 1, 7, 8, 9, 10, 12)],
     ),
     "git-not-synced": _in_git(planted_git.git_not_synced, "powercut", "branch", []),
     "budget-checked-late": Bug(_budget_checked_late, "run", "budgets", budget_attempts=3),
