@@ -435,8 +435,6 @@ class Repository(Protocol):
 
     async def is_ancestor(self, commit: str, of: str) -> bool: ...
 
-    async def tree_of(self, commit: str) -> str: ...
-
     async def move_head(self, expected: str, new: str) -> bool:
         """Compare and swap, durable; False when the head is neither `expected` nor `new` already."""
 
@@ -464,9 +462,6 @@ class Repository(Protocol):
         """A fresh folder with exactly this commit, in which no agent ever was."""
 
     async def drop_checkout(self, name: str) -> None: ...
-
-    async def sweep(self) -> None:
-        """Removes what a lead that died left half-made; never a workspace."""
 
     async def clear(self, needed: Collection[tuple[str, int]]) -> None:
         """Removes what dead leads left, but for the workspaces of these attempts and work that is nowhere else."""
