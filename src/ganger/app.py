@@ -11,7 +11,8 @@ from datetime import datetime
 from pathlib import Path
 
 from ganger import __version__
-from ganger.agents.table import ANNOUNCED, KINDS, AgentSettings, make_agent
+from ganger.agents.settings import AgentSettings
+from ganger.agents.table import ANNOUNCED, KINDS, make_agent
 from ganger.check import Checked
 from ganger.config import PROJECT_FILE, Project, environment
 from ganger.contents import Contents

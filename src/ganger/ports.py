@@ -11,7 +11,7 @@ Sandbox    the walls around an untrusted process
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ganger.contracts.parser import Parsed, Refused
     from ganger.contracts.task_result import TaskResult, Write
     from ganger.core.events import Event, Recorded
+    from ganger.core.signs import Heard, Sign
 
 
 class Clock(Protocol):
@@ -145,6 +146,9 @@ class Running(Protocol):
 
     async def wait(self) -> Exit: ...
 
+    async def end(self) -> None:
+        """Asks for its end: SIGTERM to the tree, grace, SIGKILL. `wait` tells when it is over."""
+
 
 class Launcher(Protocol):
     """Processes of one run. They go on when the lead dies; the next lead finds them by their keys."""
@@ -175,18 +179,33 @@ class Launcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an agent kind can do."""
+    """What an agent kind can do.
+
+    `stream`: its output tells more than its answer. `resume`: a session goes on after its process died. `tokens` and
+    `usd`: it says what it used. `schema`: it can hold its model to a JSON Schema. `turns`: it takes a limit of turns.
+    """
 
     stdin_prompt: bool = False
     arg_prompt: bool = False
     file_prompt: bool = False
     pty: bool = False
     interactive: bool = False
+    stream: bool = False
+    resume: bool = False
+    tokens: bool = False
+    usd: bool = False
+    schema: bool = False
+    turns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
-    """What an agent may know of the attempt it is asked to make."""
+    """What an agent may know of the attempt it is asked to make.
+
+    `home` is a folder of the task's own that outlives the process; `shared` is one folder for all agents of a kind,
+    which they may read and only Ganger writes. `session` is the one to continue; empty: a new one. `walled`: Ganger's
+    own sandbox is around it.
+    """
 
     run_id: str
     task_id: str
@@ -197,26 +216,34 @@ class AttemptContext:
     log_path: Path
     timeout_sec: float
     environment: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens and money of one attempt."""
-
-    usd: float = 0.0
-    input_tokens: int = 0
-    output_tokens: int = 0
+    home: Path | None = None
+    shared: Path | None = None
+    session: str = ""
+    walled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AgentHealth:
+    """`login`: whether it can reach its model, as far as that can be told without asking it; None: unknown."""
+
     ready: bool
     version: str = ""
     details: tuple[str, ...] = ()
+    login: bool | None = None
+
+
+class Reader(Protocol):
+    """Understands one process's output as it comes, line by line."""
+
+    def line(self, line: bytes) -> Iterable[Sign]:
+        """A line without its end. Never raises: what it does not understand is nothing."""
+
+    def end(self) -> Iterable[Sign]:
+        """The process is over."""
 
 
 class Agent(Protocol):
-    """One configured agent. `prepare` says how to call it, `execute` starts it, `extract_result` reads the log."""
+    """One configured agent. `prepare` says how to call it, `execute` starts it, `hear` and `extract_*` read its log."""
 
     @property
     def name(self) -> str: ...
@@ -227,6 +254,9 @@ class Agent(Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
+    def furnish(self, context: AttemptContext) -> Mapping[str, bytes]:
+        """Files its home must hold before it starts, by relative path."""
+
     def prepare(self, context: AttemptContext) -> Launch: ...
 
     async def execute(self, launch: Launch, launcher: Launcher) -> Running: ...
@@ -235,8 +265,11 @@ class Agent(Protocol):
 
     def extract_heal(self, log: Path) -> Parsed[HealDecision] | Refused: ...
 
-    def usage(self, log: Path) -> Usage | None:
-        """What the attempt cost, as far as its output tells."""
+    def reader(self) -> Reader | None:
+        """For output that is watched while it comes; None: it has no form of its own."""
+
+    def hear(self, log: Path) -> Heard:
+        """What its whole output came to."""
 
     def healthcheck(self) -> AgentHealth: ...
 
@@ -474,12 +507,14 @@ class Repository(Protocol):
 class Room:
     """What a confined process may touch besides the system's programs: these folders, whole.
 
-    `fixed` are folders inside a writable one that it may read all the same, and no more.
+    `fixed` are folders inside a writable one that it may read all the same, and no more. `home` is a writable folder
+    that is its home; without one it gets a new one that ends with it.
     """
 
     writable: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     fixed: tuple[Path, ...] = ()
+    home: Path | None = None
 
 
 class Sandbox(Protocol):

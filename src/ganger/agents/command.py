@@ -11,8 +11,9 @@ from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core.environment import child_environment
+from ganger.core.signs import Heard
 from ganger.errors import GangerError
-from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Running, Usage
+from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
 
 # The kernel takes no single argument of 128 KiB or more.
 _LONGEST_ARGUMENT = 128 * 1024 - 1
@@ -87,8 +88,14 @@ class CommandAgent:
     def extract_heal(self, log: Path) -> Parsed[HealDecision] | Refused:
         return parse_heal(log)
 
-    def usage(self, log: Path) -> Usage | None:
-        return read_usage(log)
+    def furnish(self, context: AttemptContext) -> Mapping[str, bytes]:
+        return {}
+
+    def reader(self) -> Reader | None:
+        return None
+
+    def hear(self, log: Path) -> Heard:
+        return Heard(tokens=read_usage(log))
 
     def healthcheck(self) -> AgentHealth:
         program = self.argv[0]

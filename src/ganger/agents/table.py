@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.agents.command import CommandAgent
 from ganger.agents.scripted import ScriptedAgent
+from ganger.agents.settings import AgentSettings
 from ganger.errors import Fault, InputError, NotBuiltYet
 from ganger.ports import Agent
-
-
-@dataclass(frozen=True, slots=True)
-class AgentSettings:
-    """What an agent's section of the config says."""
-
-    kind: str
-    argv: tuple[str, ...] = ()
-    prompt: str = "stdin"
-    env: tuple[str, ...] = ()
-    model: str = ""
-    script: str = ""
-
 
 Maker = Callable[[str, AgentSettings, Path, Mapping[str, str]], Agent]
 

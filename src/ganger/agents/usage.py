@@ -7,13 +7,13 @@ import math
 import os
 from pathlib import Path
 
-from ganger.ports import Usage
+from ganger.core.signs import Tokens
 
 MARK = b"GANGER_USAGE "
 _TAIL_BYTES = 256 * 1024
 
 
-def read_usage(log: Path) -> Usage | None:
+def read_usage(log: Path) -> Tokens | None:
     """The last such line of the log's end; None when there is none or it makes no sense."""
     with open(log, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -23,17 +23,23 @@ def read_usage(log: Path) -> Usage | None:
     return _usage(found) if found is not None else None
 
 
-def _usage(text: bytes) -> Usage | None:
+def _usage(text: bytes) -> Tokens | None:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict):
         return None
-    usd, given, made = (data.get(name, 0) for name in ("usd", "input_tokens", "output_tokens"))
-    if not _is_amount(usd) or not all(_is_amount(tokens) and tokens == int(tokens) for tokens in (given, made)):
+    usd, given, made = (data.get(name) for name in ("usd", "input_tokens", "output_tokens"))
+    if usd is not None and not _is_amount(usd):
         return None
-    return Usage(float(usd), int(given), int(made))
+    if not all(tokens is None or (_is_amount(tokens) and tokens == int(tokens)) for tokens in (given, made)):
+        return None
+    return Tokens(
+        None if given is None else int(given),
+        None if made is None else int(made),
+        usd=None if usd is None else float(usd),
+    )
 
 
 def _is_amount(value: object) -> bool:

@@ -96,3 +96,47 @@ def _is_dropped(name: str) -> bool:
     if name.startswith("GIT_"):
         return name not in _GIT_KEPT and not name.startswith(_GIT_KEPT_PREFIXES)
     return name in _DROPPED_NAMES or name.startswith(_DROPPED_PREFIXES)
+
+
+# What programs and toolchains need in order to be found and to work as they do for the operator.
+_TOOL_NAMES = frozenset(
+    (
+        *("PATH", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "SHELL", "USER", "LOGNAME", "HOME", "TMPDIR"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE"),
+        *("NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
+        *("VIRTUAL_ENV", "PYTHONPATH", "PYTHONUTF8", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX", "UV_CACHE_DIR"),
+        *(
+            "PIP_FIND_LINKS",
+            "PIP_INDEX_URL",
+            "PIP_NO_INDEX",
+            "NVM_DIR",
+            "NVM_BIN",
+            "VOLTA_HOME",
+            "NODE_PATH",
+            "BUN_INSTALL",
+        ),
+        *("CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "GOPATH", "GOROOT", "GOPROXY", "GOFLAGS"),
+        *(
+            "JAVA_HOME",
+            "MAVEN_OPTS",
+            "GRADLE_OPTS",
+            "ANDROID_HOME",
+            "DOTNET_ROOT",
+            "GEM_HOME",
+            "RBENV_ROOT",
+            "DENO_DIR",
+        ),
+        *("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "PKG_CONFIG_PATH", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS"),
+        *("MAKEFLAGS", "CMAKE_PREFIX_PATH", "SOURCE_DATE_EPOCH"),
+    )
+)
+_TOOL_PREFIXES = ("LC_", "GIT_AUTHOR_", "GIT_COMMITTER_")
+
+
+def tool_environment(source: Mapping[str, str]) -> dict[str, str]:
+    """The environment of an agent program: only what is named here, and of that nothing that looks like a secret."""
+    return {
+        name: value
+        for name, value in source.items()
+        if (name.upper() in _TOOL_NAMES or name.startswith(_TOOL_PREFIXES)) and not is_secret_value(value)
+    }

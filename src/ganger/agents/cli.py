@@ -1,0 +1,182 @@
+"""What every real agent program has in common: how it is found, called, furnished, watched, read and checked.
+
+One kind is one file: a subclass that names its program, its variables and its arguments, and a reader of its output.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ganger.agents.command import identity
+from ganger.agents.settings import AgentSettings
+from ganger.agents.streams import LastHeard
+from ganger.contracts.heal_decision import HealDecision
+from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
+from ganger.contracts.task_result import TaskResult
+from ganger.core.environment import tool_environment
+from ganger.core.signs import Heard
+from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
+
+_VERSION_SEC = 30.0
+_NAMES = uuid.UUID("6f1f2f0e-6a57-4d0c-9a3e-3f1f6f0a9d11")
+
+
+class CliAgent:
+    """`variables` are those the program itself reads; what of them the operator has set is passed on.
+
+    `keys` are the ones of them that hold a key: any one will do. `logins` are files of the operator's home that hold a
+    login, copied into the agent's own home where no key is set. `tried` is the version this adapter was tried with.
+    """
+
+    kind = ""
+    program = ""
+    tried = ""
+    capabilities = Capabilities(stdin_prompt=True, stream=True)
+    variables: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    logins: tuple[str, ...] = ()
+    login_hint = ""
+    install_hint = ""
+
+    def __init__(self, name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> None:
+        self.name, self.given, self.root = name, given, root
+        self.environ = environ
+        self.argv = given.argv or (self.program,)
+        wanted = (*self.variables, *self.keys, *given.env, *((given.key_env,) if given.key_env else ()))
+        self.passed = {name: environ[name] for name in wanted if name in environ}
+        self._heard = LastHeard()
+
+    # --- what a kind says of itself ---------------------------------------------------------------------------------
+
+    def arguments(self, context: AttemptContext) -> list[str]:
+        """Everything after the program's name, but for the operator's own arguments."""
+        raise NotImplementedError
+
+    def settings(self, context: AttemptContext) -> Mapping[str, str]:
+        """Variables that are always set: no telemetry, no self-update, few retries."""
+        return {}
+
+    def files(self, context: AttemptContext) -> Mapping[str, bytes]:
+        """The program's own settings files, by their path in its home."""
+        return {}
+
+    def reader(self) -> Reader:
+        raise NotImplementedError
+
+    # --- the port -----------------------------------------------------------------------------------------------------
+
+    def furnish(self, context: AttemptContext) -> Mapping[str, bytes]:
+        return {**self._copied(), **self.files(context)}
+
+    def prepare(self, context: AttemptContext) -> Launch:
+        return Launch(
+            key=str(context.log_path),
+            argv=(*self._program(), *self.arguments(context), *self.given.args),
+            cwd=context.workspace,
+            env=self._environment(context),
+            stdin_path=context.prompt_file,
+            log_path=context.log_path,
+            timeout_sec=context.timeout_sec,
+        )
+
+    async def execute(self, launch: Launch, launcher: Launcher) -> Running:
+        return await launcher.start(launch)
+
+    def hear(self, log: Path) -> Heard:
+        return self._heard.get(self.reader(), log)
+
+    def extract_result(self, log: Path, task_id: str) -> Parsed[TaskResult] | Refused:
+        return parse_result(self.hear(log).answer.encode("utf-8", "replace"), task_id=task_id)
+
+    def extract_heal(self, log: Path) -> Parsed[HealDecision] | Refused:
+        return parse_heal(self.hear(log).answer.encode("utf-8", "replace"))
+
+    def healthcheck(self) -> AgentHealth:
+        found = self._found()
+        if found is None:
+            return AgentHealth(False, details=(f"program {self.argv[0]!r} was not found; {self.install_hint}",))
+        version = self.version()
+        login = self.has_login()
+        if not login:
+            return AgentHealth(False, version, (f"not logged in: {self.login_hint}",), login=False)
+        return AgentHealth(True, version, (found,), login=login)
+
+    # --- parts --------------------------------------------------------------------------------------------------------
+
+    @property
+    def permissions(self) -> str:
+        return self.given.permissions
+
+    def may_all(self, context: AttemptContext) -> bool:
+        """Whether the program's own questions are switched off: where Ganger's walls stand, or the operator says so."""
+        return self.permissions == "full" or (self.permissions == "auto" and context.walled)
+
+    def key(self) -> str:
+        """The variable that holds the key; empty where none is set."""
+        names = (self.given.key_env,) if self.given.key_env else self.keys
+        return next((name for name in names if self.passed.get(name)), "")
+
+    def has_login(self) -> bool:
+        return bool(self.key()) or any(True for _ in self._login_files())
+
+    def version(self) -> str:
+        """What the program says of itself; empty where it says nothing."""
+        try:
+            asked = subprocess.run(
+                [*self._program(), "--version"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_VERSION_SEC,
+                env={**tool_environment(self.environ), **self._quiet()},
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ""
+        lines = asked.stdout.decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:80] if lines and asked.returncode == 0 else ""
+
+    def _quiet(self) -> Mapping[str, str]:
+        return {"NO_COLOR": "1", "CI": "1"}
+
+    def fresh_session(self, context: AttemptContext) -> str:
+        """An id of Ganger's own choice for a new session: the same for the same attempt, another for every other."""
+        return str(uuid.uuid5(_NAMES, f"{context.log_path}#{context.attempt}"))
+
+    def _found(self) -> str | None:
+        program = self.argv[0]
+        place = str(self.root / program) if "/" in program else program
+        return shutil.which(place, path=self.environ.get("PATH"))
+
+    def _program(self) -> tuple[str, ...]:
+        """Always the operator's file, never one of that name in the folder the agent works in."""
+        return (self._found() or self.argv[0], *self.argv[1:])
+
+    def _environment(self, context: AttemptContext) -> dict[str, str]:
+        home = {"HOME": str(context.home)} if context.home is not None else {}
+        return {
+            **tool_environment(self.environ),
+            "NO_COLOR": "1",
+            **home,
+            **self.settings(context),
+            **self.passed,
+            **identity(context),
+            **context.environment,
+        }
+
+    def _login_files(self) -> Iterator[tuple[str, Path]]:
+        own = Path(self.environ.get("HOME") or "/")
+        for name in self.given.home_files if self.given.home_files is not None else self.logins:
+            path = own / name
+            if path.is_file() and os.access(path, os.R_OK):
+                yield name, path
+
+    def _copied(self) -> dict[str, bytes]:
+        """A login is copied only where no key makes it needless; files the operator named always are."""
+        if self.given.home_files is None and self.key():
+            return {}
+        return {name: path.read_bytes() for name, path in self._login_files()}

@@ -1,0 +1,134 @@
+"""From a log to what was heard in it: lines, JSON in them, signs; the same for every agent whose output has a form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ganger.core.signs import Heard, Sign
+from ganger.ports import Reader
+
+_CHUNK = 1024 * 1024
+# A line beyond this is no event of any agent's, and is not kept in memory.
+LONGEST_LINE = 32 * 1024 * 1024
+
+
+class Lines:
+    """Splits what comes into lines; an over-long one is dropped."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._skip = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        *whole, rest = data.split(b"\n")
+        for part in whole:
+            line = bytes(self._rest + part) if self._rest else part
+            self._rest.clear()
+            if not self._skip:
+                yield line.rstrip(b"\r")
+            self._skip = False
+        if len(self._rest) + len(rest) > LONGEST_LINE:
+            self._rest.clear()
+            self._skip = True
+        elif not self._skip:
+            self._rest += rest
+
+    def end(self) -> Iterator[bytes]:
+        if self._rest:
+            yield bytes(self._rest).rstrip(b"\r")
+        self._rest.clear()
+
+
+def hear(reader: Reader, log: Path) -> Heard:
+    """Reads a whole log."""
+    heard, lines = Heard(), Lines()
+    with open(log, "rb") as file:
+        while data := file.read(_CHUNK):
+            for line in lines.feed(data):
+                heard.add(reader.line(line))
+    for line in lines.end():
+        heard.add(reader.line(line))
+    heard.add(reader.end())
+    return heard
+
+
+def signs_of(reader: Reader, log: Path) -> Iterator[Sign]:
+    """Every sign of a log, in order."""
+    lines = Lines()
+    with open(log, "rb") as file:
+        while data := file.read(_CHUNK):
+            for line in lines.feed(data):
+                yield from reader.line(line)
+    for line in lines.end():
+        yield from reader.line(line)
+    yield from reader.end()
+
+
+class LastHeard:
+    """The newest log that was read, so that several questions about it read it once."""
+
+    def __init__(self) -> None:
+        self._key: tuple[str, int, int, int] | None = None
+        self._heard = Heard()
+
+    def get(self, reader: Reader, log: Path) -> Heard:
+        found = log.stat()
+        key = (str(log), found.st_ino, found.st_size, found.st_mtime_ns)
+        if key != self._key:
+            self._heard = hear(reader, log)
+            self._key = key
+        return self._heard
+
+
+def read_json(line: bytes) -> dict[str, Any] | None:
+    """The JSON object a line holds; words that another stream left at its beginning are passed over."""
+    start = line.find(b"{")
+    while start >= 0:
+        try:
+            data = json.loads(line[start:])
+        except (ValueError, RecursionError):
+            start = line.find(b'{"', start + 1)
+            continue
+        return data if isinstance(data, dict) else None
+    return None
+
+
+def plain(line: bytes) -> str:
+    """A line that is not JSON, as text."""
+    return line.decode("utf-8", "replace").strip()
+
+
+def part(data: object, *names: str) -> Mapping[str, Any]:
+    """The object at a path of names; an empty one where there is none."""
+    for name in names:
+        data = data.get(name) if isinstance(data, Mapping) else None
+    return data if isinstance(data, Mapping) else {}
+
+
+def text(data: object, *names: str) -> str:
+    """The text at a path of names; empty where there is none."""
+    *above, last = names
+    value = part(data, *above).get(last)
+    return value if isinstance(value, str) else ""
+
+
+def number(data: object, *names: str) -> int | None:
+    *above, last = names
+    value = part(data, *above).get(last)
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+
+
+def amount(data: object, *names: str) -> float | None:
+    *above, last = names
+    value = part(data, *above).get(last)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+
+
+def items(data: object, *names: str) -> Iterable[Mapping[str, Any]]:
+    """The objects of the list at a path of names."""
+    *above, last = names
+    value = part(data, *above).get(last)
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,269 @@
+"""What an agent's output tells while it works: the same few signs for every kind of agent, whatever its own words are.
+
+A reader turns output into signs; `Heard` is what they come to. Nothing here is believed: signs explain an attempt that
+has no result, they never make one good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+LONGEST_TEXT = 16 * 1024 * 1024
+_SHORT = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The agent's own name for its conversation, by which it can be continued."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Text of the model. `part`: it goes on where the last part ended; else it is a message of its own."""
+
+    text: str
+    part: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """`about` is a command or a path, short."""
+
+    id: str
+    name: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnded:
+    id: str
+    name: str = ""
+    ok: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What was used. None: the agent does not say.
+
+    `input` is everything that was sent, cached or not; `cache_read` and `cache_write` are parts of it. `step`: of one
+    call of the model, to be added up; else the sum of this process. `session_tokens`, `session_usd`: a running total
+    of the whole session, also of processes before this one.
+    """
+
+    input: int | None = None
+    output: int | None = None
+    cache_read: int = 0
+    cache_write: int = 0
+    usd: float | None = None
+    step: bool = False
+    session_tokens: bool = False
+    session_usd: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """A rate limit or an empty account. `reset_at` is a Unix time where the agent knows it.
+
+    `final`: the agent has given up. `empty`: no waiting helps, somebody must pay.
+    """
+
+    text: str
+    reset_at: float | None = None
+    final: bool = True
+    empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The agent tries again by itself after trouble with its model."""
+
+    text: str
+    status: int | None = None
+    wait_sec: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A tool was refused. `rule`: not for want of a permission but because it left the place it may work in."""
+
+    tool: str
+    about: str = ""
+    rule: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoginMissing:
+    """No key, a wrong one, or nobody is logged in."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """How full the model's context is; `window` is 0 where it is not known."""
+
+    used: int
+    window: int = 0
+
+
+How = Literal[
+    "success",
+    "error",
+    "network",
+    "refused",
+    "length",
+    "turns",
+    "budget",
+    "aborted",
+    "no_session",
+    "usage",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The agent's own last word.
+
+    success    it believes it is through; `text` is its answer
+    network    the model could not be reached, broke off, was overloaded or spoke nonsense
+    refused    the model would not do it
+    length     the answer was cut at the longest the model may give
+    turns      its own limit of turns, calls or time
+    budget     its own limit of money
+    aborted    somebody ended it
+    no_session there is no such session to continue
+    usage      the program does not take these arguments or settings
+    error      anything else
+    """
+
+    how: How
+    text: str = ""
+
+
+Sign = (
+    Session
+    | Model
+    | Said
+    | ToolStarted
+    | ToolEnded
+    | Tokens
+    | Limited
+    | Retrying
+    | Denied
+    | LoginMissing
+    | Context
+    | Over
+)
+
+
+@dataclass(slots=True)
+class Heard:
+    """Everything an agent's output came to so far."""
+
+    session: str = ""
+    model: str = ""
+    text: str = ""
+    messages: list[str] = field(default_factory=list)
+    tokens: Tokens | None = None
+    denied: list[Denied] = field(default_factory=list)
+    limited: Limited | None = None
+    retrying: Retrying | None = None
+    login: str = ""
+    context: Context | None = None
+    over: Over | None = None
+    tools: int = 0
+    running: dict[str, ToolStarted] = field(default_factory=dict)
+    _open: bool = False
+    _size: int = 0
+
+    def add(self, signs: Iterable[Sign]) -> None:
+        for sign in signs:
+            self._add(sign)
+
+    @property
+    def answer(self) -> str:
+        """The text in which the result is looked for: the last message, or all of them where that holds no block."""
+        last = self.over.text if self.over is not None and self.over.how == "success" and self.over.text else ""
+        last = last or (self.messages[-1] if self.messages else "")
+        if "<<<" in last or self.over is None or self.over.how != "success":
+            return last
+        return "\n".join([*self.messages, last])
+
+    def _add(self, sign: Sign) -> None:
+        match sign:
+            case Session(name):
+                self.session = name or self.session
+            case Model(name):
+                self.model = name or self.model
+            case Said():
+                self._say(sign)
+            case ToolStarted():
+                self.tools += 1
+                self.running[sign.id] = sign
+                self._progress()
+            case ToolEnded():
+                self.running.pop(sign.id, None)
+                self._progress()
+            case Tokens():
+                self.tokens = _sum(self.tokens, sign)
+            case Limited():
+                self.limited = sign if self.limited is None or sign.final or sign.reset_at else self.limited
+            case Retrying():
+                self.retrying = sign
+            case Denied():
+                self.denied.append(sign)
+            case LoginMissing(text):
+                self.login = text[:_SHORT] or "nobody is logged in"
+            case Context():
+                self.context = sign
+            case Over():
+                self.over = sign
+                self._open = False
+
+    def _say(self, sign: Said) -> None:
+        if self._size + len(sign.text) > LONGEST_TEXT and self.messages:
+            dropped = self.messages.pop(0)
+            self._size -= len(dropped)
+            self._open = self._open and bool(self.messages)
+        if sign.part and self._open:
+            self.messages[-1] += sign.text
+        else:
+            self.messages.append(sign.text)
+        self._size += len(sign.text)
+        self._open = sign.part
+        self.retrying = None
+        if self.limited is not None and not self.limited.final:
+            self.limited = None
+
+    def _progress(self) -> None:
+        self._open = False
+        self.retrying = None
+        if self.limited is not None and not self.limited.final:
+            self.limited = None
+
+
+def _sum(known: Tokens | None, new: Tokens) -> Tokens:
+    """Steps add up; a sum replaces them."""
+    if known is None or not new.step:
+        return new
+    return Tokens(
+        input=_plus(known.input, new.input),
+        output=_plus(known.output, new.output),
+        cache_read=known.cache_read + new.cache_read,
+        cache_write=known.cache_write + new.cache_write,
+        usd=None if known.usd is None or new.usd is None else known.usd + new.usd,
+        step=True,
+    )
+
+
+def _plus(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
