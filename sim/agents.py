@@ -8,7 +8,8 @@ from pathlib import Path
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
-from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Running, Usage
+from ganger.core.signs import Heard, Tokens
+from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Running
 
 _USAGE = re.compile(r"usage: usd=([\d.]+) input=(\d+) output=(\d+)")
 _OUTPUT_LIMIT_BYTES = 200_000
@@ -42,12 +43,15 @@ class SimAgent:
     def extract_heal(self, log: Path) -> Parsed[HealDecision] | Refused:
         return parse_heal(log)
 
-    def usage(self, log: Path) -> Usage | None:
-        try:
-            found = _USAGE.search(log.read_text(encoding="utf-8"))
-        except OSError:
-            return None
-        return Usage(float(found[1]), int(found[2]), int(found[3])) if found else None
+    def furnish(self, context: AttemptContext) -> dict[str, bytes]:
+        return {}
+
+    def reader(self) -> None:
+        """What it prints has no form of its own."""
+
+    def hear(self, log: Path) -> Heard:
+        found = _USAGE.search(log.read_text(encoding="utf-8"))
+        return Heard(tokens=Tokens(int(found[2]), int(found[3]), usd=float(found[1])) if found else None)
 
     def healthcheck(self) -> AgentHealth:
         return AgentHealth(True)

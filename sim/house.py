@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ganger.contracts.verify_profile import Profile, Step
 from ganger.core.records import RunState
 from ganger.engine.files import LEASE_SEC, RunFolder
+from ganger.engine.homes import Homes
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
 from ganger.engine.run import Lead, Order
@@ -83,6 +84,7 @@ class House:
                 clock=self.clock,
             ),
             sandbox=Bare(),
+            homes=Homes(self.folder.path, self.folder.path / "agents"),
             turns=Turns(),
             overlay=Overlay(self.folder.path, workspace, healer.extract_heal),
             output_limit_bytes=_OUTPUT_LIMIT_BYTES,

@@ -187,6 +187,12 @@ class SimLauncher:
         process = self._keeper.processes.get(key)
         return None if process is None else SimRunning(process, self._life)
 
+    async def end(self, key: str) -> None:
+        await self._talk("end")
+        process = self._keeper.processes.get(key)
+        if process is not None and process in self._keeper.living():
+            self._keeper.end(process, _TERMINATED)
+
     async def end_others(self, keep: Collection[str]) -> int:
         await self._talk("end_others")
         others = [process for process in self._keeper.living() if process.launch.key not in keep]

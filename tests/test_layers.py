@@ -21,6 +21,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
     "contracts": frozenset({"errors"}),
     "core": frozenset({"contracts", "errors"}),
+    "dev": frozenset({"errors"}),
     "config": frozenset({"contracts", "errors", "core.vocabulary", "core.commands"}),
     "ports": frozenset({"core", "contracts", "errors"}),
     **dict.fromkeys(ADAPTERS, INNER),
@@ -37,7 +38,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "doctor": INNER | {"app", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
         SCREENS,
-        INNER | SCREENS | APPLICATION | {"views", "config", "engine"},
+        INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev"},
     ),
     "__init__": INNER | {"app", "views", "config"},
 }

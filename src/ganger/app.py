@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from ganger import __version__
-from ganger.agents.settings import AgentSettings
-from ganger.agents.table import ANNOUNCED, KINDS, make_agent
+from ganger.agents.settings import AgentSettings, TerminalSettings
+from ganger.agents.table import kinds, make_agent
 from ganger.check import Checked
-from ganger.config import PROJECT_FILE, Project, environment
+from ganger.config import PROJECT_FILE, AgentSection, Project, environment
 from ganger.contents import Contents
 from ganger.contracts.parser import parse_heal
 from ganger.core.environment import child_environment
 from ganger.core.events import Recorded, RunStarted
+from ganger.core.names import shared_folder
+from ganger.core.pricing import Price
 from ganger.core.projection import state_text
 from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
 from ganger.core.records import Budget, Limits, Policy, RunState
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule
 from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors
+from ganger.engine.homes import Homes
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
 from ganger.engine.rules import learned_elsewhere
 from ganger.engine.run import Lead, Order, Reconcile
-from ganger.engine.tools import Tools
+from ganger.engine.tools import Stronger, Tools
 from ganger.engine.turns import Turns
 from ganger.engine.verification import Checks
 from ganger.engine.verify import Recovery
@@ -114,26 +117,53 @@ def require_built(project: Project) -> None:
             )
 
 
+def agent_settings(section: AgentSection) -> AgentSettings:
+    given = section.model_dump(exclude={"account", "in_place", "argv", "env", "args", "home_files", "terminal"})
+    return AgentSettings(
+        **given,
+        argv=tuple(section.argv),
+        env=tuple(section.env),
+        args=tuple(section.args),
+        home_files=None if section.home_files is None else tuple(section.home_files),
+        terminal=TerminalSettings(**section.terminal.model_dump()),
+    )
+
+
 def make_agents(project: Project) -> dict[str, Agent]:
     """Every configured agent by its name."""
     environ = environment()
-    made = {}
-    for name, section in project.config.agents.items():
-        settings = AgentSettings(
-            kind=section.kind,
-            argv=tuple(section.argv),
-            prompt=section.prompt,
-            env=tuple(section.env),
-            model=section.model,
-            script=section.script,
-        )
-        made[name] = make_agent(name, settings, project.root, environ)
-    return made
+    return {
+        name: make_agent(name, agent_settings(section), project.root, environ)
+        for name, section in project.config.agents.items()
+    }
 
 
-def agent_kinds() -> tuple[list[str], list[str]]:
-    """The kinds there are, and those that are announced."""
-    return list(KINDS), list(ANNOUNCED)
+def agent_kinds() -> list[str]:
+    return kinds()
+
+
+def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent:
+    """W01 D16: the role's agent with what the role says of model, effort, turns and arguments."""
+    role = project.config.roles[name]
+    given = agent_settings(project.config.agents[role.agent])
+    model, effort = (role.strong_model, role.strong_effort) if strong else ("", "")
+    settings = replace(
+        given,
+        model=model or role.model or given.model,
+        effort=effort or role.effort or given.effort,
+        max_turns=role.max_turns or given.max_turns,
+        args=(*given.args, *role.args),
+    )
+    return make_agent(role.agent, settings, project.root, environment())
+
+
+def strong_agents(project: Project, roles: Collection[str]) -> dict[str, Stronger]:
+    """The agents of the roles that have a stronger model for some of their tasks."""
+    config = project.config.roles
+    named = [name for name in roles if config[name].strong_model or config[name].strong_effort]
+    return {
+        name: Stronger(agent_of_role(project, name, strong=True), frozenset(config[name].strong_when)) for name in named
+    }
 
 
 HEALER = "healer"
@@ -142,13 +172,13 @@ CONTENTS = "contents.json"
 
 def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
     """The agents this run's roles need, each found ready before anything is started."""
-    agents = make_agents(project)
     wanted = dict.fromkeys(spec.role for spec in checked.specs)
     if heals(project):
         wanted[HEALER] = None
-    roles = {role: agents[project.config.roles[role].agent] for role in wanted}
+    roles = {role: agent_of_role(project, role) for role in wanted}
+    health_of = {agent.name: agent.healthcheck() for agent in {a.name: a for a in roles.values()}.values()}
     for role, agent in roles.items():
-        health = agent.healthcheck()
+        health = health_of[agent.name]
         if not health.ready:
             raise GangerError(
                 f"agent {agent.name} (role {role}) is not ready: {'; '.join(health.details)}",
@@ -235,6 +265,9 @@ def _tools(
         repository=repository_of(project, checked.manifest.run_id, judge, sandbox.owner) if git else None,
         watch=None if git else watch_of(project, checked, limits),
         roles={name: role_rules(project, name) for name in config.roles},
+        strong=strong_agents(project, agents),
+        prices={name: Price(**given.model_dump()) for name, given in config.prices.items()},
+        homes=Homes(folder.path, project.state_path / shared_folder()),
         expected_must_come=config.workspace.expected_files == "fail",
         merge_batch=config.workspace.merge_batch,
         own_gates_only=config.workspace.merge_gates == "own",

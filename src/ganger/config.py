@@ -90,16 +90,51 @@ class LimitsSection(_Section):
     current_batch_size: _Range = Field(default=[1, 21], description="how far a healer may move the window size")
 
 
+class TerminalSection(_Section):
+    ready: str = Field(default="", description="pattern that shows it waits for a task; default: it is quiet")
+    answers: dict[str, str] = Field(default_factory=dict, description="pattern of a question = keys to type")
+    done: str = Field(default="", description="pattern that shows it is through, besides a result block")
+    idle_sec: float = Field(default=20, gt=0, description="quiet for this long is idle")
+    rescues: int = Field(default=2, ge=0, le=10, description="how often an idle one is spoken to again")
+    rescue_text: str = Field(
+        default="Please finish the task and end with the result block.", description="what it is told then"
+    )
+    quit: str = Field(default="/exit\r", description="keys that end it")
+    columns: int = Field(default=200, ge=40, le=1000, description="width of its terminal")
+    rows: int = Field(default=50, ge=10, le=500, description="height of its terminal")
+
+
 class AgentSection(_Section):
-    kind: str = Field(description="which adapter: command, scripted")
+    kind: str = Field(
+        description="which adapter: command, claude, codex, opencode, agent, gemini, qwen, copilot, acp, pty, scripted"
+    )
     argv: list[str] = Field(
-        default_factory=list, description="program and arguments; {task_id} {attempt} {prompt_file} {workspace}"
+        default_factory=list,
+        description="command: program and arguments with {task_id} {attempt} {prompt_file} {workspace}; "
+        "other kinds: the program where it is not its usual one",
     )
     prompt: Literal["stdin", "argument", "file"] = Field(
         default="stdin", description="how the prompt reaches the agent"
     )
     env: list[str] = Field(default_factory=list, description="variables passed on although they look like secrets")
     model: str = Field(default="", description="model name, for agents that take one")
+    effort: str = Field(default="", description="how hard the model thinks, in the agent's own words")
+    max_turns: int | None = Field(
+        default=None, ge=1, description="turns of one attempt, for agents that can limit them"
+    )
+    args: list[str] = Field(default_factory=list, description="more arguments for the agent's program")
+    base_url: str = Field(default="", description="another address of the model, such as a gateway")
+    key_env: str = Field(default="", description="variable that holds the key; default: the agent's usual ones")
+    permissions: Literal["auto", "full", "edit"] = Field(
+        default="auto", description="what it may do unasked: all, edits; auto: all inside Ganger's sandbox, else edits"
+    )
+    home_files: list[str] | None = Field(
+        default=None, description="files of your home it gets a copy of; default: its login where no key is set"
+    )
+    answer_schema: bool = Field(default=False, description="hold the model to the result's JSON Schema, where it can")
+    profile: str = Field(default="", description="acp: which agent it is; default: by its program")
+    retries: int = Field(default=2, ge=0, le=10, description="the agent's own retries, where they can be set")
+    terminal: TerminalSection = Field(default_factory=lambda: TerminalSection(), description="pty: how it is spoken to")
     script: str = Field(default="", description="behaviour file of a scripted agent")
     account: str = Field(default="", description="who pays: agents of one account share its quota; default: the agent")
     in_place: bool = Field(
@@ -116,6 +151,16 @@ class RoleSection(_Section):
         default=None, description="whether its tasks may change tests and their configuration; default: only tester"
     )
     prompt: str = Field(default="", description="a file of the project with words for every prompt of this role")
+    model: str = Field(default="", description="model of this role; default: the agent's")
+    effort: str = Field(default="", description="effort of this role; default: the agent's")
+    max_turns: int | None = Field(default=None, ge=1, description="turns of this role; default: the agent's")
+    args: list[str] = Field(default_factory=list, description="more arguments for this role")
+    strong_model: str = Field(default="", description="model for the role's tasks that need a stronger one")
+    strong_effort: str = Field(default="", description="effort for those tasks")
+    strong_when: list[Literal["high_complexity", "critical_path", "security", "cross_repo"]] = Field(
+        default=["high_complexity", "critical_path", "security", "cross_repo"],
+        description="which of a task's marks ask for the stronger one",
+    )
 
 
 class VerifySection(_Section):
@@ -176,6 +221,13 @@ class SandboxSection(_Section):
     file_mb: int = Field(default=4096, ge=1, description="largest file that may be written inside")
 
 
+class PriceSection(_Section):
+    input: float = Field(ge=0, description="dollars for a million tokens sent")
+    output: float = Field(ge=0, description="dollars for a million tokens received")
+    cache_read: float | None = Field(default=None, ge=0, description="dollars for a million read from a cache")
+    cache_write: float | None = Field(default=None, ge=0, description="dollars for a million put into a cache")
+
+
 class RepoSection(_Section):
     path: str = Field(description="where the repository is")
     depends_on: list[str] = Field(default_factory=list, description="repositories it builds on")
@@ -204,6 +256,7 @@ class Config(_Section):
     verify: VerifySection = Field(default_factory=lambda: VerifySection())
     workspace: WorkspaceSection = Field(default_factory=lambda: WorkspaceSection())
     sandbox: SandboxSection = Field(default_factory=lambda: SandboxSection())
+    prices: dict[str, PriceSection] = Field(default_factory=dict)
     repos: dict[str, RepoSection] = Field(default_factory=dict)
     delivery: DeliverySection = Field(default_factory=lambda: DeliverySection())
 
@@ -378,7 +431,12 @@ _FIXED_SECTIONS: dict[str, type[_Section]] = {
     "sandbox": SandboxSection,
     "delivery": DeliverySection,
 }
-_NAMED_SECTIONS: dict[str, type[_Section]] = {"agents": AgentSection, "roles": RoleSection, "repos": RepoSection}
+_NAMED_SECTIONS: dict[str, type[_Section]] = {
+    "agents": AgentSection,
+    "roles": RoleSection,
+    "prices": PriceSection,
+    "repos": RepoSection,
+}
 
 
 def _variable(key: str) -> str:

@@ -146,9 +146,6 @@ class Running(Protocol):
 
     async def wait(self) -> Exit: ...
 
-    async def end(self) -> None:
-        """Asks for its end: SIGTERM to the tree, grace, SIGKILL. `wait` tells when it is over."""
-
 
 class Launcher(Protocol):
     """Processes of one run. They go on when the lead dies; the next lead finds them by their keys."""
@@ -164,6 +161,9 @@ class Launcher(Protocol):
 
     def knows_all(self) -> bool:
         """Whether whoever keeps the processes has done so without a break: a key it does not know was never started."""
+
+    async def end(self, key: str) -> None:
+        """Ends this tree: SIGTERM, grace, SIGKILL. Its `wait` tells when it is over; harmless when it is."""
 
     async def end_others(self, keep: Collection[str]) -> int:
         """Ends every tree of this run whose key is not kept, however it fled; returns once they are gone."""

@@ -6,10 +6,11 @@ One kind is one file: a subclass that names its program, its variables and its a
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ganger.agents.command import identity
@@ -19,10 +20,11 @@ from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core.environment import tool_environment
-from ganger.core.signs import Heard
+from ganger.core.signs import Heard, Sign
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
 
 _VERSION_SEC = 30.0
+_NUMBERED = re.compile(r"\d+\.\d+")
 _NAMES = uuid.UUID("6f1f2f0e-6a57-4d0c-9a3e-3f1f6f0a9d11")
 
 
@@ -50,6 +52,7 @@ class CliAgent:
         wanted = (*self.variables, *self.keys, *given.env, *((given.key_env,) if given.key_env else ()))
         self.passed = {name: environ[name] for name in wanted if name in environ}
         self._heard = LastHeard()
+        self._completed: Heard | None = None
 
     # --- what a kind says of itself ---------------------------------------------------------------------------------
 
@@ -87,8 +90,17 @@ class CliAgent:
     async def execute(self, launch: Launch, launcher: Launcher) -> Running:
         return await launcher.start(launch)
 
-    def hear(self, log: Path) -> Heard:
-        return self._heard.get(self.reader(), log)
+    def hear(self, log: Path, home: Path | None = None) -> Heard:
+        """`home` is the one it had: some programs say only there what they used, or by what name they can go on."""
+        heard = self._heard.get(self.reader(), log)
+        if home is not None and heard is not self._completed:
+            heard.add(self.kept(home, log, heard))
+            self._completed = heard
+        return heard
+
+    def kept(self, home: Path, log: Path, heard: Heard) -> Iterable[Sign]:
+        """What the process left in its home and did not say in its output."""
+        return ()
 
     def extract_result(self, log: Path, task_id: str) -> Parsed[TaskResult] | Refused:
         return parse_result(self.hear(log).answer.encode("utf-8", "replace"), task_id=task_id)
@@ -137,8 +149,8 @@ class CliAgent:
             )
         except (OSError, subprocess.SubprocessError):
             return ""
-        lines = asked.stdout.decode("utf-8", "replace").strip().splitlines()
-        return lines[-1][:80] if lines and asked.returncode == 0 else ""
+        lines = asked.stdout.decode("utf-8", "replace").strip().splitlines() if asked.returncode == 0 else []
+        return next((line[:80] for line in lines if _NUMBERED.search(line)), "")
 
     def _quiet(self) -> Mapping[str, str]:
         return {"NO_COLOR": "1", "CI": "1"}

@@ -6,13 +6,14 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from ganger.agents.settings import AgentSettings
 from ganger.agents.usage import read_usage
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core.environment import child_environment
 from ganger.core.signs import Heard
-from ganger.errors import GangerError
+from ganger.errors import Fault, GangerError, InputError
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
 
 # The kernel takes no single argument of 128 KiB or more.
@@ -130,3 +131,10 @@ def identity(context: AttemptContext) -> dict[str, str]:
         "GANGER_ROLE": context.role,
         "GANGER_WORKSPACE": str(context.workspace),
     }
+
+
+def make(name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> CommandAgent:
+    if not given.argv:
+        fault = Fault(f"agents.{name}.argv", "MISSING_REQUIRED_FIELD", "name the program to run")
+        raise InputError("ganger.toml", [fault])
+    return CommandAgent(name, argv=given.argv, prompt=given.prompt, passed=given.env, environ=environ, root=root)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ganger.agents.command import CommandAgent
 from ganger.agents.script import ScriptProblem, load_script
+from ganger.agents.settings import AgentSettings
+from ganger.errors import Fault, InputError
 from ganger.ports import AgentHealth
 
 
@@ -26,3 +28,10 @@ class ScriptedAgent(CommandAgent):
         except ScriptProblem as problem:
             return AgentHealth(False, details=(str(problem),))
         return AgentHealth(True, details=(f"plays {self._script.name} ({len(script.tasks)} tasks)",))
+
+
+def make(name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> ScriptedAgent:
+    if not given.script:
+        fault = Fault(f"agents.{name}.script", "MISSING_REQUIRED_FIELD", "name the script file")
+        raise InputError("ganger.toml", [fault])
+    return ScriptedAgent(name, script=root / given.script, environ=environ, root=root)

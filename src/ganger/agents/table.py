@@ -1,50 +1,64 @@
-"""Which agent kinds there are: one line each."""
+"""Which agent kinds there are: one line each. A kind is imported when it is used; others come from entry points."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import cast
 
-from ganger.agents.command import CommandAgent
-from ganger.agents.scripted import ScriptedAgent
 from ganger.agents.settings import AgentSettings
-from ganger.errors import Fault, InputError, NotBuiltYet
+from ganger.errors import Fault, InputError
 from ganger.ports import Agent
 
 Maker = Callable[[str, AgentSettings, Path, Mapping[str, str]], Agent]
 
-
-def _command(name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> Agent:
-    if not given.argv:
-        raise InputError(
-            "ganger.toml", [Fault(f"agents.{name}.argv", "MISSING_REQUIRED_FIELD", "name the program to run")]
-        )
-    return CommandAgent(name, argv=given.argv, prompt=given.prompt, passed=given.env, environ=environ, root=root)
-
-
-def _scripted(name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> Agent:
-    if not given.script:
-        raise InputError(
-            "ganger.toml", [Fault(f"agents.{name}.script", "MISSING_REQUIRED_FIELD", "name the script file")]
-        )
-    return ScriptedAgent(name, script=root / given.script, environ=environ, root=root)
-
-
-KINDS: dict[str, Maker] = {
-    "command": _command,
-    "scripted": _scripted,
+GROUP = "ganger.agents"
+KINDS: dict[str, str] = {
+    "command": "ganger.agents.command:make",
+    "scripted": "ganger.agents.scripted:make",
+    "claude": "ganger.agents.claude:ClaudeAgent",
+    "codex": "ganger.agents.codex:CodexAgent",
+    "opencode": "ganger.agents.opencode:OpencodeAgent",
+    "agent": "ganger.agents.cursor:CursorAgent",
+    "gemini": "ganger.agents.gemini:GeminiAgent",
+    "qwen": "ganger.agents.qwen:QwenAgent",
+    "copilot": "ganger.agents.copilot:CopilotAgent",
+    "acp": "ganger.agents.acp:AcpAgent",
+    "pty": "ganger.agents.pty:PtyAgent",
 }
-ANNOUNCED = ("claude", "codex", "opencode", "agent", "gemini")
+# Programs that are looked for on PATH, in the order in which they are offered.
+PROGRAMS = ("claude", "codex", "opencode", "agent", "gemini", "qwen", "copilot")
+
+
+def kinds() -> list[str]:
+    """Every kind there is, those of other packages last."""
+    return list(dict.fromkeys([*KINDS, *_foreign()]))
 
 
 def make_agent(name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> Agent:
-    if given.kind in ANNOUNCED:
-        raise NotBuiltYet(
-            f"agents.{name}: kind {given.kind!r} is not there yet",
-            hint=f'until then, call it through kind = "command" with argv = ["{given.kind}", …]',
-        )
-    if given.kind not in KINDS:
-        known = ", ".join([*KINDS, *ANNOUNCED])
-        message = f"there is no agent kind {given.kind!r}; known: {known}"
+    return _maker(name, given.kind)(name, given, root, environ)
+
+
+def _maker(name: str, kind: str) -> Maker:
+    if kind in KINDS:
+        module, _, attribute = KINDS[kind].partition(":")
+        return cast(Maker, getattr(importlib.import_module(module), attribute))
+    found = _foreign().get(kind)
+    if found is None:
+        message = f"there is no agent kind {kind!r}; known: {', '.join(kinds())}"
         raise InputError("ganger.toml", [Fault(f"agents.{name}.kind", "UNKNOWN_AGENT_KIND", message)])
-    return KINDS[given.kind](name, given, root, environ)
+    try:
+        return cast(Maker, found.load())
+    except Exception as error:
+        message = f"the agent kind {kind!r} of package {_package(found)} cannot be loaded: {error}"
+        raise InputError("ganger.toml", [Fault(f"agents.{name}.kind", "UNKNOWN_AGENT_KIND", message)]) from error
+
+
+def _foreign() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in KINDS}
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value

@@ -1,143 +1,143 @@
-"""What agents' error texts mean, and when a limit ends: for agents that say it in words only."""
+"""What agents' error texts mean, and when a limit ends: for agents that say it in words only.
+
+A wrong "log in" or "pay" stops a run that only had to try again, so single words count for nothing: a status where
+there is one, else phrases that programs use for exactly this.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ganger.core.signs import Limited, LoginMissing, Over, Sign
+from ganger.agents.reset_times import reset_time
+from ganger.core.signs import How, Limited, LoginMissing, Over, Retrying, Sign
 
-_LOGIN = re.compile(
-    r"not logged in|please run /login|log ?in (?:again|to continue|required)|authenticat|unauthori[sz]ed|forbidden"
-    r"|invalid (?:x-)?api[ -_]?key|(?:api key|token) (?:is )?(?:not|invalid|missing|expired|required)|incorrect api key"
-    r"|no api key|missing (?:environment variable|api key|credentials)|permission_error|\b40[13]\b",
+_LONGEST = 4 * 1024
+
+
+def _phrases(*texts: str) -> re.Pattern[str]:
+    return re.compile("|".join(texts), re.IGNORECASE)
+
+
+_CREDENTIAL = (
+    r"(?:api[ _-]?keys?|(?:auth\w{0,12}|access|oauth|bearer|refresh)[ _-]?tokens?|credentials?|\w{1,40}_api_key)"
+)
+_LOGIN = _phrases(
+    r"not (?:logged|signed) in\b|(?:log|sign)[ -]?in (?:again|first|is required|required|to continue|to use)\b",
+    r"(?:run|use|type) [`'\"]?(?:\w{1,20} )?(?:/|auth )?login\b|login (?:required|expired)|set an auth method",
+    r"failed to authenticate|authentication (?:failed|required|error|information)|(?<!rate_limit_)authentication_error",
+    r"\b(?:un|not )authenticated\b|\b(?:un|not )authori[sz]ed\b(?! (?:write|file|path))|\bpermission_error\b",
+    r"\b(?:invalid|incorrect|wrong|missing|expired|bad|no|revoked)\W{1,3}(?:\w{1,12}\W{1,3}){0,2}?" + _CREDENTIAL,
+    _CREDENTIAL + r"\W{1,3}(?:\w{1,20}\W{1,3}){0,3}?"
+    r"(?:not (?:valid|set|found|provided|configured)|invalid|missing|expired|required|revoked)\b",
+    r"(?:set|specify|provide|export) (?:the |an? |your )?\W?\w{1,40}_API_KEY|missing environment variable",
+    r"\btoken (?:has |is |was )?(?:expired|revoked)\b|\A\W*forbidden\W*\Z",
+)
+_PAID_UP = _phrases(
+    r"credit balance|insufficient[_ ](?:quota|funds|credits?|balance)|(?:out of|no (?:remaining|more) ?) ?credits?\b",
+    r"\bno credits\b|payment[_ ]required|billing_(?:not_active|hard_limit\w*)|account is not active",
+)
+_BILLING = _phrases(r"billing|check your plan|purchase (?:more )?credits")
+_LIMIT_KIND = r"(?:usage|rate|session|weekly|daily|hourly|monthly|requests?|spend(?:ing)?|5-hour|five-hour|opus|sonnet)"
+_LIMIT = _phrases(
+    r"rate[ _-]?limit(?!er|ing)|ratelimitexceeded|too many requests|resource[_ ]exhausted|usage_limit_reached",
+    r"(?<!disk )\bquota (?:exceeded|exhausted|reached|will reset)",
+    r"(?:exceeded|exhausted|reached) (?:\w{1,12} ){0,3}quota",
+    r"(?:quota|usage limits?) (?:has|have) been (?:exceeded|exhausted|reached)|out of quota\b|insufficient_quota",
+    r"\b(?:hit|reached|exceeded) (?:your|the) (?:\w{1,20} ){0,3}?" + _LIMIT_KIND + r" limits?\b|\bhit your limit\b",
+    _LIMIT_KIND + r" limits? (?:reached|exceeded|hit|resets?)|\blimit will reset\b",
+)
+_LENGTH = _phrases(r"max_output_tokens|finish_?reason\W{1,4}(?:length|max_tokens)\b")
+_REFUSED = _phrases(r"reason\W{1,4}content_filter|content_policy_violation|blocked by (?:the )?(?:content|safety)")
+_NETWORK = _phrases(
+    r"overloaded|high demand|(?:internal|server)[ _]+(?:server[ _]+)?error|bad gateway|gateway time-?out",
+    r"(?:service|server|model|temporarily) (?:is |was )?(?:temporarily |currently )?(?:un|not )available",
+    r"connection (?:\w{1,12} )?(?:error|refused|reset|closed|lost|failed|aborted|timed out|terminated|dropped|inter)",
+    r"\be(?:connreset|connrefused|timedout|notfound|ai_again|pipe|netunreach|hostunreach)\b|\bund_err_|getaddrinfo",
+    r"socket (?:hang|closed|connection|timeout)|network (?:error|is unreachable|timeout|request failed|connection)",
+    r"fetch failed|(?:\A|: )terminated\W*\Z|premature(?:ly)? (?:close|end)|dns error|error (?:sending|decoding) re",
+    r"(?:request|api|response|read|connect|connection|stream|idle) time[- ]?d? ?out|timed out (?:waiting|while r)",
+    r"stream (?:disconnected|closed|ended|error|interrupted|aborted|stalled|was reset|idle)|disconnected before",
+    r"unexpected (?:end of|eof|token\b.{1,40}\bjson)|not valid json|invalid json|incomplete json|malformed (?:re|js)",
+    r"failed to (?:parse|decode|deserialize) (?:\w{1,12} ){0,3}(?:response|json|stream|body|event)",
+    r"empty (?:response|stream|reply)|no (?:response|content|candidates) (?:from|returned|received|in|was)",
+    r"(?:could not|cannot|can't|unable to|failed to) (?:connect|reach)\b",
+)
+_REASONS = (
+    r"(?:unauthorized|payment required|forbidden|request timeout|too many requests|internal server error|bad gateway"
+    r"|service unavailable|gateway time-?out|overloaded)"
+)
+_STATUS = re.compile(
+    r"(?:(?<!exit )(?<!exit_)(?<!exited with )\b(?:status|code)(?:[ _]?code)?\W{1,4}|\bapi error\W{1,4}|\(error "
+    r"|\bhttp(?:/[\d.]{1,3})?(?: status| error)?\W{1,3}|\((?=\d{3}\))|\A\W{0,3}(?=\d{3} [{\"<])"
+    r"|\b(?=\d{3}[\s:,-]{1,3}" + _REASONS + r"\b))([45]\d\d)\b",
     re.IGNORECASE,
 )
-_EMPTY = re.compile(
-    r"credit balance|insufficient[_ ](?:quota|funds|credits?|balance)|out of credits?|billing|payment required|\b402\b"
-    r"|no (?:remaining )?credits|check your plan",
-    re.IGNORECASE,
-)
-_LIMIT = re.compile(
-    r"rate[ _-]?limit|too many requests|quota|usage limit|hit your (?:\w+ )?limit|limit reached|resource[_ ]exhausted"
-    r"|\b429\b",
-    re.IGNORECASE,
-)
-_NETWORK = re.compile(
-    r"overloaded|high demand|server error|internal error|bad gateway|unavailable|gateway time-?out|\b5\d\d\b"
-    r"|connection|disconnected|econnre(?:set|fused)|socket|network|fetch failed|terminated|premature|timed? ?out"
-    r"|stream|eof|unexpected (?:token|end)|not valid json|invalid json|failed to parse|malformed|empty response"
-    r"|no (?:response|content|candidates)",
-    re.IGNORECASE,
-)
+_ESCAPED = re.compile(r"(?<!\\)\\{1,99}([\"'/nrt])")
 
 
 def meaning(text: str, *, status: int | None = None, now: float, final: bool = True) -> list[Sign]:
-    """The signs of an error, by its HTTP status where there is one, else by its words. Not understood: an `error`."""
-    if is_limit(text, status):
-        empty = bool(_EMPTY.search(text)) or status == 402
-        return [Limited(text, reset_at=reset_in(text, now), final=final, empty=empty)]
-    if status in (401, 403) or (status is None and _LOGIN.search(text)):
-        return [LoginMissing(text)]
-    if (status is not None and (status >= 500 or status in (408, 425))) or (status is None and _NETWORK.search(text)):
-        return [Over("network", text)]
-    return [Over("error", text)]
+    """The signs of an error, by its HTTP status where there is one, else by its words. Not understood: an `error`.
+
+    Not `final`: the agent goes on trying; then it is a limit or a `Retrying`, never an end.
+    """
+    words, told = _readable(text), text[:_LONGEST]
+    status = status if status is not None else _status(words)
+    if _is_limit(words, status):
+        reset = reset_time(words, now)
+        empty = bool(_PAID_UP.search(words)) or status == 402 or (reset is None and bool(_BILLING.search(words)))
+        return [Limited(told, reset_at=reset, final=final, empty=empty)]
+    if not final:
+        reset = reset_time(words, now)
+        return [Retrying(told, status=status, wait_sec=None if reset is None else max(0.0, reset - now))]
+    if status in (401, 403) or (not _decides(status) and _LOGIN.search(words)):
+        return [LoginMissing(told)]
+    return [Over(_how(words, status), told)]
 
 
 def is_limit(text: str, status: int | None = None) -> bool:
-    if status in (429, 402):
-        return True
-    # Vendors say "you have no more money" with other statuses too.
-    return bool(_EMPTY.search(text)) if status is not None else bool(_LIMIT.search(text) or _EMPTY.search(text))
+    """Whether this is a rate limit or an empty account."""
+    words = _readable(text)
+    return _is_limit(words, status if status is not None else _status(words))
 
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SPAN = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(ms|millisec\w*|s(?:ec\w*)?|m(?:in\w*)?|h(?:(?:ou)?rs?)?|d(?:ays?)?)(?![a-z])", re.IGNORECASE
-)
-_RELATIVE = re.compile(
-    r"(?:retry|try again|resets?|available(?: again)?|wait|reset after)[\w\s\"':=_-]{0,30}?"
-    r"(?:in|after|delay\W+|for)\s*\"?((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*(?:and\s+)?)+)",
-    re.IGNORECASE,
-)
-_SECONDS_FIELD = re.compile(r"(?:resets?_in_seconds|retry[_-]after(?:_seconds)?)\W+(\d+(?:\.\d+)?)", re.IGNORECASE)
-_EPOCH_FIELD = re.compile(r"(?:resets?_?at|reset[_-]?(?:time|timestamp)?)\W+(1\d{9})(?:\d{3})?\b", re.IGNORECASE)
-_EPOCH_TAIL = re.compile(r"\|(1\d{9})(?:\d{3})?\b")
-_ISO = re.compile(r"\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s*(Z|UTC|[+-]\d\d:?\d\d)?", re.IGNORECASE)
-_CLOCK = re.compile(
-    r"(?:resets?|try again|available|until)\D{0,20}?(?:at\s+)?(?:(?P<date>[A-Z][a-z]{2,8}\.? \d{1,2}(?:st|nd|rd|th)?)"
-    r"(?:,? (?P<year>\d{4}))?,?(?: at)? )?(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s*(?P<half>[ap]\.?m\.?)?\s*"
-    r"(?:\((?P<zone>[A-Za-z_]+(?:/[A-Za-z_]+)*)\))?",
-    re.IGNORECASE,
-)
+def status_in(text: str) -> int | None:
+    """The HTTP status an error text names: `last status: 429 Too Many Requests`, `"code": 503`, `HTTP 401`."""
+    return _status(_readable(text))
 
 
 def reset_in(text: str, now: float) -> float | None:
     """When a limit ends, as a Unix time; None where the text does not say."""
-    for pattern in (_EPOCH_FIELD, _EPOCH_TAIL):
-        if found := pattern.search(text):
-            return float(found[1])
-    if found := _SECONDS_FIELD.search(text):
-        return now + float(found[1])
-    if (found := _RELATIVE.search(text)) and (span := _span(found[1])):
-        return now + span
-    if found := _ISO.search(text):
-        return _iso(found[1], found[2])
-    return next(_clocks(text, now), None)
+    return reset_time(_readable(text), now)
 
 
-def _span(text: str) -> float:
-    return sum(
-        float(n) * _UNITS["ms" if unit.lower().startswith(("ms", "milli")) else unit[0].lower()]
-        for n, unit in _SPAN.findall(text)
-    )
+def _readable(text: str) -> str:
+    """JSON inside JSON is read as if it were written once; of a very long text its two ends."""
+    if len(text) > 2 * _LONGEST:
+        text = f"{text[:_LONGEST]} … {text[-_LONGEST:]}"
+    text = text.replace("\u2019", "'").replace("\u00a0", " ").replace("\u202f", " ")
+    return _ESCAPED.sub(lambda found: " " if found[1] in "nrt" else found[1], text) if "\\" in text else text
 
 
-def _iso(stamp: str, zone: str | None) -> float | None:
-    offset = "+00:00" if zone is None or zone.upper() in ("Z", "UTC") else zone
-    try:
-        return datetime.fromisoformat(stamp.replace(" ", "T") + offset).timestamp()
-    except ValueError:
-        return None
+def _status(words: str) -> int | None:
+    found = _STATUS.search(words)
+    return int(found[1]) if found else None
 
 
-def _clocks(text: str, now: float) -> Iterable[float]:
-    """`resets 3pm (Europe/Berlin)`, `try again at Nov 15th, 2026 3:45 PM`: the next such moment."""
-    for found in _CLOCK.finditer(text):
-        if not found["half"] and not found["minute"]:
-            continue
-        at = _moment(found, now)
-        if at is not None:
-            yield at
+def _decides(status: int | None) -> bool:
+    """Vendors say "log in" and "pay" with some other statuses too: there the words count."""
+    return status is not None and (status >= 500 or status in (401, 402, 403, 408, 425, 429))
 
 
-def _moment(found: re.Match[str], now: float) -> float | None:
-    zone = _zone(found["zone"])
-    base = datetime.fromtimestamp(now, zone)
-    hour, minute = int(found["hour"]), int(found["minute"] or 0)
-    if found["half"]:
-        hour = hour % 12 + (12 if found["half"].lower().startswith("p") else 0)
-    try:
-        at = base.replace(hour=hour, minute=minute, second=0, microsecond=0)
-        if found["date"]:
-            day = re.sub(r"(?<=\d)(?:st|nd|rd|th)|\.", "", found["date"])
-            at = at.replace(tzinfo=None)
-            parsed = datetime.strptime(f"{day[:3]} {day.split()[1]} {found['year'] or base.year}", "%b %d %Y")
-            at = parsed.replace(hour=hour, minute=minute, tzinfo=zone)
-        elif at.timestamp() <= now:
-            at += timedelta(days=1)
-    except ValueError:
-        return None
-    return at.timestamp()
+def _is_limit(words: str, status: int | None) -> bool:
+    if status in (429, 402) or _PAID_UP.search(words):
+        return True
+    return status != 401 and (status is None or status < 500) and bool(_LIMIT.search(words))
 
 
-def _zone(name: str | None) -> tzinfo:
-    """The zone a text names; else this machine's, as programs print their own clock."""
-    if name is None:
-        return datetime.now().astimezone().tzinfo or UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return UTC if name.upper() == "UTC" else datetime.now().astimezone().tzinfo or UTC
+def _how(words: str, status: int | None) -> How:
+    if _LENGTH.search(words):
+        return "length"
+    if _REFUSED.search(words):
+        return "refused"
+    by_status = status is not None and (status >= 500 or status in (408, 425))
+    return "network" if by_status or (status in (None, 200) and _NETWORK.search(words)) else "error"

@@ -43,9 +43,9 @@ COMMANDS: dict[str, Row] = {
     "agents": Row("Files", "List agents, their capabilities and health"),
     "config": Row("Files", "Show every setting with its origin"),
     "clean": Row("Files", "Free what is merged or saved; say how much"),
+    "dev": Row("Files", "Tools for people who write agents: a model played from a script"),
     "unlock": Row("Later", "Release a repository's lock", built=False),
     "hooks": Row("Later", "Install or remove keep-alive hooks", built=False),
-    "dev": Row("Later", "Tools for developing agents", built=False),
     "export": Row("Later", "Export a run as a static folder", built=False),
     "worker": Row("Later", "The worker's side of the protocol", built=False),
 }

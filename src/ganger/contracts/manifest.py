@@ -23,6 +23,7 @@ from ganger.contracts.ids import path_problem, twin_key
 from ganger.contracts.strict_json import shorten
 
 MODES = ("direct", "local-git", "forge")
+COMPLEXITIES = ("low", "medium", "high")
 _MOST_ATTEMPTS = 3
 
 
@@ -89,6 +90,11 @@ def _mode(value: object) -> Verdicts:
         yield (), f"expected one of {', '.join(MODES)}"
 
 
+def _complexity(value: object) -> Verdicts:
+    if value not in COMPLEXITIES:
+        yield (), f"expected one of {', '.join(COMPLEXITIES)}"
+
+
 def _flag(value: object) -> Verdicts:
     if not isinstance(value, bool):
         yield (), "expected true or false"
@@ -127,4 +133,8 @@ _KNOWN: dict[str, Callable[[object], Verdicts]] = {
     "max_attempts": _attempts,
     "may_change_gates": _flag,
     "allow_shrinkage": _flag,
+    "complexity": _complexity,
+    "critical_path": _flag,
+    "security": _flag,
+    "cross_repo": _flag,
 }

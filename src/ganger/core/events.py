@@ -30,6 +30,7 @@ from ganger.core.change_events import (
     WorkSaved as WorkSaved,
     WorkspaceReady as WorkspaceReady,
 )
+from ganger.core.hearing_events import AgentHeard as AgentHeard, CostSettled as CostSettled
 from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 
@@ -116,6 +117,7 @@ class AttemptStarted:
     account: str = ""
     reserved_usd: float = 0.0
     reserved_tokens: int = 0
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +139,6 @@ class AttemptExited:
     error: str = ""
     over_output: bool = False
     log_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CostSettled:
-    """What an attempt really cost; its reservation ends. A healer's has no task and its round as the attempt."""
-
-    task: str
-    attempt: int
-    usd: float
-    input_tokens: int = 0
-    output_tokens: int = 0
-    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +215,15 @@ class AttemptFailed:
     counter: str
     reminder: str = ""
     files: tuple[str, ...] = ()
+    resume: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptInterrupted:
     """The attempt ended because Ganger or its keeper did; no counter pays.
 
-    `harvest`: its agent had ended, so the next attempt reads that answer instead of asking again.
+    `harvest`: its agent had ended, so the next attempt reads that answer instead of asking again. `resume`: the
+    agent's session, which the next attempt goes on with in the same workspace.
     """
 
     task: str
@@ -240,6 +232,7 @@ class AttemptInterrupted:
     harvest: bool = False
     lost: bool = False
     not_before: float = 0.0
+    resume: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,6 +437,7 @@ Event = (
     | WindowClosed
     | AttemptStarted
     | AttemptLaunched
+    | AgentHeard
     | AttemptExited
     | CostSettled
     | ResultAccepted
@@ -493,6 +487,7 @@ Event = (
 
 AttemptEvent = (
     AttemptLaunched
+    | AgentHeard
     | AttemptExited
     | ResultAccepted
     | ResultRefused

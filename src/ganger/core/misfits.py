@@ -16,6 +16,7 @@ B, F, E = TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.ESCALATED
 ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.AttemptStarted: {P: R},
     ev.AttemptLaunched: {R: R},
+    ev.AgentHeard: {R: R},
     ev.AttemptExited: {R: R},
     ev.CostSettled: {R: R},
     ev.ResultAccepted: {R: R},
@@ -43,7 +44,7 @@ SETTLED = frozenset({D, B, F, E})
 COUNTERS = frozenset(
     {
         *("worker_attempts", "format_retries", "respawns", "transient_retries"),
-        *("merge_retries", "no_change_retries", "none"),
+        *("merge_retries", "no_change_retries", "denials", "none"),
     }
 )
 

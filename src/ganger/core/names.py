@@ -46,6 +46,11 @@ def edits_folder(task_id: str, attempt: int) -> str:
     return f"edits/{file_stem(task_id)}.{attempt}"
 
 
+def shared_folder() -> str:
+    """What all agents of a kind may read, over all runs."""
+    return "agents"
+
+
 def merge_log(number: int) -> str:
     return f"logs/merge.{number}.log"
 

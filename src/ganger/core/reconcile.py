@@ -63,6 +63,7 @@ FIELDS: Mapping[str, tuple[str, Weight]] = {
     "expected": ("metadata.expected_files", Weight.WHAT_IS_NOT_DONE),
     "may_change_gates": ("metadata.may_change_gates", Weight.WHAT_IS_NOT_DONE),
     "allow_shrinkage": ("metadata.allow_shrinkage", Weight.WHAT_IS_NOT_DONE),
+    "strong": ("metadata.complexity, critical_path, security or cross_repo", Weight.WHAT_IS_NOT_DONE),
     "priority": ("priority", Weight.NOTHING),
 }
 

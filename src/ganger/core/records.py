@@ -56,8 +56,23 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """Tokens and money; None where nobody knows. What came from or went into a cache is part of the input."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    usd: float | None = None
+
+    @property
+    def counts(self) -> tuple[int | None, int | None, int, int]:
+        return self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens
+
+
+@dataclass(frozen=True, slots=True)
 class Spending:
-    """What was used, and what is set aside for attempts that run."""
+    """What was used, and what is set aside for attempts that run. `priced`: attempts whose cost is known."""
 
     usd: float = 0.0
     tokens: int = 0
@@ -65,6 +80,12 @@ class Spending:
     reserved_tokens: int = 0
     wall_sec: float = 0.0
     attempts: int = 0
+    priced: int = 0
+    counted: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +170,7 @@ class TaskSpec:
     modifies: tuple[str, ...] | None = None
     expected: tuple[str, ...] = ()
     may_change_gates: bool = False
+    strong: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +246,7 @@ class TaskState:
     transient_retries: int = 0
     merge_retries: int = 0
     no_change_retries: int = 0
+    denials: int = 0
     granted: int = 0
     granted_by_person: int = 0
     repeats: int = 0
@@ -251,6 +274,12 @@ class TaskState:
     ended: Ended | None = None
     log: str = ""
     harvest: str = ""
+    session: str = ""
+    totals: Totals | None = None
+    model: str = ""
+    resume: str = ""
+    continued: str = ""
+    doing: str = ""
     workspace_of: int = 0
     change: ChangeRecord | None = None
     parked: bool = False

@@ -188,6 +188,7 @@ def _recorded(rows: Sequence[ev.Recorded]) -> _Move | None:
 # After these nothing else can be decided than before them.
 _INERT = (
     ev.AttemptLaunched,
+    ev.AgentHeard,
     ev.AttemptExited,
     ev.ResultAccepted,
     ev.ResultRefused,

@@ -82,7 +82,7 @@ def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Fail
         return Next(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked once more")
     row = CLASSES[cls]
     if row.blocks_as is not None:
-        pays = "none" if cls is FailureClass.QUOTA else "worker_attempts"
+        pays = {FailureClass.QUOTA: "none", FailureClass.PERMISSION_DENIED: "denials"}.get(cls, "worker_attempts")
         return Next(Then.SETTLE, pays, row.then, TaskStatus.BLOCKED, row.blocks_as)
     limit = allowed_attempts(spec, policy, task.granted, task.granted_by_person)
     used = f"{task.worker_attempts} of {limit} worker attempts used"

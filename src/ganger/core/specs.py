@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ganger.contracts.manifest import Manifest, Task
 from ganger.core.plan import GraphEntry
@@ -36,7 +37,14 @@ def _spec(task: Task) -> TaskSpec:
         modifies=tuple(meta.get("files_modify", ())) if declared else None,
         expected=tuple(meta.get("expected_files", ())),
         may_change_gates=bool(meta.get("may_change_gates", False)),
+        strong=_marks(meta),
     )
+
+
+def _marks(meta: Mapping[str, Any]) -> tuple[str, ...]:
+    """What asks for a stronger model (D16)."""
+    high = ("high_complexity",) if meta.get("complexity") == "high" else ()
+    return (*high, *(name for name in ("critical_path", "security", "cross_repo") if meta.get(name)))
 
 
 def graph_entries(data: object) -> Iterator[GraphEntry]:

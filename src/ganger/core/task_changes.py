@@ -38,7 +38,10 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
         launched=None,
         ended=task.ended if task.harvest else None,
         log=event.log,
-        workspace_of=task.workspace_of if task.harvest else event.attempt,
+        workspace_of=task.workspace_of if task.harvest or event.session else event.attempt,
+        continued=event.session,
+        resume="",
+        doing="",
         change=task.change if task.harvest else None,
         parked=False,
         merged="",
@@ -55,6 +58,17 @@ def _attempt_launched(_s: RunState, _n: str, task: TaskState, event: ev.AttemptL
     return replace(task, launched=(event.pid, event.start_ticks))
 
 
+def _agent_heard(_s: RunState, _n: str, task: TaskState, event: ev.AgentHeard, _at: str) -> TaskState:
+    totals = task.totals if event.session in ("", task.session) else None
+    return replace(
+        task,
+        session=event.session or task.session,
+        totals=totals,
+        model=event.model or task.model,
+        doing=event.doing,
+    )
+
+
 def _attempt_exited(_s: RunState, _n: str, task: TaskState, event: ev.AttemptExited, at: str) -> TaskState:
     item = task.pending_history
     code = event.exit_code if event.signal is None else -event.signal
@@ -68,6 +82,8 @@ def _cost_settled(state: RunState, _n: str, task: TaskState, event: ev.CostSettl
     usd, tokens = task.spent.reserved_usd, task.spent.reserved_tokens
     state.spent = settle_cost(state.spent, event, usd, tokens)
     spent = settle_cost(task.spent, event, usd, tokens)
+    if event.totals is not None:
+        task = replace(task, session=event.session or task.session, totals=event.totals)
     return replace(task, spent=spent, attempt_usd=task.attempt_usd + event.usd)
 
 
@@ -192,6 +208,8 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
             task = replace(task, merge_retries=task.merge_retries + 1)
         case "no_change_retries":
             task = replace(task, no_change_retries=task.no_change_retries + 1)
+        case "denials":
+            task = replace(task, denials=task.denials + 1)
     return replace(
         task,
         last_failure_class=event.failure_class,
@@ -200,6 +218,8 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
         reminder=event.reminder,
         step="failed",
         harvest="",
+        resume=event.resume,
+        doing="",
         parked=False,
         contended=event.files or task.contended,
         history=_with_worker_line(task, name, at, **marks),
@@ -212,6 +232,8 @@ def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptI
         task,
         status=P,
         harvest=task.log if event.harvest else "",
+        resume=event.resume,
+        doing="",
         losses=task.losses + 1 if event.lost else task.losses,
         not_before=event.not_before,
         worker_attempts=task.worker_attempts - 1,
@@ -235,6 +257,8 @@ def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled,
         detail=event.detail,
         step="",
         harvest="",
+        resume="" if event.final else task.resume,
+        doing="",
         parked=False,
         final=event.final,
         held_by="",
@@ -278,6 +302,7 @@ def _held(_s: RunState, _n: str, task: TaskState, event: ev.TaskHeld, _at: str) 
 TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskState]] = {
     ev.AttemptStarted: _attempt_started,
     ev.AttemptLaunched: _attempt_launched,
+    ev.AgentHeard: _agent_heard,
     ev.AttemptExited: _attempt_exited,
     ev.CostSettled: _cost_settled,
     ev.ResultAccepted: _result_accepted,

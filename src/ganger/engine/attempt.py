@@ -26,19 +26,29 @@ from ganger.core.names import prompt_file
 from ganger.core.quota import after_quota
 from ganger.core.records import Ended
 from ganger.core.retries import Next, Then, after_failure
+from ganger.core.trouble import Trouble
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
 from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.files import named_os_errors
 from ganger.engine.gate import Stopped
+from ganger.engine.hearing import Hearing
 from ganger.engine.journal import Journal
-from ganger.engine.prompts import FORMAT_REMINDER, Advice, assemble
+from ganger.engine.launching import at_home, confined, forget_login
+from ganger.engine.prompts import FORMAT_REMINDER, Advice, assemble, continuation
 from ganger.engine.road import Road
 from ganger.engine.tools import one_line
 from ganger.errors import GangerError, InputError
-from ganger.ports import Agent, AttemptContext, Exit, Launch, Usage
+from ganger.ports import Agent, AttemptContext, Exit, Launch
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
 _MOST_LOSSES = 5
+# After these an agent's session goes on: it was cut off, or only its last words were wrong.
+_CUT_OFF = frozenset(
+    {
+        *(FailureClass.CRASH, FailureClass.STALLED, FailureClass.TRANSIENT_INFRA, FailureClass.QUOTA),
+        FailureClass.CONTRACT_ERROR,
+    }
+)
 # What a worker may ask a person in the `failure_class` of a BLOCKED result.
 QUESTION_KINDS = ("ambiguous_spec", "dependency_missing", "verification_unclear")
 
@@ -50,6 +60,8 @@ class Attempt:
         self.case, self.road, self.tools, self.gate = case, road, case.tools, case.gate
         self.task, self.number, self.spec, self.state = case.task, case.number, case.spec, case.state
         self._answered = case.now.ended is not None
+        self.agent = case.tools.agent_of(case.spec)
+        self.hearing = Hearing(case, self.agent)
 
     async def run(self) -> None:
         """An error that is none of the attempt's own leaves everything as it is: the next lead goes on from there."""
@@ -61,13 +73,14 @@ class Attempt:
             await self._fail(problem)
         except Lost:
             await self.road.undo("the keeper was lost", keep_place=self._answered)
-            await self.case.record(*self._cost(None), *self._after_loss())
+            await self.case.record(*self.hearing.unsettled(), *await self._after_loss())
         except Stopped:
             await self._interrupt("the run was stopped", harvest=self._answered)
         await self.road.leave()
+        self._leave_home()
 
     async def _run(self) -> None:
-        agent = self.tools.agents[self.spec.role]
+        agent = self.agent
         if self.road.past_agent:
             await self.road.go_on(lambda ended: self._result(agent, ended))
             return
@@ -79,8 +92,11 @@ class Attempt:
         ended = self.case.now.ended or await self._execute(agent, folder)
         self._require_whole_log(ended)
         self.road.recall_verdict()
+        if await self.hearing.session_is_gone():
+            await self._interrupt("the agent's session is gone; begun anew")
+            return
         result = await self._read_result(agent, ended)
-        self._heed_status(result)
+        await self._heed_status(result)
         await self.road.deliver(result)
 
     async def _result(self, agent: Agent, ended: Ended) -> TaskResult:
@@ -99,11 +115,12 @@ class Attempt:
             running = await agent.execute(self._prepare(agent, folder), self.gate)
         if running.pid is not None and running.start_time is not None and case.now.launched is None:
             case.mention(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
-        ended = await running.wait()
+        ended = await self.hearing.wait(running)
+        forget_login(self.tools, agent, self._context(self._prompt_path, folder))
         if ended.lost:
             self.gate.check()
             raise Lost
-        self.case.mention(self._exited(ended), *self._cost(self._usage(agent, ended)))
+        self.case.mention(self._exited(ended), *await self.hearing.settled(ended))
         self._answered = ended.started
         self.gate.check()
         error = "" if ended.started else ended.error
@@ -135,39 +152,22 @@ class Attempt:
             ended.log_bytes,
         )
 
-    def _usage(self, agent: Agent, ended: Exit) -> Usage | None:
-        """What the output says it cost; nothing for a process that never ran."""
-        if not ended.started:
-            return Usage() if self.case.now.spent.reserved_usd or self.case.now.spent.reserved_tokens else None
-        try:
-            return agent.usage(self.case.log_path)
-        except (OSError, GangerError):
-            return None
-
-    def _cost(self, usage: Usage | None) -> list[ev.Event]:
-        """An unknown cost is taken to be what was set aside; where neither is there, there is nothing to say."""
-        spent = self.case.now.spent
-        if usage is not None:
-            return [ev.CostSettled(self.task, self.number, usage.usd, usage.input_tokens, usage.output_tokens)]
-        if not spent.reserved_usd and not spent.reserved_tokens:
-            return []
-        return [ev.CostSettled(self.task, self.number, spent.reserved_usd, spent.reserved_tokens, known=False)]
-
     def _prepare(self, agent: Agent, folder: Path) -> Launch:
         """What stands in the way here concerns this task's prompt or its agent's settings, never the run."""
         prompt = self._write_prompt()
-        context = self._context(prompt, folder)
         try:
-            launch = agent.prepare(context)
+            return confined(self.tools, agent, self._context(prompt, folder), self.road.room(folder))
         except GangerError as error:
             detail = f"{error.code}: {error.message}" + (f"; {error.hint}" if error.hint else "")
             raise self.case.failed(FailureClass.BLOCKED_EXTERNAL, error.code, detail) from error
-        room = self.road.room(folder)
-        confined = self.tools.sandbox.confine(launch, replace(room, readable=(*room.readable, prompt)))
-        return replace(confined, output_limit_bytes=self.tools.output_limit_bytes)
+
+    def _leave_home(self) -> None:
+        """A session ends with its task; until then it may go on."""
+        if self.agent.capabilities.stream and self.case.now.final:
+            self.tools.homes.remove(self.task)
 
     def _context(self, prompt: Path, folder: Path) -> AttemptContext:
-        return AttemptContext(
+        context = AttemptContext(
             run_id=self.state.run_id,
             task_id=self.task,
             attempt=self.number,
@@ -176,10 +176,16 @@ class Attempt:
             prompt_file=prompt,
             log_path=self.case.log_path,
             timeout_sec=time_limit(self.state, self.task, stamp(self.tools.clock.now())),
+            session=self.case.now.continued,
         )
+        return at_home(self.tools, self.agent, self.task, context)
+
+    @property
+    def _prompt_path(self) -> Path:
+        return self.tools.folder.path / prompt_file(self.task, self.number)
 
     def _write_prompt(self) -> Path:
-        path = self.tools.folder.path / prompt_file(self.task, self.number)
+        path = self._prompt_path
         try:
             text = self._prompt_text()
         except InputError as error:
@@ -192,6 +198,8 @@ class Attempt:
         patches = [self.state.patches[name] for name in self.case.now.patches]
         hints = self.tools.overlay.hints(self.task, patches) if self.case.now.healed else ()
         now = self.case.now
+        if now.continued:
+            return continuation(self.spec, now.reminder, now.hints)
         advice = Advice(
             hints=hints,
             answers=now.hints,
@@ -211,7 +219,7 @@ class Attempt:
         answer = await self._extract(agent, self.case.log_path)
         if isinstance(answer, Refused):
             self.case.mention(ev.ResultRefused(self.task, self.number, answer.code, one_line(answer.message)))
-            raise self._refusal(answer, ended)
+            raise await self._refusal(answer, ended)
         self._note_result(answer)
         return answer.value
 
@@ -224,11 +232,14 @@ class Attempt:
         except (OSError, GangerError) as error:
             return Refused("NO_SENTINEL", f"the log cannot be read: {error}")
 
-    def _refusal(self, answer: Refused, ended: Ended) -> Failed:
-        """No usable answer: a limit or a crash explains it better than the missing block does."""
+    async def _refusal(self, answer: Refused, ended: Ended) -> Failed:
+        """No usable answer: what its agent told, a limit or a crash explain it better than the missing block does."""
         if ended.over_output:
             detail = f"the agent printed more than {self.tools.output_limit_bytes} bytes and was ended"
             return self.case.failed(FailureClass.OUTPUT_FORMAT, "output limit", detail)
+        trouble = await self.hearing.trouble(ended)
+        if trouble is not None:
+            return self._troubled(trouble)
         if ended.timed_out:
             detail = f"the agent ran out of its {self.spec.timeout_sec:g} s without a result"
             return self.case.failed(FailureClass.TIMEOUT, "worker", detail)
@@ -237,6 +248,13 @@ class Attempt:
             how = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
             return self.case.failed(FailureClass.CRASH, how, f"the agent ended with {how} and no result block")
         return self._contract_error(answer.code, answer.message)
+
+    def _troubled(self, trouble: Trouble) -> Failed:
+        problem = self.case.failed(trouble.failure_class, trouble.signal, trouble.detail, trouble.reminder)
+        problem.free, problem.reset_at = trouble.free, trouble.reset_at
+        if trouble.empty and not any(q.kind == "account" and q.answer is None for q in self.state.questions.values()):
+            problem.question = "account"
+        return problem
 
     def _contract_error(self, code: str, message: str) -> Failed:
         problem = self.case.failed(FailureClass.CONTRACT_ERROR, code, f"{code}: {message}")
@@ -252,9 +270,13 @@ class Attempt:
             ev.ResultAccepted(self.task, self.number, value.status, one_line(value.summary), answer.repaired, count)
         )
 
-    def _heed_status(self, result: TaskResult) -> None:
+    async def _heed_status(self, result: TaskResult) -> None:
         if result.status == "DONE":
             return
+        trouble = await self.hearing.trouble(self.case.now.ended or Ended(code=0))
+        if trouble is not None and trouble.failure_class in (FailureClass.QUOTA, FailureClass.PERMISSION_DENIED):
+            # The agent's own output explains a result that is none better than its words do.
+            raise self._troubled(trouble)
         summary = one_line(result.summary)
         if result.status == "CONTRACT_ERROR":
             raise self._contract_error("CONTRACT_ERROR", f"the worker itself reported it: {summary}")
@@ -270,7 +292,7 @@ class Attempt:
 
     # --- ends -------------------------------------------------------------------------------------------------------
 
-    def _after_loss(self) -> list[ev.Event]:
+    async def _after_loss(self) -> list[ev.Event]:
         """No counter pays, but one that loses its keeper again and again (does it kill it?) waits, then asks."""
         losses = self.case.now.losses + 1
         if losses > _MOST_LOSSES:
@@ -286,8 +308,13 @@ class Attempt:
             harvest=self._answered and self.road.keeps_answer,
             lost=True,
             not_before=round(due, 3),
+            resume="" if self.state.rebooted else await self._resumable(),
         )
         return [again]
+
+    async def _resumable(self) -> str:
+        """The session the next attempt can go on with, where its work is still there."""
+        return "" if self._answered or not self.road.keeps_work else await self.hearing.session()
 
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""
@@ -301,7 +328,8 @@ class Attempt:
             await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
         else:
             kept = harvest and self.road.keeps_answer
-            await self.case.record(ev.AttemptInterrupted(self.task, self.number, why, harvest=kept))
+            session = "" if harvest else await self._resumable()
+            await self.case.record(ev.AttemptInterrupted(self.task, self.number, why, harvest=kept, resume=session))
 
     async def _fail(self, problem: Failed) -> None:
         failed = problem.failed
@@ -311,6 +339,8 @@ class Attempt:
             return
         policy = self.state.policy
         chosen = after_failure(self.spec, self.case.now, policy, failed, healing=healing_on(self.state))
+        if problem.free:
+            chosen = replace(chosen, counter="none")
         mark = ev.AttemptFailed(
             self.task,
             self.number,
@@ -320,8 +350,16 @@ class Attempt:
             chosen.counter,
             problem.reminder,
             problem.files,
+            await self._goes_on(failed.failure_class, chosen),
         )
         await self.case.record(mark, *self._after(chosen, problem))
+
+    async def _goes_on(self, cls: FailureClass, chosen: Next) -> str:
+        """The session that the next attempt continues: where this one's work was cut off, not where it was wrong."""
+        comes_back = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER) or chosen.block_reason is BlockReason.QUOTA_WAIT
+        if cls not in _CUT_OFF or not comes_back or not self.road.keeps_work:
+            return ""
+        return await self.hearing.session()
 
     def _after(self, chosen: Next, problem: Failed) -> list[ev.Event]:
         """What follows a failure, in the words of events."""
@@ -337,23 +375,25 @@ class Attempt:
                 after.append(ev.TaskRequeued(self.task, chosen.why))
             return after
         if chosen.block_reason is BlockReason.QUOTA_WAIT:
-            return self._wait_for_quota(detail)
+            return self._wait_for_quota(problem, detail)
         settled: list[ev.Event] = [ev.TaskSettled(self.task, chosen.status, detail, chosen.block_reason)]
         if problem.question:
             settled.append(ev.QuestionAsked("", self.task, problem.question, detail))
         settled += questions_for(settled)
         return [*settled, *blocked_behind(self.state, [self.task])]
 
-    def _wait_for_quota(self, detail: str) -> list[ev.Event]:
+    def _wait_for_quota(self, problem: Failed, detail: str) -> list[ev.Event]:
         """No counter pays, and dependents wait with it instead of being blocked: it comes back by itself."""
         now = self.tools.clock.now()
-        paused = after_quota(self.state, self.case.now.account, now, None)
+        paused = after_quota(self.state, self.case.now.account, now, problem.reset_at)
         until = max([p.until for p in paused if isinstance(p, ev.AccountPaused)], default=0.0)
         due = until or self.state.accounts_paused.get(self.case.now.account, now)
+        detail = f"{detail}; goes on at {stamp(due)}"
         settled = ev.TaskSettled(
             self.task, TaskStatus.BLOCKED, detail, BlockReason.QUOTA_WAIT, final=False, not_before=due
         )
-        return [*paused, settled]
+        asked = [ev.QuestionAsked("", self.task, problem.question, detail)] if problem.question else []
+        return [*paused, settled, *asked]
 
 
 def changes_lost(journal: Journal, task: str, detail: str) -> list[ev.Event]:

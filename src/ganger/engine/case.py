@@ -30,6 +30,8 @@ class Failed(Exception):
         self.keep_changes = False
         self.files: tuple[str, ...] = ()
         self.question = ""
+        self.free = False
+        self.reset_at: float | None = None
 
 
 class Lost(Exception):

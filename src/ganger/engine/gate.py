@@ -45,6 +45,9 @@ class Gate:
     def knows_all(self) -> bool:
         return self._launcher.knows_all()
 
+    async def end(self, key: str) -> None:
+        await self._launcher.end(key)
+
     async def end_others(self, keep: Collection[str]) -> int:
         return await self._launcher.end_others(keep)
 

@@ -22,15 +22,19 @@ from ganger.core.healing import Cure, after_nothing, after_round, questions_for
 from ganger.core.moments import stamp
 from ganger.core.names import healer_log, healer_prompt
 from ganger.core.patches import Ground, Judged, judge
-from ganger.core.records import HealRound, RunState, Window
+from ganger.core.pricing import used_by
+from ganger.core.records import HealRound, RunState, Totals, Window
+from ganger.core.signs import Heard
+from ganger.core.spending import cost_settled
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import named_os_errors
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.heal_prompt import gather, render
+from ganger.engine.launching import at_home, confined, forget_login
 from ganger.engine.overlay import Kept
 from ganger.engine.tools import Tools, one_line
 from ganger.errors import GangerError, RollbackFailed, WriteRefused
-from ganger.ports import AttemptContext, Exit, Room, Rules, Usage
+from ganger.ports import AttemptContext, Exit, Room, Rules
 
 _HEALER = "healer"
 
@@ -119,10 +123,11 @@ class Healing:
         if running is None:
             self.gate.check()
             prompt = self._write_prompt()
-            launch = agent.prepare(self._context(prompt))
-            room = Room(writable=(self._folder(),), readable=(prompt,))
-            running = await agent.execute(self.tools.sandbox.confine(launch, room), self.gate)
-        return await running.wait()
+            launch = confined(self.tools, agent, self._context(prompt), Room(writable=(self._folder(),)))
+            running = await agent.execute(launch, self.gate)
+        ended = await running.wait()
+        forget_login(self.tools, agent, self._context(self._prompt_path))
+        return ended
 
     def _folder(self) -> Path:
         """Where the healer works: all it needs is in its prompt, so beside workspaces it gets an empty one."""
@@ -135,6 +140,10 @@ class Healing:
                 os.chown(folder, *self.tools.sandbox.owner)
         return folder
 
+    @property
+    def _prompt_path(self) -> Path:
+        return self.tools.folder.path / healer_prompt(self.number, self.round.tries)
+
     def _write_prompt(self) -> Path:
         bundle = gather(
             self.state,
@@ -144,13 +153,13 @@ class Healing:
             self.tools.overlay,
             secrets.token_hex(6),
         )
-        path = self.tools.folder.path / healer_prompt(self.number, self.round.tries)
+        path = self._prompt_path
         with named_os_errors(path):
             path.write_text(render(bundle), encoding="utf-8")
         return path
 
     def _context(self, prompt: Path) -> AttemptContext:
-        return AttemptContext(
+        context = AttemptContext(
             run_id=self.state.run_id,
             task_id=_HEALER,
             attempt=self.number + sum(round_.tries for round_ in self.state.heal_rounds),
@@ -160,6 +169,7 @@ class Healing:
             log_path=self.log_path,
             timeout_sec=self._time_limit(),
         )
+        return at_home(self.tools, self.tools.agents[_HEALER], "", context)
 
     def _time_limit(self) -> float:
         """The healer's own limit, and what is left of the run's wall time."""
@@ -247,18 +257,15 @@ class Healing:
         )
 
     def _cost(self, ended: Exit) -> list[ev.Event]:
-        usage: Usage | None = None
+        heard = Heard()
         if ended.started:
-            try:
-                usage = self.tools.agents[_HEALER].usage(self.log_path)
-            except (OSError, GangerError):
-                usage = None
-        held = self.round
-        if usage is not None:
-            return [ev.CostSettled("", self.number, usage.usd, usage.input_tokens, usage.output_tokens)]
-        if not held.reserved_usd and not held.reserved_tokens:
+            with contextlib.suppress(OSError, GangerError):
+                heard = self.tools.agents[_HEALER].hear(self.log_path)
+        held, tokens = self.round, heard.tokens
+        if tokens is None and not held.reserved_usd and not held.reserved_tokens:
             return []
-        return [ev.CostSettled("", self.number, held.reserved_usd, held.reserved_tokens, known=False)]
+        used = used_by(tokens, heard.model, self.tools.prices, None) if tokens is not None else Totals()
+        return [cost_settled("", self.number, used, held.reserved_usd, held.reserved_tokens)]
 
 
 def write_in_place(tools: Tools, names: Iterable[str]) -> None:

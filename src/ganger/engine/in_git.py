@@ -43,6 +43,10 @@ class InGit:
     def keeps_answer(self) -> bool:
         return True
 
+    @property
+    def keeps_work(self) -> bool:
+        return not self._keep_folder
+
     async def enter(self) -> Path:
         place = await self.repository.place(self.case.task, self._home)
         self.case.mention(ev.WorkspaceReady(self.case.task, self.case.number, place.base))
@@ -188,5 +192,5 @@ class InGit:
     async def leave(self) -> None:
         """A workspace is removed only when its change is merged or saved."""
         case = self.case
-        if not self._keep_folder and not case.now.harvest:
+        if not self._keep_folder and not case.now.harvest and not case.now.resume:
             await self.repository.release(case.task, self._home)

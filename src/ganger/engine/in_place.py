@@ -51,6 +51,11 @@ class InPlace:
         """Edits in the folder are undone, and an answer without them is only half of one."""
         return not self._edited
 
+    @property
+    def keeps_work(self) -> bool:
+        """What an unfinished attempt did to the project's own folder is undone, so its session would be mistaken."""
+        return False
+
     async def enter(self) -> Path:
         self.company.enter(self.case.task, again=self.case.again)
         return self.tools.workspace.root

@@ -93,7 +93,9 @@ class Merging:
         self._profiles = dict.fromkeys(
             self.state.specs[name].verify_profile for name, task in self.state.tasks.items() if task.merged
         )
-        needed = [name for name, task in self.state.tasks.items() if name in self.state.running or task.harvest]
+        needed = [
+            name for name, task in self.state.tasks.items() if name in self.state.running or task.harvest or task.resume
+        ]
         await self.repository.clear([(name, self.state.tasks[name].workspace_of) for name in needed])
 
     async def _put_back(self, head: str, known: str) -> None:

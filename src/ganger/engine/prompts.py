@@ -43,6 +43,10 @@ _SAVED = """## Work that was begun
 An earlier attempt at this task left work that did not count. It is kept as the commit `{commit}` in this repository:
 look at it with `git show {commit}`, and take over what is good with `git cherry-pick -n {commit}`. It touches:
 """
+_CONTINUED = """# Task {task_id}, continued
+
+You were interrupted while you worked on this task. Nothing was undone: the workspace is as you left it. A tool that was
+running then may not have finished. Look at what is there, do not do again what is done, and finish the task."""
 _MOST_LISTED = 50
 _HINTS = "Hints from healing (for this attempt only; the task and its checks stay as they are)"
 _ANSWERS = "From the operator"
@@ -88,6 +92,16 @@ def assemble(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_
         parts.append(f"## Note on your previous attempt\n\n{neutralise(reminder)}")
     parts += _section(_HINTS, advice.hints)
     parts += _section(_ANSWERS, advice.answers)
+    parts.append(_CONTRACT.format(task_id=_as_json(spec.id)))
+    return "\n\n".join(parts)
+
+
+def continuation(spec: TaskSpec, reminder: str, answers: tuple[str, ...]) -> str:
+    """What a session is told that goes on; everything else it knows."""
+    parts = [_CONTINUED.format(task_id=neutralise(spec.id))]
+    if reminder:
+        parts.append(f"## Note on your previous answer\n\n{neutralise(reminder)}")
+    parts += _section(_ANSWERS, answers)
     parts.append(_CONTRACT.format(task_id=_as_json(spec.id)))
     return "\n\n".join(parts)
 

@@ -25,6 +25,10 @@ class Road(Protocol):
         """Whether an attempt that is stopped now can be taken up by a later one without asking the agent again."""
 
     @property
+    def keeps_work(self) -> bool:
+        """Whether a later attempt finds the folder as this one leaves it, so that the agent's session can go on."""
+
+    @property
     def lost_changes(self) -> str:
         """Unverified changes that could not be put back."""
 

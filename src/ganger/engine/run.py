@@ -299,7 +299,7 @@ class Lead:
         for name in names:
             task = self.state.tasks[name]
             number = task.attempts + 1
-            agent = self.tools.agents[self.state.specs[name].role].name
+            agent = self.tools.agent_of(self.state.specs[name]).name
             why = task.detail if task.attempts else "first attempt"
             claims.append(
                 ev.AttemptStarted(
@@ -312,6 +312,8 @@ class Lead:
                     account_of(self.state, name),
                     wanted.usd,
                     wanted.tokens,
+                    # What was written shortly before a power cut may be gone from a workspace, and nothing tells.
+                    "" if task.harvest or self.state.rebooted else task.resume,
                 )
             )
         await self.journal.record(*self._seen(names), *claims)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ganger.core.pricing import Price
 from ganger.core.records import TaskSpec
 from ganger.engine.files import RunFolder
+from ganger.engine.homes import Homes
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
 from ganger.engine.turns import Turns
@@ -14,9 +16,18 @@ from ganger.engine.verification import Checks
 from ganger.ports import Agent, Clock, Launcher, Repository, RoleRules, Sandbox, Watch, Workspace
 
 
+@dataclass(frozen=True, slots=True)
+class Stronger:
+    """A role's agent with a stronger model, and which of a task's marks ask for it."""
+
+    agent: Agent
+    when: frozenset[str]
+
+
 @dataclass(frozen=True)
 class Tools:
-    """`repository` is there in the git modes, `watch` in direct mode."""
+    """`repository` is there in the git modes, `watch` in direct mode. `agents` are by role; `strong` are those a role
+    has for tasks that need a stronger model."""
 
     journal: Journal
     folder: RunFolder
@@ -28,6 +39,7 @@ class Tools:
     turns: Turns
     overlay: Overlay
     sandbox: Sandbox
+    homes: Homes
     repository: Repository | None = None
     watch: Watch | None = None
     roles: Mapping[str, RoleRules] = field(default_factory=dict)
@@ -39,6 +51,12 @@ class Tools:
     heal_in_place: bool = False
     contents: Callable[[Sequence[TaskSpec]], dict[str, str]] = lambda _specs: {}
     heal_timeout_sec: float = 900.0
+    strong: Mapping[str, Stronger] = field(default_factory=dict)
+    prices: Mapping[str, Price] = field(default_factory=dict)
+
+    def agent_of(self, spec: TaskSpec) -> Agent:
+        strong = self.strong.get(spec.role)
+        return strong.agent if strong is not None and strong.when.intersection(spec.strong) else self.agents[spec.role]
 
 
 def one_line(text: str, longest: int = 500) -> str:

@@ -219,6 +219,9 @@ class Keeper:
                 self._start(client, message)
             case "find":
                 self._answer(client, text(message, "key"), number(message, "n"))
+            case "end":
+                self._programs.terminate_one(text(message, "key"), time.monotonic())
+                client.say({"n": number(message, "n")})
             case "stop":
                 wish = Wish(client, number(message, "n"), set(self._programs.running.values()))
                 self._programs.lose()

@@ -93,6 +93,10 @@ class KeptLauncher:
         found = await self._ask({"do": "find", "key": key}, lambda answer: self._found(key, answer))
         return found if isinstance(found, KeptRunning) else None
 
+    async def end(self, key: str) -> None:
+        if key in self._running:
+            await self._ask({"do": "end", "key": key}, bool)
+
     async def end_others(self, keep: Collection[str]) -> int:
         if self._line is None and not self._house.ledger.exists():
             return await self._end_unkept(frozenset(keep))

@@ -115,6 +115,10 @@ class Programs:
         for tree in self.running.values():
             tree.terminate(now, grace_sec)
 
+    def terminate_one(self, key: str, now: float) -> None:
+        if key in self.running:
+            self.running[key].terminate(now)
+
     def kill(self, keep: Collection[str] = ()) -> set[Tree]:
         """SIGKILL to every tree that is not kept."""
         others = {tree for tree in self.running.values() if tree.key not in keep}

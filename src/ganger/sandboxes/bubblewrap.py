@@ -80,7 +80,8 @@ class Bubblewrap:
         user = identity_in(room, self.owner) if self.owner is not None else None
         uid, gid = user or (os.geteuid(), os.getegid())
         mounts = Mounts(seen, self._settings, self._options, user)
-        env = environment.inside(launch.env, seen.home, renamed=not is_listed(uid))
+        home = str(room.home) if room.home is not None else seen.home
+        env = environment.inside(launch.env, home, renamed=not is_listed(uid), furnished=room.home is not None)
         orders = ["input=6", "report=3", f"network={self._settings.network}", "landlock=scopes", *mounts.orders()]
         orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
         counted_apart = user is not None or limits.counts_namespaces_apart()
@@ -88,7 +89,7 @@ class Bubblewrap:
         orders += limits.orders(self._settings, counted_apart=counted_apart)
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
         walls = (*self._namespaces(user), *mounts.words(), "--chdir", str(launch.cwd.absolute()))
-        leader = ("/bin/sh", "-c", _LEADER, "sh", users_with(uid, gid, seen.home), self._bwrap)
+        leader = ("/bin/sh", "-c", _LEADER, "sh", users_with(uid, gid, home), self._bwrap)
         named = (program or launch.argv[0], *launch.argv)
         return replace(launch, argv=(*leader, *walls, "--", *inner, "--", *named), env=env)
 

@@ -56,7 +56,9 @@ class Landlock:
             return launch
         seen = view(self._settings, room, launch, program)
         own = f"{ROOMS}{os.urandom(8).hex()}"
-        env = environment.inside(launch.env, own, renamed=False) | {"TMPDIR": own, "XDG_RUNTIME_DIR": own}
+        home = str(room.home) if room.home is not None else own
+        env = environment.inside(launch.env, home, renamed=False, furnished=room.home is not None)
+        env |= {"TMPDIR": own, "XDG_RUNTIME_DIR": own}
         for name, folder in _NEEDS_HOME.items():
             if (self._settings.home / folder).is_dir():
                 env.setdefault(name, str(self._settings.home / folder))

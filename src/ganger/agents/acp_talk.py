@@ -1,0 +1,405 @@
+"""The process that speaks the Agent Client Protocol with an agent program: the prompt on stdin, signs on stdout.
+
+A plain program that nobody has to watch: it starts the agent, gives it the one prompt, answers its questions by rule,
+prints one line per sign and ends the agent's whole tree before it ends itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import time
+from asyncio.subprocess import Process
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ganger.agents.acp_tree import end_tree
+from ganger.agents.acp_wire import Gone, Refusal, Wire
+from ganger.agents.sign_lines import encode, harmless
+from ganger.agents.streams import Lines, amount, items, number, part, text
+from ganger.agents.words import meaning
+from ganger.core.signs import (
+    Context,
+    Denied,
+    How,
+    LoginMissing,
+    Model,
+    Over,
+    Said,
+    Session,
+    Sign,
+    Tokens,
+    ToolEnded,
+    ToolStarted,
+)
+
+_SHORT = 200
+_CHUNK = 64 * 1024
+_LAST_WORDS = 2000
+_CANCEL_SEC = 3.0
+_LOGIN_CODES = frozenset((-32000, -31002))
+_EDITS = frozenset(("read", "edit", "delete", "move", "search", "think"))
+_STOPS: dict[str, How] = {
+    "end_turn": "success",
+    "max_tokens": "length",
+    "max_turn_requests": "turns",
+    "refusal": "refused",
+    "cancelled": "aborted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What is to be done with which agent program. It is passed as an argument and holds no secret.
+
+    `allow`: "all" or "edit". `mode`, `model` and `auth` are the agent's own names; one it does not offer is left out.
+    `errors` is a pattern for a last message that is an error of the model's; `retrying` one for lines of its stderr.
+    `usage`: what the numbers of an answer are: "prompt", "session" (a running total), "last" (of the last call alone).
+    """
+
+    argv: tuple[str, ...]
+    session: str = ""
+    allow: str = "edit"
+    mode: str = ""
+    model: str = ""
+    auth: str = ""
+    errors: str = ""
+    retrying: str = ""
+    usage: str = "prompt"
+    start_sec: float = 60.0
+
+    def written(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, given: str) -> Errand:
+        data = json.loads(given)
+        return cls(**{**data, "argv": tuple(data["argv"])})
+
+
+class Talk:
+    def __init__(self, errand: Errand, prompt: str, say: Callable[[Sign], None]) -> None:
+        self.errand, self.prompt, self.say = errand, prompt, say
+        self._session = ""
+        self._asked = self._stopping = False
+        self._message: list[str] = []
+        self._last_words = ""
+        self._tools: dict[str, Mapping[str, Any]] = {}
+        self._begun: set[str] = set()
+        self._ended: set[str] = set()
+        self._usd: float | None = None
+
+    async def run(self) -> int:
+        """0 when the agent came to an end of its own that it calls good."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.errand.argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return self._over([Over("usage", f"{self.errand.argv[0]} cannot be started: {error.strerror}")])
+        wire = Wire(process, answer=self._answer, notice=self._notice, noise=self._noise)
+        reading = [asyncio.create_task(wire.listen()), asyncio.create_task(self._relay(process))]
+        talking = asyncio.create_task(self._talk(wire, process))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop, wire, talking)
+        try:
+            signs = await talking
+        except asyncio.CancelledError:
+            signs = [Over("aborted", "it was told to stop")]
+        await end_tree(process, wire.hang_up)
+        await asyncio.wait(reading, timeout=1.0)
+        return self._over(signs)
+
+    # --- the conversation ---------------------------------------------------------------------------------------------
+
+    async def _talk(self, wire: Wire, process: Process) -> list[Sign]:
+        doing = "initialize"
+        try:
+            async with asyncio.timeout(self.errand.start_sec):
+                offered = await wire.ask("initialize", _HELLO)
+                if self.errand.auth and any(
+                    text(way, "id") == self.errand.auth for way in items(offered, "authMethods")
+                ):
+                    doing = "authenticate"
+                    await wire.ask("authenticate", {"methodId": self.errand.auth})
+                doing = "a session"
+                await self._open(wire, offered)
+            doing = "the prompt"
+            self._asked = True
+            content = [{"type": "text", "text": self.prompt}]
+            return self._answered(await wire.ask("session/prompt", {"sessionId": self._session, "prompt": content}))
+        except TimeoutError:
+            return [Over("error", f"the agent did not answer {doing} within {self.errand.start_sec:g} s")]
+        except _NoSession as problem:
+            return [Over("no_session", str(problem))]
+        except Refusal as refusal:
+            return self._refused(refusal)
+        except Gone:
+            return [await self._died(process, doing)]
+
+    async def _open(self, wire: Wire, offered: Mapping[str, Any]) -> None:
+        place: dict[str, Any] = {"cwd": str(Path.cwd()), "mcpServers": []}
+        if self.errand.session:
+            opened = await self._load(wire, offered, place)
+            self._session = self.errand.session
+        else:
+            opened = await wire.ask("session/new", place)
+            self._session = text(opened, "sessionId")
+        self.say(Session(self._session))
+        await self._choose(wire, opened)
+
+    async def _load(self, wire: Wire, offered: Mapping[str, Any], place: dict[str, Any]) -> dict[str, Any]:
+        can = part(offered, "agentCapabilities")
+        resumes = "resume" in part(can, "sessionCapabilities")
+        if not resumes and can.get("loadSession") is not True:
+            raise _NoSession("this agent cannot continue a session")
+        try:
+            return await wire.ask(
+                "session/resume" if resumes else "session/load", {"sessionId": self.errand.session, **place}
+            )
+        except Refusal as refusal:
+            if refusal.code in _LOGIN_CODES:
+                raise
+            raise _NoSession(f"{refusal.message} {_shown(refusal.data)}".strip()) from None
+
+    async def _choose(self, wire: Wire, opened: Mapping[str, Any]) -> None:
+        """Mode and model, where the agent offers the ones that are wanted."""
+        mine = {"sessionId": self._session}
+        modes = {text(mode, "id") for mode in items(opened, "modes", "availableModes")}
+        if self.errand.mode in modes and self.errand.mode != text(opened, "modes", "currentModeId"):
+            await wire.ask("session/set_mode", {**mine, "modeId": self.errand.mode})
+        models = {text(model, "modelId") for model in items(opened, "models", "availableModels")}
+        current = text(opened, "models", "currentModelId")
+        if self.errand.model in models and self.errand.model != current:
+            await wire.ask("session/set_model", {**mine, "modelId": self.errand.model})
+            current = self.errand.model
+        if current:
+            self.say(Model(current))
+
+    def _answered(self, answer: Mapping[str, Any]) -> list[Sign]:
+        signs: list[Sign] = [used] if (used := self._tokens(answer)) else []
+        stop, last = text(answer, "stopReason"), "".join(self._message).strip()
+        wrong = re.search(self.errand.errors, last, re.DOTALL) if self.errand.errors and "<<<" not in last else None
+        if stop == "end_turn" and wrong is not None:
+            return [*signs, *meaning(wrong[0], now=time.time())]
+        return [
+            *signs,
+            Over(_STOPS.get(stop, "error"), "" if stop in _STOPS else f"the agent stopped: {stop or answer}"),
+        ]
+
+    def _refused(self, refusal: Refusal) -> list[Sign]:
+        if refusal.code in _LOGIN_CODES:
+            return [LoginMissing(refusal.message)]
+        status = refusal.code if 400 <= refusal.code < 600 else _status(refusal.data)
+        return meaning(f"{refusal.message} {_shown(refusal.data)}".strip(), status=status, now=time.time())
+
+    async def _died(self, process: Process, doing: str) -> Sign:
+        try:
+            code = await asyncio.wait_for(process.wait(), _CANCEL_SEC)
+        except TimeoutError:
+            return Over("error", f"the agent closed its output and went on, before it answered {doing}")
+        if self._stopping:
+            return Over("aborted", "it was told to stop")
+        told = self._last_words.strip()[-_SHORT * 4 :]
+        said = f"; its last words: {told}" if told else ""
+        # A program that ends in words before it has spoken the protocol at all does not know how it was called.
+        how: How = "usage" if doing == "initialize" and code > 0 else "error"
+        return Over(how, f"the agent ended with code {code} before it answered {doing}{said}")
+
+    def _stop(self, wire: Wire, talking: asyncio.Task[Any]) -> None:
+        if self._stopping:
+            return
+        self._stopping = True
+        wait_sec = 0.0
+        if self._session:
+            wire.tell("session/cancel", {"sessionId": self._session})
+            wait_sec = _CANCEL_SEC
+        asyncio.get_running_loop().call_later(wait_sec, talking.cancel)
+
+    # --- what the agent tells and asks --------------------------------------------------------------------------------
+
+    def _notice(self, method: str, params: dict[str, Any]) -> None:
+        # What is said before the prompt is an old session told again, or about its settings.
+        if method != "session/update" or not self._asked:
+            return
+        update = part(params, "update")
+        match text(update, "sessionUpdate"):
+            case "agent_message_chunk":
+                self._chunk(text(update, "content", "text"))
+            case "tool_call" | "tool_call_update":
+                self._tool(update)
+            case "usage_update":
+                self._used(update)
+
+    def _chunk(self, words: str) -> None:
+        if self._retries(words):
+            return
+        if words:
+            self._message.append(words)
+            self.say(Said(words, part=True))
+
+    def _tool(self, update: Mapping[str, Any]) -> None:
+        """Some tell of a call before they know what it is; then what comes next tells."""
+        key, status = text(update, "toolCallId"), text(update, "status")
+        vague = text(update, "sessionUpdate") == "tool_call" and status == "pending" and not part(update, "rawInput")
+        call = self._tools[key] = {
+            **self._tools.get(key, {}),
+            **{name: value for name, value in update.items() if value},
+        }
+        self._message.clear()
+        if key not in self._begun and not vague:
+            self._begun.add(key)
+            self.say(ToolStarted(key, _name(call), _about(call)))
+        if status in ("completed", "failed") and key not in self._ended:
+            self._ended.add(key)
+            self.say(ToolEnded(key, _name(call), ok=status == "completed"))
+
+    def _used(self, update: Mapping[str, Any]) -> None:
+        if (used := number(update, "used")) is not None:
+            self.say(Context(used, number(update, "size") or 0))
+        if text(update, "cost", "currency") == "USD":
+            self._usd = amount(update, "cost", "amount")
+
+    def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        if method != "session/request_permission":
+            return None
+        asked = part(params, "toolCall")
+        call = {**self._tools.get(text(asked, "toolCallId"), {}), **asked}
+        outside = self._outside(call)
+        options = list(items(params, "options"))
+        if self._may(call, outside) and (chosen := _option(options, "allow_once")):
+            return chosen
+        self.say(Denied(_name(call), _about(call), rule=bool(outside)))
+        return _option(options, "reject_once") or {"outcome": {"outcome": "cancelled"}}
+
+    def _may(self, call: Mapping[str, Any], outside: bool) -> bool:
+        return self.errand.allow == "all" or (text(call, "kind") in _EDITS and not outside)
+
+    def _outside(self, call: Mapping[str, Any]) -> bool:
+        """Whether a file is meant that is not in the workspace."""
+        here = os.path.realpath(".")
+        places = [os.path.realpath(path) for place in items(call, "locations") if (path := text(place, "path"))]
+        return self.errand.allow != "all" and any(os.path.commonpath((here, place)) != here for place in places)
+
+    def _tokens(self, answer: Mapping[str, Any]) -> Tokens | None:
+        used, total = _used(answer) if self.errand.usage != "last" else None, self.errand.usage == "session"
+        if used is None:
+            return Tokens(usd=self._usd, session_usd=total) if self._usd else None
+        return Tokens(*used, usd=self._usd or None, session_tokens=total, session_usd=total and bool(self._usd))
+
+    # --- its other output ---------------------------------------------------------------------------------------------
+
+    def _noise(self, line: bytes) -> None:
+        self._note(line.decode("utf-8", "replace"))
+
+    async def _relay(self, process: Process) -> None:
+        assert process.stderr is not None
+        lines = Lines()
+        while data := await process.stderr.read(_CHUNK):
+            for line in lines.feed(data):
+                self._note(line.decode("utf-8", "replace"))
+        for line in lines.end():
+            self._note(line.decode("utf-8", "replace"))
+
+    def _note(self, words: str) -> None:
+        self._last_words = f"{self._last_words}\n{words}"[-_LAST_WORDS:]
+        sys.stderr.write(f"{harmless(words)}\n")
+        sys.stderr.flush()
+        self._retries(words)
+
+    def _retries(self, words: str) -> bool:
+        if not self.errand.retrying or not re.search(self.errand.retrying, words):
+            return False
+        for sign in meaning(words, now=time.time(), final=False):
+            self.say(sign)
+        return True
+
+    def _over(self, signs: Iterable[Sign]) -> int:
+        good = False
+        for sign in signs:
+            self.say(sign)
+            good = isinstance(sign, Over) and sign.how == "success"
+        return 0 if good else 1
+
+
+class _NoSession(Exception):
+    """There is no such session, or the agent cannot continue any."""
+
+
+_HELLO: dict[str, Any] = {
+    "protocolVersion": 1,
+    "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+    "clientInfo": {"name": "ganger", "title": "Ganger", "version": "1"},
+}
+
+
+def _option(options: Iterable[Mapping[str, Any]], kind: str) -> dict[str, Any] | None:
+    """By kind, as the names differ; the one that holds for ever is never taken."""
+    for option in options:
+        if text(option, "kind") == kind:
+            return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
+    return None
+
+
+def _name(call: Mapping[str, Any]) -> str:
+    return text(call, "kind") or text(call, "title")[:_SHORT] or "tool"
+
+
+def _about(call: Mapping[str, Any]) -> str:
+    given = part(call, "rawInput")
+    for name in ("command", "file_path", "filePath", "path"):
+        if found := text(given, name):
+            return found[:_SHORT]
+    return text(call, "title")[:_SHORT]
+
+
+def _shown(data: object) -> str:
+    return "" if data is None else json.dumps(data)[:_LAST_WORDS]
+
+
+def _status(data: object) -> int | None:
+    """The HTTP status somewhere in the details of an error."""
+    for name in ("statusCode", "http_status_code", "status"):
+        if (found := number(data, name)) is not None:
+            return found
+    inner = [value for value in data.values() if isinstance(value, dict)] if isinstance(data, dict) else []
+    return next((found for value in inner if (found := _status(value)) is not None), None)
+
+
+def _used(answer: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
+    """Sent, made, read from the cache, written to it."""
+    told = part(answer, "usage")
+    sent, made = number(told, "inputTokens"), number(told, "outputTokens")
+    if sent is None or made is None:
+        quota = part(answer, "_meta", "quota", "token_count")
+        sent, made = number(quota, "input_tokens"), number(quota, "output_tokens")
+        return None if sent is None or made is None else (sent, made, 0, 0)
+    read, wrote = number(told, "cachedReadTokens") or 0, number(told, "cachedWriteTokens") or 0
+    # Whether cached tokens are part of those sent differs; the total tells.
+    total = number(told, "totalTokens")
+    apart = total is not None and total >= sent + made + read + wrote
+    return (sent + read + wrote if apart else sent, made, read, wrote)
+
+
+def _print(sign: Sign) -> None:
+    sys.stdout.write(f"{encode(sign)}\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> int:
+    errand = Errand.read(arguments[0])
+    prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
+    return asyncio.run(Talk(errand, prompt, _print).run())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

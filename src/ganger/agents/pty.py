@@ -1,0 +1,76 @@
+"""The `pty` agent: a program that only talks to a person at a terminal, spoken to by a process of Ganger's own."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ganger.agents.cli import CliAgent
+from ganger.agents.command import fill
+from ganger.agents.settings import AgentSettings, TerminalSettings
+from ganger.agents.sign_lines import SignReader
+from ganger.errors import Fault, InputError
+from ganger.ports import AgentHealth, AttemptContext, Capabilities, Reader
+
+
+class PtyAgent(CliAgent):
+    kind = "pty"
+    capabilities = Capabilities(stdin_prompt=True, pty=True, interactive=True, stream=True)
+    install_hint = "install it or correct argv"
+
+    def __init__(self, name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> None:
+        faults = list(_faults(name, given))
+        if faults:
+            raise InputError("ganger.toml", faults)
+        super().__init__(name, given, root, environ)
+
+    def _program(self) -> tuple[str, ...]:
+        # Modules come from where Ganger is installed, never from the folder the agent works in.
+        return (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.pty_talk")
+
+    def arguments(self, context: AttemptContext) -> list[str]:
+        values = {
+            "{task_id}": context.task_id,
+            "{attempt}": str(context.attempt),
+            "{prompt_file}": str(context.prompt_file),
+            "{workspace}": str(context.workspace),
+        }
+        words = [fill(self._at_home(word, context.workspace), values) for word in self.argv[1:]]
+        settings = json.dumps(dataclasses.asdict(self.given.terminal))
+        return [settings, self._found() or self.argv[0], *words]
+
+    def settings(self, context: AttemptContext) -> Mapping[str, str]:
+        return {"TERM": "xterm-256color"}
+
+    def reader(self) -> Reader:
+        return SignReader()
+
+    def healthcheck(self) -> AgentHealth:
+        """Nothing is run: what an interactive program does with any argument is not known."""
+        found = self._found()
+        if found is None:
+            return AgentHealth(False, details=(f"program {self.argv[0]!r} was not found; {self.install_hint}",))
+        return AgentHealth(True, details=(f"talks to {found} in a terminal",))
+
+    def _at_home(self, word: str, workspace: Path) -> str:
+        """A file of the operator's stays the operator's: a workspace may hold another one of that name."""
+        own = self.root / word
+        relative = bool(word) and not word.startswith(("/", "-")) and "{" not in word
+        return str(own) if relative and workspace != self.root and own.is_file() else word
+
+
+def _faults(name: str, given: AgentSettings) -> Iterator[Fault]:
+    if not given.argv:
+        yield Fault(f"agents.{name}.argv", "MISSING_REQUIRED_FIELD", "name the program to run")
+    terminal: TerminalSettings = given.terminal
+    patterns = {key: str(getattr(terminal, key)) for key in ("ready", "asks", "busy", "done")}
+    for place, pattern in {**patterns, **{f"answers.{asked}": asked for asked in terminal.answers}}.items():
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            message = f"not a regular expression: {error}"
+            yield Fault(f"agents.{name}.terminal.{place}", "SCHEMA_VIOLATION", message)

@@ -1,0 +1,154 @@
+"""A program in a terminal of its own: started, read, typed to, and ended with everything it started."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+_PIECE = 1024
+_READ = 64 * 1024
+_DEATH_SIGNAL, _SUBREAPER = 1, 36
+_STATE, _PARENT = 0, 1
+_PAUSE_SEC = 0.05
+_ON_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class PtyChild:
+    """`stopped` becomes true when somebody asked this process to end."""
+
+    def __init__(self, argv: list[str], *, columns: int, rows: int) -> None:
+        self._libc = ctypes.CDLL(None)
+        # What the program leaves behind becomes our child, so that it is found and ended too.
+        self._libc.prctl(_SUBREAPER, 1, 0, 0, 0)
+        self.stopped = False
+        self._wake, own = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        for number in _ON_SIGNALS:
+            signal.signal(number, self._stop)
+        signal.set_wakeup_fd(own, warn_on_full_buffer=False)
+        self._master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        os.set_blocking(self._master, False)
+        self._waiting = bytearray()
+        try:
+            self._process = subprocess.Popen(
+                argv, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=self._take_terminal
+            )
+        finally:
+            os.close(slave)
+
+    def _take_terminal(self) -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        self._libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+
+    def _stop(self, number: int, frame: object) -> None:
+        self.stopped = True
+
+    # --- talking ------------------------------------------------------------------------------------------------------
+
+    @property
+    def code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.poll()
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether something that was typed has not gone through yet."""
+        return bool(self._waiting)
+
+    @property
+    def by_line(self) -> bool:
+        """Whether its terminal takes whole lines, and no long ones."""
+        try:
+            return bool(termios.tcgetattr(self._master)[3] & termios.ICANON)
+        except termios.error:
+            return False
+
+    def type(self, keys: bytes) -> None:
+        self._waiting += keys
+
+    def read(self, wait_sec: float) -> bytes | None:
+        """What it has printed by then; None when its terminal is closed for good."""
+        typing = [self._master] if self._waiting else []
+        readable, writable, _ = select.select([self._master, self._wake], typing, [], wait_sec)
+        if self._wake in readable:
+            with suppress(BlockingIOError):
+                os.read(self._wake, _PIECE)
+        if writable:
+            self._type_on()
+        return self._print() if self._master in readable else b""
+
+    def _type_on(self) -> None:
+        with suppress(BlockingIOError):
+            try:
+                done = os.write(self._master, self._waiting[:_PIECE])
+            except OSError as error:
+                if isinstance(error, BlockingIOError):
+                    raise
+                done = len(self._waiting)
+            del self._waiting[:done]
+
+    def _print(self) -> bytes | None:
+        try:
+            return os.read(self._master, _READ) or None
+        except BlockingIOError:
+            return b""
+        except OSError:
+            return None
+
+    # --- ending -------------------------------------------------------------------------------------------------------
+
+    def end(self, hear: Callable[[bytes], None], *, grace_sec: float) -> None:
+        """SIGHUP as from a terminal that is closed, SIGTERM, SIGKILL; returns when nothing of it is left."""
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
+            if self._is_over():
+                break
+            for pid in descendants(os.getpid()):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+            self.wait(hear, grace_sec)
+        with suppress(OSError):
+            os.close(self._master)
+
+    def wait(self, hear: Callable[[bytes], None], wait_sec: float) -> bool:
+        """Listens until nothing of it is left; false when it took too long."""
+        last = time.monotonic() + wait_sec
+        while not self._is_over():
+            if time.monotonic() >= last:
+                return False
+            if data := self.read(_PAUSE_SEC):
+                hear(data)
+            elif data is None:
+                time.sleep(_PAUSE_SEC)
+        return True
+
+    def _is_over(self) -> bool:
+        return self.code is not None and not descendants(os.getpid())
+
+
+def descendants(root: int) -> set[int]:
+    """Living processes below one."""
+    children: dict[int, list[int]] = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            told = (place / "stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        fields = told.rpartition(")")[2].split()
+        if fields[_STATE] not in "ZX":
+            children.setdefault(int(fields[_PARENT]), []).append(int(place.name))
+    found: set[int] = set()
+    fresh = [root]
+    while fresh:
+        fresh = [child for parent in fresh for child in children.get(parent, []) if child not in found]
+        found.update(fresh)
+    return found

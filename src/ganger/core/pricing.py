@@ -1,0 +1,68 @@
+"""What an attempt used, from what its agent told: running totals taken apart, money by the operator's price list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ganger.core.records import Totals
+from ganger.core.signs import Tokens
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars for a million tokens. What was read from a cache costs as much as other input unless it is said."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def of(self, used: Totals) -> float:
+        read, write = used.cache_read_tokens, used.cache_write_tokens
+        plain = max(0, (used.input_tokens or 0) - read - write)
+        cached = read * (self.input if self.cache_read is None else self.cache_read)
+        kept = write * (self.input if self.cache_write is None else self.cache_write)
+        return (plain * self.input + cached + kept + (used.output_tokens or 0) * self.output) / _MILLION
+
+
+def used_by(tokens: Tokens, model: str, prices: Mapping[str, Price], before: Totals | None) -> Totals:
+    """What one process used; None where nobody knows. `before` is what its session had told when it began."""
+    base = before or Totals()
+    own = Totals(
+        _own(tokens.input, base.input_tokens, tokens.session_tokens),
+        _own(tokens.output, base.output_tokens, tokens.session_tokens),
+        _own(tokens.cache_read, base.cache_read_tokens, tokens.session_tokens) or 0,
+        _own(tokens.cache_write, base.cache_write_tokens, tokens.session_tokens) or 0,
+        _own_usd(tokens.usd, base.usd, tokens.session_usd),
+    )
+    price = price_of(model, prices)
+    if own.usd is None and price is not None and own.input_tokens is not None and own.output_tokens is not None:
+        return Totals(*own.counts, usd=price.of(own))
+    return own
+
+
+def told(tokens: Tokens) -> Totals:
+    """What a session has told so far, as it told it."""
+    return Totals(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.usd)
+
+
+def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """By the model's full name, else by the longest name it begins with."""
+    names = [name for name in prices if model.startswith(name) or model.rpartition("/")[2].startswith(name)]
+    return prices[max(names, key=len)] if names else None
+
+
+def _own(value: int | None, before: int | None, running: bool) -> int | None:
+    """A total that is smaller than before is not the same count."""
+    if value is None or not running or before is None or value < before:
+        return value
+    return value - before
+
+
+def _own_usd(value: float | None, before: float | None, running: bool) -> float | None:
+    if value is None or not running or before is None or value < before:
+        return value
+    return value - before

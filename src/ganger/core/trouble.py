@@ -1,0 +1,121 @@
+"""Why an attempt without a result has none, from what was heard of its agent: one table for every kind of agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ganger.core.signs import Heard, Over
+from ganger.core.vocabulary import FailureClass
+
+MOST_DENIALS = 2
+# How long an agent may go on trying by itself before it is ended and Ganger's own clocks take over.
+LONGEST_WAIT_SEC = 60.0
+LONGEST_RETRYING_SEC = 150.0
+_TOO_MANY_REQUESTS = 429
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """`free`: no attempt is used up by it. `reset_at` is when a limit ends, where that is known. `empty`: somebody
+    must pay first."""
+
+    failure_class: FailureClass
+    signal: str
+    detail: str
+    reminder: str = ""
+    free: bool = False
+    reset_at: float | None = None
+    empty: bool = False
+
+
+def trouble_of(heard: Heard, *, cut_short: bool) -> Trouble | None:
+    """`cut_short`: the agent was ended or ran out of time, so what it was trying then explains its end."""
+    if heard.login:
+        return Trouble(
+            FailureClass.BLOCKED_EXTERNAL,
+            "login",
+            f"the agent has no valid login or key: {heard.login}; ganger agents --check says what to do",
+            free=True,
+        )
+    limited = _limit(heard, cut_short)
+    if limited is not None:
+        return limited
+    if heard.denied:
+        return _denial(heard)
+    if heard.over is not None and heard.over.how in _ENDS:
+        return _ENDS[heard.over.how](heard.over)
+    if cut_short and heard.retrying is not None:
+        return _network(Over("network", heard.retrying.text))
+    return None
+
+
+def has_no_session(heard: Heard) -> bool:
+    return heard.over is not None and heard.over.how == "no_session"
+
+
+def _limit(heard: Heard, cut_short: bool) -> Trouble | None:
+    limited, retrying = heard.limited, heard.retrying
+    if limited is not None and (limited.final or cut_short):
+        return Trouble(
+            FailureClass.QUOTA,
+            "quota" if not limited.empty else "account empty",
+            f"the agent's account is {'empty' if limited.empty else 'at its limit'}: {limited.text}",
+            free=True,
+            reset_at=limited.reset_at,
+            empty=limited.empty,
+        )
+    if cut_short and retrying is not None and retrying.status == _TOO_MANY_REQUESTS:
+        return Trouble(FailureClass.QUOTA, "quota", f"the agent's account is at its limit: {retrying.text}", free=True)
+    return None
+
+
+def _denial(heard: Heard) -> Trouble:
+    last = heard.denied[-1]
+    named = f"{last.tool} ({last.about})" if last.about else last.tool
+    times = f"{len(heard.denied)} times, last " if len(heard.denied) > 1 else ""
+    if all(denied.rule for denied in heard.denied):
+        detail = f"the agent wanted to leave its workspace: {times}{named}"
+        note = f"{named} is outside of where you may work. Stay inside the workspace."
+        return Trouble(FailureClass.POLICY_VIOLATION, f"outside: {last.tool}", detail, note)
+    return Trouble(
+        FailureClass.PERMISSION_DENIED,
+        last.tool,
+        f'the agent was refused a tool: {times}{named}; allow it with permissions = "full" or the agent\'s own args',
+    )
+
+
+def _network(over: Over) -> Trouble:
+    return Trouble(FailureClass.TRANSIENT_INFRA, "model unreachable", f"no answer from the agent's model: {over.text}")
+
+
+def _refused(over: Over) -> Trouble:
+    return Trouble(FailureClass.PROMPT_GAP, "refused", f"the model refused the task: {over.text}")
+
+
+def _length(over: Over) -> Trouble:
+    note = "Your last answer was cut off because it was too long. Write files with your tools, keep the answer short."
+    detail = f"the answer was cut at its greatest length: {over.text}"
+    return Trouble(FailureClass.CONTRACT_ERROR, "cut off", detail, note)
+
+
+def _turns(over: Over) -> Trouble:
+    return Trouble(FailureClass.TIMEOUT, "turns", f"the agent reached its own limit: {over.text}")
+
+
+def _budget(over: Over) -> Trouble:
+    return Trouble(FailureClass.BLOCKED_EXTERNAL, "agent's budget", f"the agent's own budget is used up: {over.text}")
+
+
+def _usage(over: Over) -> Trouble:
+    detail = f"the agent program does not take its arguments or settings: {over.text}; ganger agents --check shows it"
+    return Trouble(FailureClass.BLOCKED_EXTERNAL, "usage", detail, free=True)
+
+
+_ENDS = {
+    "network": _network,
+    "refused": _refused,
+    "length": _length,
+    "turns": _turns,
+    "budget": _budget,
+    "usage": _usage,
+}

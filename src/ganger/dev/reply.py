@@ -1,0 +1,89 @@
+"""What the played model answers, in neutral words; each protocol writes it in its own form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from ganger.dev.conversation import Ask, Call
+
+_PIECE = 9
+
+
+class Stop(StrEnum):
+    END = "end"
+    CALLS = "calls"
+    LENGTH = "length"
+    REFUSAL = "refusal"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one answer. `input` is everything sent, cached or not; `output` includes the thinking."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    thinking: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer: thinking, text, calls, and why it ends."""
+
+    id: str
+    text: str = ""
+    think: str = ""
+    calls: tuple[Call, ...] = ()
+    stop: Stop = Stop.END
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An error answer. `kind` is auth, forbidden, billing, credit, rate, quota, overloaded, server or request."""
+
+    kind: str
+    status: int
+    message: str = ""
+    retry_after: float | None = None
+    reset_at: float | None = None
+    now: float = 0.0
+
+    def wait(self) -> int | None:
+        """Whole seconds until it makes sense to ask again."""
+        if self.retry_after is not None:
+            return math.ceil(self.retry_after)
+        return None if self.reset_at is None else max(0, math.ceil(self.reset_at - self.now))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error answer as it goes over the wire."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Mapping[str, object]
+
+
+class Speech(Protocol):
+    """One wire protocol."""
+
+    name: str
+
+    def owns(self, path: str) -> bool: ...
+    def read(self, path: str, body: Mapping[str, object]) -> Ask: ...
+    def whole(self, ask: Ask, reply: Reply) -> Mapping[str, object]: ...
+    def stream(self, ask: Ask, reply: Reply) -> Iterator[bytes]: ...
+    def count(self, tokens: int) -> Mapping[str, object]: ...
+    def refusal(self, fault: Fault) -> Refusal: ...
+    def broken(self, fault: Fault) -> bytes: ...
+
+
+def pieces(text: str, size: int = _PIECE) -> Iterator[str]:
+    """Small deltas, so that a client that looks for a word in one of them is found out."""
+    return (text[at : at + size] for at in range(0, len(text), size))

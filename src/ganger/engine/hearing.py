@@ -1,0 +1,102 @@
+"""What one attempt's agent told, used: while it runs, when it has ended, and when it must be explained or continued."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+
+from ganger.core import events as ev
+from ganger.core.pricing import told, used_by
+from ganger.core.records import Ended, Totals
+from ganger.core.signs import Heard
+from ganger.core.spending import cost_settled
+from ganger.core.trouble import Trouble, has_no_session, trouble_of
+from ganger.engine.case import Case
+from ganger.engine.listening import Listening, heard_event
+from ganger.errors import GangerError
+from ganger.ports import Agent, Exit, Running
+
+_ASIDE_BYTES = 4 * 1024 * 1024
+
+
+class Hearing:
+    def __init__(self, case: Case, agent: Agent) -> None:
+        self.case, self.agent, self.tools = case, agent, case.tools
+
+    async def wait(self, running: Running) -> Exit:
+        """Until it has ended. One whose output says that it gets nowhere is ended."""
+        reader = self.agent.reader()
+        if reader is None or running.pid is None:
+            return await running.wait()
+        ending: list[asyncio.Task[None]] = []
+
+        def end(why: str) -> None:
+            ending.append(asyncio.ensure_future(self.case.gate.end(str(self.case.log_path))))
+
+        def tell(heard: Heard) -> None:
+            self.case.mention(heard_event(self.case.task, self.case.number, heard))
+
+        listening = Listening(self.case.log_path, reader, self.tools.clock, tell, end)
+        task = asyncio.ensure_future(listening.run())
+        try:
+            return await running.wait()
+        finally:
+            for other in (task, *ending):
+                other.cancel()
+                with contextlib.suppress(asyncio.CancelledError, GangerError):
+                    await other
+
+    async def heard(self) -> Heard:
+        """Everything its log tells; an agent can remove its own log, and then has told nothing."""
+        log = self.case.log_path
+        try:
+            if log.stat().st_size <= _ASIDE_BYTES:
+                return self.agent.hear(log)
+            return await asyncio.to_thread(self.agent.hear, log)
+        except (OSError, GangerError):
+            return Heard()
+
+    async def settled(self, ended: Exit) -> list[ev.Event]:
+        """What the attempt used, and its last word on itself."""
+        spent = self.case.now.spent
+        if not ended.started:
+            zero = ev.CostSettled(self.case.task, self.case.number, 0.0)
+            return [zero] if spent.reserved_usd or spent.reserved_tokens else []
+        heard = await self.heard()
+        names: list[ev.Event] = []
+        if heard.session or heard.model:
+            names = [heard_event(self.case.task, self.case.number, heard)]
+        return [*names, *self._cost(heard)]
+
+    def unsettled(self) -> list[ev.Event]:
+        """Nobody saw its end: what was set aside counts as spent."""
+        return self._cost(Heard())
+
+    def _cost(self, heard: Heard) -> list[ev.Event]:
+        """An unknown cost is taken to be what was set aside; where neither is there, there is nothing to say."""
+        spent, tokens = self.case.now.spent, heard.tokens
+        if tokens is None:
+            if not spent.reserved_usd and not spent.reserved_tokens:
+                return []
+            return [cost_settled(self.case.task, self.case.number, Totals(), spent.reserved_usd, spent.reserved_tokens)]
+        session = heard.session or self.case.now.continued
+        before = self.case.now.totals if session and session == self.case.now.session else None
+        used = used_by(tokens, heard.model or self.case.now.model, self.tools.prices, before)
+        cost = cost_settled(self.case.task, self.case.number, used, spent.reserved_usd, spent.reserved_tokens)
+        return [replace(cost, session=session, totals=told(tokens))]
+
+    async def trouble(self, ended: Ended) -> Trouble | None:
+        """Why there is no result, as far as the agent told."""
+        cut_short = ended.timed_out or ended.signal is not None or ended.code not in (0, None)
+        return trouble_of(await self.heard(), cut_short=cut_short)
+
+    async def session(self) -> str:
+        """The session that can go on; empty where there is none."""
+        if not self.agent.capabilities.resume:
+            return ""
+        heard = await self.heard()
+        return "" if has_no_session(heard) else heard.session or self.case.now.continued
+
+    async def session_is_gone(self) -> bool:
+        return bool(self.case.now.continued) and has_no_session(await self.heard())

@@ -1,0 +1,115 @@
+"""Homes of agents: a folder for each task and agent that outlives its processes, so that a session can go on.
+
+An agent owns its home while it works and is not trusted with it: nothing there is followed when Ganger writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from ganger.core.names import file_stem
+from ganger.engine.files import named_os_errors
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
+
+Owner = tuple[int, int] | None
+
+
+class Homes:
+    """The homes of one run. `shared` is for what all agents of a kind may read; it is never given away."""
+
+    def __init__(self, folder: Path, shared: Path) -> None:
+        self._folder, self._shared = folder / "homes", shared
+
+    def of(self, task: str, agent: str) -> Path:
+        return self._folder / f"{file_stem(task)}@{file_stem(agent)}"
+
+    def furnish(self, home: Path, files: Mapping[str, bytes], owner: Owner) -> None:
+        """Makes it and writes the agent's own settings; what stands in the way, also a link it left, is replaced."""
+        with named_os_errors(home):
+            self._folder.mkdir(mode=0o711, exist_ok=True)
+            home.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+            top = os.open(home, _FOLDER)
+            try:
+                _give(top, owner)
+                for name, data in files.items():
+                    _write(top, PurePosixPath(name), data, owner)
+            finally:
+                os.close(top)
+
+    def share(self, kind: str) -> Path:
+        place = self._shared / file_stem(kind)
+        with named_os_errors(place):
+            place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def remove(self, task: str) -> None:
+        """Harmless to repeat. What an agent made unreadable for its owner stays until `ganger clean`."""
+        with contextlib.suppress(OSError):
+            for home in self._folder.glob(f"{_escaped(file_stem(task))}@*"):
+                shutil.rmtree(home, ignore_errors=True)
+
+    def forget(self, home: Path, names: Mapping[str, bytes]) -> None:
+        """A login is in the home only while the agent works."""
+        for name in names:
+            with contextlib.suppress(OSError):
+                folder = _descend(os.open(home, _FOLDER), PurePosixPath(name).parent.parts)
+                try:
+                    os.unlink(PurePosixPath(name).name, dir_fd=folder)
+                finally:
+                    os.close(folder)
+
+
+def _write(top: int, path: PurePosixPath, data: bytes, owner: Owner) -> None:
+    folder = _descend(os.dup(top), path.parent.parts, make=True, owner=owner)
+    try:
+        _clear(folder, path.name)
+        file = os.open(path.name, _NEW_FILE, _PRIVATE_FILE, dir_fd=folder)
+        with open(file, "wb") as opened:
+            opened.write(data)
+            _give(opened.fileno(), owner)
+    finally:
+        os.close(folder)
+
+
+def _descend(folder: int, parts: tuple[str, ...], *, make: bool = False, owner: Owner = None) -> int:
+    """Consumes `folder`."""
+    for part in parts:
+        try:
+            try:
+                inner = os.open(part, _FOLDER, dir_fd=folder)
+            except OSError:
+                if not make:
+                    raise
+                _clear(folder, part)
+                os.mkdir(part, _PRIVATE_FOLDER, dir_fd=folder)
+                inner = os.open(part, _FOLDER, dir_fd=folder)
+                _give(inner, owner)
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
+def _give(descriptor: int, owner: Owner) -> None:
+    if owner is not None:
+        os.fchown(descriptor, *owner)
+
+
+def _clear(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except (IsADirectoryError, PermissionError):
+        shutil.rmtree(name, dir_fd=folder)
+
+
+def _escaped(stem: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in stem)

@@ -1,0 +1,110 @@
+"""Listening to an agent while it works: what it is at, and whether it must be ended before it ends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ganger.core import events as ev
+from ganger.core.lines import Lines
+from ganger.core.signs import Heard
+from ganger.core.trouble import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC, MOST_DENIALS
+from ganger.engine.tools import one_line
+from ganger.ports import Clock, Reader
+
+_PACE_SEC = 0.25
+_TOLD_EVERY_SEC = 30.0
+_MOST_AT_ONCE = 4 * 1024 * 1024
+
+
+class Tail:
+    """New whole lines of a growing file."""
+
+    def __init__(self, log: Path) -> None:
+        self._log, self._at, self._lines = log, 0, Lines()
+
+    def lines(self) -> Iterator[bytes]:
+        """An agent can replace its own log; then there is nothing more to hear."""
+        try:
+            with open(self._log, "rb") as file:
+                if os.fstat(file.fileno()).st_size <= self._at:
+                    return
+                file.seek(self._at)
+                data = file.read(_MOST_AT_ONCE)
+        except OSError:
+            return
+        self._at += len(data)
+        yield from self._lines.feed(data)
+
+
+class Listening:
+    """Follows one log from its beginning; what it decides can be found out again by reading that log."""
+
+    def __init__(
+        self,
+        log: Path,
+        reader: Reader,
+        clock: Clock,
+        tell: Callable[[Heard], None],
+        end: Callable[[str], None],
+    ) -> None:
+        self.heard = Heard()
+        self._tail, self._reader, self._clock = Tail(log), reader, clock
+        self._tell, self._end = tell, end
+        self._told: tuple[str, str] | None = None
+        self._told_at = 0.0
+        self._trying_since: float | None = None
+
+    async def run(self) -> None:
+        """Until it is cancelled, or has asked for the agent's end."""
+        while not self.look():
+            await asyncio.sleep(_PACE_SEC)
+
+    def look(self) -> bool:
+        """One look at what is new; whether the agent is to be ended."""
+        for line in self._tail.lines():
+            self.heard.add(self._reader.line(line))
+        now = self._clock.monotonic()
+        names = (self.heard.session, self.heard.model)
+        if (any(names) and names != self._told) or (self._told and now - self._told_at >= _TOLD_EVERY_SEC):
+            self._told, self._told_at = names, now
+            self._tell(self.heard)
+        why = self._why_end(now)
+        if why:
+            self._end(why)
+        return bool(why)
+
+    def _why_end(self, now: float) -> str:
+        heard = self.heard
+        if len(heard.denied) >= MOST_DENIALS:
+            return f"it was refused {len(heard.denied)} times"
+        if heard.over is not None:
+            return ""
+        waiting = heard.retrying is not None or (heard.limited is not None and not heard.limited.final)
+        self._trying_since = (self._trying_since or now) if waiting else None
+        if self._trying_since is not None and now - self._trying_since > LONGEST_RETRYING_SEC:
+            return "it only tried again and again"
+        if heard.retrying is not None and (heard.retrying.wait_sec or 0.0) > LONGEST_WAIT_SEC:
+            return f"it wants to wait {heard.retrying.wait_sec:.0f} s"
+        reset = heard.limited.reset_at if heard.limited is not None else None
+        if reset is not None and reset - self._clock.now() > LONGEST_WAIT_SEC:
+            return "its account is at its limit for longer"
+        return ""
+
+
+def heard_event(task: str, attempt: int, heard: Heard) -> ev.AgentHeard:
+    doing = next(iter(reversed(heard.running.values())), None)
+    context = heard.context
+    return ev.AgentHeard(
+        task,
+        attempt,
+        one_line(heard.session, 200),
+        one_line(heard.model, 200),
+        one_line(f"{doing.name} {doing.about}", 120) if doing is not None else "",
+        heard.tools,
+        len(heard.denied),
+        context.used if context is not None else 0,
+        context.window if context is not None else 0,
+    )
