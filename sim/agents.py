@@ -49,7 +49,7 @@ class SimAgent:
     def reader(self) -> None:
         """What it prints has no form of its own."""
 
-    def hear(self, log: Path) -> Heard:
+    def hear(self, log: Path, home: Path | None = None) -> Heard:
         found = _USAGE.search(log.read_text(encoding="utf-8"))
         return Heard(tokens=Tokens(int(found[2]), int(found[3]), usd=float(found[1])) if found else None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ from pathlib import Path
 
 from ganger import __version__
 from ganger.agents.settings import AgentSettings, TerminalSettings
-from ganger.agents.table import kinds, make_agent
+from ganger.agents.streams import signs_of
+from ganger.agents.table import PROGRAMS, kinds, make_agent
 from ganger.check import Checked
 from ganger.config import PROJECT_FILE, AgentSection, Project, environment
 from ganger.contents import Contents
@@ -24,6 +26,7 @@ from ganger.core.pricing import Price
 from ganger.core.projection import state_text
 from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
 from ganger.core.records import Budget, Limits, Policy, RunState
+from ganger.core.signs import Heard, Sign
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule
 from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors
@@ -38,7 +41,7 @@ from ganger.engine.verification import Checks
 from ganger.engine.verify import Recovery
 from ganger.errors import GangerError, NotBuiltYet, NotFoundError
 from ganger.launchers.kept import KeptLauncher
-from ganger.ports import Agent, Change, Clock, Listener, RoleRules, Rules, Sandbox
+from ganger.ports import Agent, AgentHealth, Change, Clock, Listener, RoleRules, Rules, Sandbox
 from ganger.sandboxes.choose import Walls, choose
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.stores.sqlite import SqliteStore
@@ -140,6 +143,32 @@ def make_agents(project: Project) -> dict[str, Agent]:
 
 def agent_kinds() -> list[str]:
     return kinds()
+
+
+def programs_on_path(root: Path) -> list[Agent]:
+    """An agent of each known kind whose program is on PATH."""
+    environ = environment()
+    found = [kind for kind in PROGRAMS if shutil.which(kind, path=environ.get("PATH"))]
+    return [make_agent(kind, AgentSettings(kind), root, environ) for kind in found]
+
+
+def found_programs(root: Path) -> list[tuple[str, AgentHealth]]:
+    return [(agent.kind, agent.healthcheck()) for agent in programs_on_path(root)]
+
+
+def agent_of_kind(kind: str) -> Agent:
+    """An agent that is only asked to read what one of its kind wrote."""
+    return make_agent(kind, AgentSettings(kind, argv=(kind,)), Path.cwd(), {})
+
+
+def signs_in(agent: Agent, log: Path) -> tuple[list[Sign], Heard]:
+    """What an agent's output tells, sign by sign and in all."""
+    reader = agent.reader()
+    if reader is None:
+        return [], agent.hear(log)
+    signs, heard = list(signs_of(reader, log)), Heard()
+    heard.add(signs)
+    return signs, heard
 
 
 def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.app import make_agents, sandbox_settings
+from ganger.app import make_agents, programs_on_path, sandbox_settings
 from ganger.config import PROJECT_FILE, Project, load_project, project_root
 from ganger.core.vocabulary import RunStatus
 from ganger.engine.files import RunFolder, is_led
@@ -24,7 +24,6 @@ from ganger.sandboxes.probes import probe
 from ganger.stores.sqlite import OLDEST_SQLITE, sqlite_version
 
 _LOW_BYTES = 1 << 30
-_AGENT_PROGRAMS = ("claude", "codex", "opencode", "gemini", "agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Finding:
 
 def examine(project: Path | None, cwd: Path) -> list[Finding]:
     findings = [check() for check in (_python, _sqlite, _git)]
-    findings.append(_programs())
+    findings.append(_programs(cwd))
     try:
         opened = load_project(project_root(project, None, cwd))
     except GangerError as error:
@@ -93,10 +92,11 @@ def _sandbox(project: Project) -> Iterator[Finding]:
     yield from (Finding("warning", "open", f"{r.sentence}: {r.detail}") for r in results if not r.held)
 
 
-def _programs() -> Finding:
-    found = [name for name in _AGENT_PROGRAMS if shutil.which(name)]
+def _programs(cwd: Path) -> Finding:
+    found = [agent.kind for agent in programs_on_path(cwd)]
     if found:
-        return Finding("ok", "programs", f"agent programs on PATH: {', '.join(found)}")
+        text = f"agent programs on PATH: {', '.join(found)}; ganger agents --check tells more"
+        return Finding("ok", "programs", text)
     return Finding(
         "warning",
         "programs",

@@ -268,8 +268,8 @@ class Agent(Protocol):
     def reader(self) -> Reader | None:
         """For output that is watched while it comes; None: it has no form of its own."""
 
-    def hear(self, log: Path) -> Heard:
-        """What its whole output came to."""
+    def hear(self, log: Path, home: Path | None = None) -> Heard:
+        """What its whole output came to; and what it left in its home, where only that tells."""
 
     def healthcheck(self) -> AgentHealth: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,40 +14,37 @@ from ganger.core.commands import DEFAULT_DENY, CommandFault, parse_command
 from ganger.engine.files import named_os_errors, replace_file
 from ganger.errors import GangerError
 
-# Headless calls of agent programs that take a prompt on stdin; the first one found on PATH is offered.
-_KNOWN_AGENTS = {
-    "claude": ["claude", "-p", "--permission-mode", "acceptEdits"],
-    "codex": ["codex", "exec", "-s", "workspace-write", "-"],
-    "gemini": ["gemini", "--approval-mode", "yolo"],
-}
-
-
 # Weak but real: fails on conflict markers and broken white space. Only used where no tests were found.
 NO_TESTS = "git diff --check"
 
 
 @dataclass
 class FirstProject:
+    """`found` are the agent programs of this machine, as `ganger agents --check` tells them."""
+
     written: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     agent: str = ""
     test: str = ""
 
 
-def write_first_project(root: Path, *, agent: str | None, test_command: str | None) -> FirstProject:
+def write_first_project(
+    root: Path, *, agent: str | None, test_command: str | None, found: Sequence[Found] = ()
+) -> FirstProject:
+    """`agent` is a kind that was found, or any command line; without it the best one found is taken."""
     made = FirstProject(test=test_command or find_test_command(root))
     _require_runnable(made.test)
-    argv = shlex.split(agent) if agent else find_agent()
-    made.agent = " ".join(argv) if argv else "scripted (no agent program on PATH)"
+    kind, argv = _choose(agent, found)
+    made.agent = kind or " ".join(argv) or "scripted (no agent program on PATH)"
     files = {
-        PROJECT_FILE: _config_text(argv),
+        PROJECT_FILE: _config_text(kind, argv),
         "verify.json": _json(
             {"profiles": {"check": {"steps": [{"name": "test", "cmd": made.test, "timeout_sec": 600}]}}}
         ),
         "manifest.json": _json(_manifest(root)),
         "prompts/first-task.md": _PROMPT,
     }
-    if not argv:
+    if not argv and not kind:
         files["agent-script.json"] = _json(_SCRIPT)
     with named_os_errors(root):
         root.mkdir(parents=True, exist_ok=True)
@@ -72,8 +69,22 @@ def _require_runnable(command: str) -> None:
         )
 
 
-def find_agent() -> list[str]:
-    return next((argv for name, argv in _KNOWN_AGENTS.items() if shutil.which(name)), [])
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A known agent program on this machine."""
+
+    kind: str
+    ready: bool
+    detail: str
+
+
+def _choose(agent: str | None, found: Sequence[Found]) -> tuple[str, list[str]]:
+    """A kind, or a command line of the operator's."""
+    if agent is not None:
+        named = next((one.kind for one in found if one.kind == agent), "")
+        return named, [] if named else shlex.split(agent)
+    best = sorted(found, key=lambda one: not one.ready)
+    return (best[0].kind, []) if best else ("", [])
 
 
 def find_test_command(root: Path) -> str:
@@ -116,7 +127,9 @@ def _manifest(root: Path) -> object:
     return {"manifest_version": "2.0", "run_id": f"{name}-1", "tasks": [task]}
 
 
-def _config_text(argv: list[str]) -> str:
+def _config_text(kind: str, argv: list[str]) -> str:
+    if kind:
+        return _HEAD + _KNOWN_AGENT.format(kind=kind) + _TAIL
     own = _OWN_AGENT.format(argv=json.dumps(argv or ["your-agent", "--headless"]))
     if argv:
         return _HEAD + own + '\n[roles.worker]\nagent = "mine"\n' + _TAIL
@@ -124,6 +137,15 @@ def _config_text(argv: list[str]) -> str:
     return _HEAD + commented + _SCRIPTED_AGENT + _TAIL
 
 
+_KNOWN_AGENT = """[agents.{kind}]
+kind = "{kind}"
+# model = ""                     # default: the agent's own
+# permissions = "auto"           # full inside Ganger's sandbox, else edits only
+
+[roles.worker]
+agent = "{kind}"
+# strong_model = ""              # for tasks marked complexity = "high", critical_path, security, cross_repo
+"""
 _OWN_AGENT = """[agents.mine]
 kind = "command"                 # any program that reads a prompt and prints a result block
 argv = {argv}

@@ -114,7 +114,7 @@ class Tui:
     def ask(self, lines: list[str]) -> bool:
         self.dialog = [*lines, "❯ 1. Yes", "  2. No (esc)"]
         self.draw()
-        while not (one := self.get(FRAME_SEC)):
+        while not (one := self.get(FRAME_SEC)) or one.startswith("\x1b["):
             pass
         self.note("key", one)
         self.dialog = []

@@ -142,7 +142,7 @@ def test_questions_in_lines_are_answered_once_each_though_old_ones_stay_in_sight
 
 
 def test_a_question_nobody_foresaw_is_denied_and_the_second_ends_it(tmp_path: Path) -> None:
-    """T25 D12: a refused permission is told at once."""
+    """T25 D12: a refused permission is told at once; nothing is typed into the second, where Enter might mean yes."""
     told = talk(tmp_path, PATIENT, "ask:rm -rf", "say:and now", "yn:curl", "answer")
     assert [denied.tool for denied in told.heard.denied] == ["question", "question"]
     assert "curl" in told.heard.denied[1].about
@@ -157,8 +157,8 @@ def test_one_denied_question_does_not_end_it(tmp_path: Path) -> None:
 
 def test_a_program_that_asks_for_ever_is_ended(tmp_path: Path) -> None:
     """T25: the number of answers is bounded."""
-    told = talk(tmp_path, replace(PATIENT, answers={r"Run the command": "1"}), "ask-forever")
-    assert len(told.keys) == pty_talk._MOST_ANSWERS
+    told = talk(tmp_path, replace(PATIENT, answers={r"Run the command": "1"}, most_answers=5), "ask-forever")
+    assert told.keys == ["1"] * 5
     assert told.over.how == "error" and "again and again" in told.over.text
 
 
@@ -172,7 +172,7 @@ def test_calls_are_finite(tmp_path: Path) -> None:
     """T25: after the last one it is over."""
     told = talk(tmp_path, replace(HASTY, rescues=1, rescue_text="Go on."), "mute", "mute")
     assert told.tasks.count("Go on.") == 1
-    assert told.over.how == "error" and "and 1 calls" in told.over.text
+    assert told.over.how == "error" and "called 1 times" in told.over.text
 
 
 def test_what_it_showed_last_says_why(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def _wait_for(file: Path, text: str) -> None:
 def test_one_that_never_gets_ready_is_given_up(tmp_path: Path) -> None:
     """T25: the prompt is not typed into something else."""
     told = talk(tmp_path, replace(PATIENT, ready="never shown", ready_sec=1), "answer")
-    assert told.over.how == "error" and "not ready" in told.over.text and told.tasks == ["/exit"]
+    assert told.over.how == "error" and "not ready" in told.over.text and told.tasks == []
 
 
 def test_a_missing_program_is_told(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class AcpAgent(CliAgent):
         own = self.like.files(context) if self.like is not None else {}
         return {**own, **(self.profile.files(self) if self.profile.files is not None else {})}
 
-    def has_login(self) -> bool:
+    def has_login(self) -> bool | None:
         return self.like is None or self.like.has_login()
 
     def kept(self, home: Path, log: Path, heard: Heard) -> Iterable[Sign]:

@@ -86,7 +86,7 @@ PROFILES: dict[str, Profile] = {
         like=_Codex,
         files=_codex_files,
         modes={"all": "agent-full-access", "edit": "workspace-write"},
-        errors=r"\A(?:stream |unexpected |exceeded |Error|Quota|You.ve hit|We're currently).*",
+        errors=r"(?:\A|\n)(?:stream disconnected|unexpected status|exceeded retry|Quota exceeded|You.ve hit|We.re currently|Error:).*",
     ),
     "gemini": Profile(
         program="gemini",

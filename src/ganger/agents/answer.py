@@ -24,13 +24,15 @@ _RESULT: Mapping[str, object] = {
 }
 
 
-def _whole(fields: Mapping[str, object]) -> dict[str, object]:
-    # Vendors' strict modes know no optional field: what may be left out is given as null or as an empty list.
-    return {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}
+def _object(fields: Mapping[str, object], required: tuple[str, ...] = ()) -> dict[str, object]:
+    needed = list(required or fields)
+    return {"type": "object", "properties": dict(fields), "required": needed, "additionalProperties": False}
 
 
-SCHEMA = _whole({**_RESULT, "writes": {"type": "array", "items": _whole(_WRITE)}})
-SCHEMA_TEXT = json.dumps(SCHEMA)
+_ALL = {**_RESULT, "writes": {"type": "array", "items": _object(_WRITE)}}
+SCHEMA = json.dumps(_object(_ALL, ("contract_version", "task_id", "status", "summary")))
+# Strict modes know no optional field: what would be left out is given as null or as an empty list.
+STRICT_SCHEMA = json.dumps(_object(_ALL))
 
 
 def fenced(data: Mapping[str, object]) -> str:

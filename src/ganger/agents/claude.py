@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ganger.agents.answer import SCHEMA_TEXT, fenced
+from ganger.agents.answer import SCHEMA, fenced
 from ganger.agents.cli import CliAgent
 from ganger.agents.streams import amount, items, number, part, plain, read_json, text
 from ganger.agents.words import meaning, reset_in
 from ganger.core.signs import (
     Context,
     Denied,
+    How,
     Limited,
     LoginMissing,
     Model,
@@ -64,7 +65,7 @@ class ClaudeAgent(CliAgent):
         words += ["--model", given.model] if given.model else []
         words += ["--effort", given.effort] if given.effort else []
         words += ["--max-turns", str(given.max_turns)] if given.max_turns is not None else []
-        words += ["--json-schema", SCHEMA_TEXT] if given.answer_schema and context.role != "healer" else []
+        words += ["--json-schema", SCHEMA] if given.answer_schema and context.role != "healer" else []
         return words + self._permissions(context)
 
     def _permissions(self, context: AttemptContext) -> list[str]:
@@ -103,7 +104,9 @@ class ClaudeReader:
         self._counted: set[str] = set()
         self._denied: set[str] = set()
         self._reset_at: float | None = None
-        self._said_last = ""
+        self._error = ""
+        self._context = 0
+        self._total = Tokens(0, 0, usd=0.0)
         self._words: list[str] = []
         self._over = False
 
@@ -176,7 +179,8 @@ class ClaudeReader:
         self._counted.add(message.id)
         yield message.tokens
         if not parent:
-            yield Context((message.tokens.input or 0) + (message.tokens.output or 0))
+            self._context = (message.tokens.input or 0) + (message.tokens.output or 0)
+            yield Context(self._context)
 
     def _count_open(self) -> Iterator[Sign]:
         for parent in list(self._open):
@@ -185,7 +189,7 @@ class ClaudeReader:
     def _assistant(self, data: Mapping[str, Any], parent: str) -> Iterator[Sign]:
         message = part(data, "message")
         if text(message, "model") == "<synthetic>":
-            self._said_last = text(data, "error") or self._said_last
+            self._error = self._error if parent else text(data, "error")
             return
         known = self._open.get(parent)
         if known is None or known.id != text(message, "id"):
@@ -210,14 +214,105 @@ class ClaudeReader:
         yield Limited(text(info, "rateLimitType") or "usage limit", reset_at=self._reset_at, final=False)
 
     def _result(self, data: Mapping[str, Any]) -> Iterator[Sign]:
+        """There can be several: work that was left in the background starts another turn when it is through."""
         self._over = True
         yield Session(text(data, "session_id"))
         yield from self._used(data)
         for denial in items(data, "permission_denials"):
             if text(denial, "tool_use_id") not in self._denied:
+                self._denied.add(text(denial, "tool_use_id"))
                 yield Denied(text(denial, "tool_name"), _about(part(denial, "tool_input")))
         if data.get("is_error") is not True and text(data, "subtype") == "success":
             answer = data.get("structured_output")
             yield Over("success", fenced(answer) if isinstance(answer, dict) else text(data, "result"))
         else:
             yield from self._failed(data)
+
+    def _used(self, data: Mapping[str, Any]) -> Iterator[Sign]:
+        """What this process used since its last result: subagents are in it, earlier processes of the session are not."""
+        self._open.clear()
+        if isinstance(data.get("model_usage_since_last_result"), dict):
+            models = part(data, "model_usage_since_last_result")
+            self._total = _plus(self._total, *(_of_model(part(models, name)) for name in models))
+            yield self._total
+        else:
+            yield replace(_step(part(data, "usage")), step=False, usd=amount(data, "total_cost_usd"), session_usd=True)
+        windows = [number(known, "contextWindow") or 0 for known in part(data, "modelUsage").values()]
+        if self._context and windows:
+            yield Context(self._context, max(windows))
+
+    def _failed(self, data: Mapping[str, Any]) -> Iterator[Sign]:
+        said = text(data, "result") or " ".join(str(word) for word in data.get("errors") or ())
+        how = _ENDS.get(text(data, "subtype")) or _ENDS.get(self._error) or _ENDS.get(text(data, "stop_reason"))
+        if how is not None:
+            yield Over(how, said)
+        elif self._error in _LOGINS:
+            yield LoginMissing(said)
+        elif self._error in ("rate_limit", "billing_error"):
+            reset_at = self._reset_at or reset_in(said, self._now())
+            yield Limited(said, reset_at=reset_at, empty=self._error == "billing_error")
+        else:
+            yield from _complaint(said, self._now(), status=number(data, "api_error_status"))
+
+
+_ENDS: Mapping[str, How] = {
+    "error_max_turns": "turns",
+    "error_max_budget_usd": "budget",
+    "max_output_tokens": "length",
+    "refusal": "refused",
+    "server_error": "network",
+    "overloaded": "network",
+    "model_not_found": "usage",
+}
+_LOGINS = frozenset(
+    ("authentication_failed", "oauth_org_not_allowed", "account_on_hold", "verification_required")
+    + ("cloud_credential_error",)
+)
+
+
+def _complaint(said: str, now: float, *, status: int | None = None) -> Iterator[Sign]:
+    """Words without a class of their own: at the start, on the error stream, or of a gateway in between."""
+    if "No conversation found" in said or "is already in use" in said:
+        yield Over("no_session", said)
+    elif "unknown option" in said or "cannot be used with root" in said or "argument missing" in said:
+        yield Over("usage", said)
+    elif said:
+        yield from meaning(said, status=status, now=now)
+
+
+def _step(usage: Mapping[str, Any]) -> Tokens:
+    """The API counts what it read from its cache and what it wrote there apart from the rest of the input."""
+    read, written = number(usage, "cache_read_input_tokens") or 0, number(usage, "cache_creation_input_tokens") or 0
+    sent = (number(usage, "input_tokens") or 0) + read + written
+    return Tokens(sent, number(usage, "output_tokens") or 0, cache_read=read, cache_write=written, step=True)
+
+
+def _more(begun: Tokens, usage: Mapping[str, Any]) -> Tokens:
+    """The end of an answer repeats its counts; gateways leave some of them out there."""
+    known = _step(usage)
+    if (known.input or 0) < (begun.input or 0):
+        return replace(begun, output=known.output)
+    return known
+
+
+def _of_model(usage: Mapping[str, Any]) -> Tokens:
+    read, written = number(usage, "cacheReadInputTokens") or 0, number(usage, "cacheCreationInputTokens") or 0
+    sent = (number(usage, "inputTokens") or 0) + read + written
+    made, usd = number(usage, "outputTokens") or 0, amount(usage, "costUSD") or 0.0
+    return Tokens(sent, made, cache_read=read, cache_write=written, usd=usd)
+
+
+def _plus(total: Tokens, *more: Tokens) -> Tokens:
+    return Tokens(
+        sum(one.input or 0 for one in (total, *more)),
+        sum(one.output or 0 for one in (total, *more)),
+        cache_read=sum(one.cache_read for one in (total, *more)),
+        cache_write=sum(one.cache_write for one in (total, *more)),
+        usd=sum(one.usd or 0.0 for one in (total, *more)),
+    )
+
+
+def _about(given: Mapping[str, Any]) -> str:
+    """What a tool call is about, by the field that says most."""
+    names = ("command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description")
+    return next((text(given, name) for name in names if text(given, name)), "")[:200]

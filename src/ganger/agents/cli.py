@@ -6,9 +6,8 @@ One kind is one file: a subclass that names its program, its variables and its a
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
+import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from ganger.agents.command import identity
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import LastHeard
+from ganger.agents.versions import cache_in, is_other_major, version_of
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
@@ -23,8 +23,6 @@ from ganger.core.environment import tool_environment
 from ganger.core.signs import Heard, Sign
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
 
-_VERSION_SEC = 30.0
-_NUMBERED = re.compile(r"\d+\.\d+")
 _NAMES = uuid.UUID("6f1f2f0e-6a57-4d0c-9a3e-3f1f6f0a9d11")
 
 
@@ -112,11 +110,11 @@ class CliAgent:
         found = self._found()
         if found is None:
             return AgentHealth(False, details=(f"program {self.argv[0]!r} was not found; {self.install_hint}",))
-        version = self.version()
-        login = self.has_login()
-        if not login:
-            return AgentHealth(False, version, (f"not logged in: {self.login_hint}",), login=False)
-        return AgentHealth(True, version, (found,), login=login)
+        version, login = self.version(), self.has_login()
+        notes = [f"tried with {self.tried}; this is another generation"] if is_other_major(version, self.tried) else []
+        if login is False:
+            return AgentHealth(False, version, (f"not logged in: {self.login_hint}", *notes), login=False)
+        return AgentHealth(True, version, (found, *notes), login=login)
 
     # --- parts --------------------------------------------------------------------------------------------------------
 
@@ -133,24 +131,17 @@ class CliAgent:
         names = (self.given.key_env,) if self.given.key_env else self.keys
         return next((name for name in names if self.passed.get(name)), "")
 
-    def has_login(self) -> bool:
-        return bool(self.key()) or any(True for _ in self._login_files())
+    def has_login(self) -> bool | None:
+        """None where the operator's own settings may hold one that nobody else can see."""
+        if self.key() or any(True for _ in self._login_files()):
+            return True
+        given = self.given
+        return None if given.args or given.env or given.home_files is not None or sys.platform == "darwin" else False
 
     def version(self) -> str:
         """What the program says of itself; empty where it says nothing."""
-        try:
-            asked = subprocess.run(
-                [*self._program(), "--version"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_VERSION_SEC,
-                env={**tool_environment(self.environ), **self._quiet()},
-                check=False,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return ""
-        lines = asked.stdout.decode("utf-8", "replace").strip().splitlines() if asked.returncode == 0 else []
-        return next((line[:80] for line in lines if _NUMBERED.search(line)), "")
+        env = {**tool_environment(self.environ), **self._quiet()}
+        return version_of(self._program(), env, cache_in(self.environ))
 
     def _quiet(self) -> Mapping[str, str]:
         return {"NO_COLOR": "1", "CI": "1"}

@@ -95,7 +95,7 @@ class CommandAgent:
     def reader(self) -> Reader | None:
         return None
 
-    def hear(self, log: Path) -> Heard:
+    def hear(self, log: Path, home: Path | None = None) -> Heard:
         return Heard(tokens=read_usage(log))
 
     def healthcheck(self) -> AgentHealth:

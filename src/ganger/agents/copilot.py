@@ -14,7 +14,7 @@ from typing import Any
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import number, part, plain, read_json, text
-from ganger.agents.transcripts import began, moment, records, summed
+from ganger.agents.transcripts import moment, records, summed
 from ganger.agents.words import meaning
 from ganger.core.environment import tool_environment
 from ganger.core.signs import (
@@ -102,7 +102,7 @@ class CopilotAgent(CliAgent):
         """The session's name where the last line is missing, what every call used, and why the last answer ended."""
         calls: list[Tokens] = []
         session, ended = "", ""
-        for path, record in records(home, ".copilot/session-state/*/events.jsonl", began(log)):
+        for path, record in records(home, ".copilot/session-state/*/events.jsonl", log):
             session = path.parent.name
             if text(record, "type") == "session.usage_record":
                 calls.append(_call(part(record, "data", "usage")))

@@ -27,14 +27,14 @@ from ganger.core.signs import Denied, How, Limited, LoginMissing, Over, Sign
 ASKS = (
     r"[\[(](?:y|yes)/(?:n|no)(?:/\w{1,10})?[\])]|^\W{0,6}1[.)] (?:yes|allow|approve|trust)\b"
     r"|^\W{0,6}press \W?(?:enter|return|y)\W? to (?:allow|approve|confirm|continue)|^\W{0,6}do you (?:want to )?trust "
+    r"|\benter to (?:confirm|select|approve|allow)\b"
 )
-_MOST_ANSWERS = 30
 _MOST_DENIED = 2
 _QUIET_SEC = 0.05
 _LONGEST_BLIND_SEC = 0.5
 _PASTE_SEC = 0.3
 _QUIT_SEC = 3.0
-_GRACE_SEC = 1.0
+_GRACE_SEC = 0.7
 # One question and its answers are not farther apart.
 _DIALOG_LINES = 6
 _ABOVE = 3
@@ -152,12 +152,14 @@ class Talk:
             self.child.type(replies)
 
     def close(self, over: Over) -> None:
-        """Asks it to leave; whatever is left of it after that is ended."""
-        grace = _GRACE_SEC / 2 if over.how == "aborted" else _GRACE_SEC
-        if self.child.code is None and self.given.quit:
+        """Asks it to leave; whatever is left of it after that is ended.
+
+        One that gave no answer is not typed to: it may be asking something, and the keys would say yes.
+        """
+        if over.how == "success" and self.child.code is None and self.given.quit:
             self.child.type(self.given.quit.encode())
-            self.child.wait(self.hear, grace if over.how == "aborted" else _QUIT_SEC)
-        self.child.end(self.hear, grace_sec=grace)
+            self.child.wait(self.hear, _QUIT_SEC)
+        self.child.end(self.hear, grace_sec=_GRACE_SEC)
         self.transcript.settle(self._look(time.monotonic()).lines)
 
     # --- looking ------------------------------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ class Talk:
 
     def _type_answer(self, rule: Rule, question: str, now: float) -> Over | None:
         self.answered += 1
-        if self.answered > _MOST_ANSWERS:
+        if self.answered > self.given.most_answers:
             return self._give_up("error", f"it asks again and again: {question}")
         self.child.type(rule.keys)
         self._move(now)
@@ -283,8 +285,8 @@ class Talk:
         if self.given.done and _pattern(self.given.done).search(look.text):
             return Over("success", self.transcript.said(look.lines))
         if self.rescued >= self.given.rescues:
-            calls = f" and {self.rescued} calls" if self.rescued else ""
-            return self._give_up("error", f"it gave no answer within {self.given.idle_sec:g} s of quiet{calls}", look)
+            calls = f", though it was called {self.rescued} times" if self.rescued else ""
+            return self._give_up("error", f"it was quiet for {self.given.idle_sec:g} s without an answer{calls}", look)
         self.rescued += 1
         tell(f"[ganger] quiet for {self.given.idle_sec:g} s: call {self.rescued} of {self.given.rescues}")
         self._type(self.given.rescue_text, now)
@@ -306,7 +308,7 @@ class Talk:
 
     def _give_up(self, how: How, reason: str, look: Look | None = None) -> Over:
         """What it showed last may say why: nobody logged in, a limit."""
-        last = [line.strip() for line in (look.text.split("\n") if look else []) if line.strip()][-_LAST_LINES:]
+        last = [line.strip() for line in (look.text.split("\n") if look else []) if len(gist(line)) > 1][-_LAST_LINES:]
         text = "\n".join(last)
         for found in meaning(text, now=time.time()):
             if isinstance(found, Limited | LoginMissing):

@@ -152,14 +152,16 @@ def _rejoined(lines: list[str]) -> str:
 
     Whether a space was lost at a break cannot be known for sure: good enough for a summary, never for a file's content.
     """
-    widest = max(map(len, lines), default=0)
     margin = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
-    text, inside = "", False
+    parts: list[tuple[str, bool]] = []
+    inside = False
     for line in lines:
-        full, line = len(line) == widest, line[margin:]
-        text += line
         inside ^= len(re.findall(r'(?<!\\)(?:\\\\)*"', line)) % 2 == 1
-        text += ("" if full else " ") if inside else "\n"
+        parts.append((line[margin:], inside))
+    broken = [len(line) for line, inside in parts if inside]
+    # Lines of one length were cut wherever they were full; others were cut at spaces.
+    seam = "" if len(broken) > 1 and len(set(broken)) == 1 else " "
+    text = "".join(line + (seam if inside else "\n") for line, inside in parts).rstrip()
     return text if _is_json(text) and '"content"' not in text else ""
 
 

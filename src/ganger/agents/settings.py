@@ -11,16 +11,18 @@ class TerminalSettings:
     """How a program that only talks to a terminal is spoken to. Patterns are regular expressions.
 
     `ready`: it waits for a task (empty: nothing has changed for `idle_sec`), within `ready_sec`. `answers`: the keys
-    that are typed when something is asked. `asks`: how a question looks that nobody foresaw (empty: as they usually
-    look); it gets the keys `deny`, the second one ends the program. `newline` and `submit`: the keys that end a line of
-    the prompt and the prompt. `busy`: while this is shown, it is not idle. `done`: it is through, once it is idle (a
-    complete result block says so at once). `rescues`: how often one that is idle without an answer is spoken to again,
-    with `rescue_text`. `quit`: how it is asked to end. `settle_sec`: what is shown for so long counts as drawn.
+    that are typed when something is asked, `most_answers` times in all. `asks`: how a question looks that nobody
+    foresaw (empty: as they usually look); it gets the keys `deny`, and the second one ends the program. `newline` and
+    `submit`: the keys that end a line of the prompt, and the prompt. `busy`: while this is shown, it is not idle.
+    `done`: it is through, once it is idle (a complete result block says so at once). `rescues`: how often one that is
+    idle without an answer is spoken to again, with `rescue_text`. `quit`: how one that answered is asked to leave.
+    `settle_sec`: what is shown for so long counts as drawn.
     """
 
     ready: str = ""
     ready_sec: float = 60.0
     answers: Mapping[str, str] = field(default_factory=dict)
+    most_answers: int = 100
     asks: str = ""
     deny: str = "\x1b"
     newline: str = "\r"

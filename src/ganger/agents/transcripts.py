@@ -18,29 +18,30 @@ from ganger.core.signs import Tokens
 _CHUNK = 1024 * 1024
 _LARGEST = 256 * 1024 * 1024
 _FIRST_LINES = 64 * 1024
+# What the next process of the same session writes is not this one's: no process starts and asks its model that fast.
+_LATE_SEC = 1.0
 
 
-def records(home: Path, pattern: str, since: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Every JSON line of the files of `home` that match, if it is dated and not from before `since`."""
-    start = moment(since)
+def records(home: Path, pattern: str, log: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The JSON lines of the files of `home` that match and were written by the process that wrote `log`."""
+    start, end = _began(log), log.stat().st_mtime + _LATE_SEC
     if start is None:
         return
     for path in sorted(home.glob(pattern)):
         for line in _lines(path):
             found = read_json(line)
             at = moment(text(found, "timestamp"))
-            if found is not None and at is not None and at >= start:
+            if found is not None and at is not None and start <= at <= end:
                 yield path, found
 
 
-def began(log: Path) -> str:
-    """The moment of a log's first dated line; empty where no line has a date."""
-    lines = Lines()
+def _began(log: Path) -> float | None:
+    """The moment of its first dated line."""
     with open(log, "rb") as file:
-        for line in lines.feed(file.read(_FIRST_LINES)):
-            if (found := read_json(line)) is not None and moment(text(found, "timestamp")) is not None:
-                return text(found, "timestamp")
-    return ""
+        for line in Lines().feed(file.read(_FIRST_LINES)):
+            if (at := moment(text(read_json(line), "timestamp"))) is not None:
+                return at
+    return None
 
 
 def moment(stamp: str) -> float | None:

@@ -11,7 +11,7 @@ from ganger.cli.options import json_option, print_json, project_option
 
 @click.command("init")
 @project_option
-@click.option("--agent", metavar="COMMAND", help='Your agent\'s command line, such as "claude -p".')
+@click.option("--agent", metavar="COMMAND", help="A kind such as claude, or your agent's command line.")
 @click.option("--test", "test_command", metavar="COMMAND", help="The command that tells good from bad.")
 @json_option
 def command(project: Path | None, agent: str | None, test_command: str | None, as_json: bool) -> int:
@@ -23,12 +23,15 @@ def command(project: Path | None, agent: str | None, test_command: str | None, a
     \b
     Examples:
       ganger init
-      ganger init --agent "claude -p" --test "make test"
+      ganger init --agent claude --test "make test"
+      ganger init --agent "python3 my_agent.py"
     """
-    from ganger.start import NO_TESTS, write_first_project
+    from ganger.app import found_programs
+    from ganger.start import NO_TESTS, Found, write_first_project
 
     root = project or Path.cwd()
-    made = write_first_project(root, agent=agent, test_command=test_command)
+    found = [Found(kind, health.ready, "; ".join(health.details)) for kind, health in found_programs(root)]
+    made = write_first_project(root, agent=agent, test_command=test_command, found=found)
     if as_json:
         print_json("init", root=str(root), written=made.written, kept=made.kept, agent=made.agent, test=made.test)
         return 0
@@ -37,6 +40,9 @@ def command(project: Path | None, agent: str | None, test_command: str | None, a
     for name in made.kept:
         click.echo(f"kept    {name} (exists already)")
     click.echo(f"agent   {made.agent}")
+    for one in found:
+        if one.kind == made.agent and not one.ready:
+            click.echo(f"warning: {one.kind} is not ready: {one.detail}", err=True)
     click.echo(f"checked by: {made.test}")
     if made.test == NO_TESTS:
         click.echo("warning: no test command was found; put your own check into verify.json", err=True)

@@ -10,7 +10,6 @@ import click
 
 from ganger.cli.main import printable
 from ganger.cli.options import json_option, print_json
-from ganger.errors import NotBuiltYet
 
 if TYPE_CHECKING:
     from ganger.contracts.parser import Parsed, Refused
@@ -18,10 +17,11 @@ if TYPE_CHECKING:
 
 @click.group("parse")
 def command() -> None:
-    """Read the last complete result or heal block out of a log, strictly.
+    """Read the last complete result or heal block out of a log, strictly; or an agent's own event stream.
 
     \b
     Examples:
+      ganger parse events --agent claude .ganger/night/logs/api.worker.1.log
       ganger parse result .ganger/night/logs/api.worker.1.log --task api
       ganger parse heal heal.log --json
     """
@@ -48,10 +48,31 @@ def parse_heal_command(log: Path, as_json: bool) -> int:
     return _show(parse_heal(log), as_json=as_json)
 
 
-@command.command("events", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-def parse_events_command() -> int:
-    """An agent's event stream (not there yet)."""
-    raise NotBuiltYet("ganger parse events is not there yet")
+@command.command("events")
+@click.argument("log", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--agent", "kind", metavar="KIND", required=True, help="Whose output it is: claude, codex, …")
+@json_option
+def parse_events_command(log: Path, kind: str, as_json: bool) -> int:
+    """What Ganger understands of an agent's output: one line for each sign, then what they come to.
+
+    \b
+    Examples:
+      ganger parse events --agent claude .ganger/night/logs/api.worker.1.log
+      ganger parse events --agent codex stream.jsonl --json
+    """
+    from ganger.app import agent_of_kind, signs_in
+    from ganger.views.signs import as_json as sign_json, heard_json, heard_lines, sign_line
+
+    agent = agent_of_kind(kind)
+    signs, heard = signs_in(agent, log)
+    if as_json:
+        print_json("parse", agent=kind, signs=[sign_json(sign) for sign in signs], heard=heard_json(heard))
+        return 0
+    for sign in signs:
+        click.echo(printable(sign_line(sign)))
+    for line in heard_lines(heard):
+        click.echo(printable(line))
+    return 0
 
 
 def _show(answer: Parsed[Any] | Refused, *, as_json: bool) -> int:

@@ -50,10 +50,11 @@ class Hearing:
     async def heard(self) -> Heard:
         """Everything its log tells; an agent can remove its own log, and then has told nothing."""
         log = self.case.log_path
+        home = self.tools.homes.of(self.case.task, self.agent.name) if self.agent.capabilities.stream else None
         try:
             if log.stat().st_size <= _ASIDE_BYTES:
-                return self.agent.hear(log)
-            return await asyncio.to_thread(self.agent.hear, log)
+                return self.agent.hear(log, home)
+            return await asyncio.to_thread(self.agent.hear, log, home)
         except (OSError, GangerError):
             return Heard()
 

@@ -21,8 +21,8 @@ def report_text(state: RunState) -> str:
         f"- Started: {state.started_at or '-'}",
         f"- Ended: {state.finished_at or '-'}",
     ]
-    if state.spent.usd or state.spent.tokens:
-        lines.append(f"- Spent: ${state.spent.usd:.2f}, {state.spent.tokens} tokens in {state.spent.attempts} attempts")
+    if state.spent.usd or state.spent.counted:
+        lines.append(f"- Spent: {_spent(state)}")
     if state.mode != "direct":
         merged = sum(bool(task.merged) for task in state.tasks.values())
         where = f", at {state.head[:12]}" if state.head else ""
@@ -45,6 +45,15 @@ def report_text(state: RunState) -> str:
             lines += ["", f"## {status.value}", ""]
             lines += [_entry(name, state.tasks[name]) for name in names]
     return "\n".join(lines) + "\n"
+
+
+def _spent(state: RunState) -> str:
+    spent = state.spent
+    price = f"${spent.usd:.2f}" if spent.priced or spent.usd else "cost unknown"
+    tokens = f"{spent.tokens} tokens" if spent.counted or spent.tokens else "tokens unknown"
+    some = spent.attempts - len(state.running) - spent.priced
+    rest = f", {some} of them of unknown cost" if some > 0 else ""
+    return f"{price}, {tokens} in {spent.attempts} attempts{rest}"
 
 
 def _entry(name: str, task: TaskState) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from ganger.core import events as ev
 from ganger.core.records import Question, RunState
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
+from ganger.views.costs import known_tokens, known_usd
 
 GLYPHS = {
     TaskStatus.PENDING: "·",
@@ -30,8 +31,11 @@ class TaskRow:
     detail: str
     failure_class: str | None
     failure_signature: str | None
-    usd: float = 0.0
-    tokens: int = 0
+    usd: float | None = 0.0
+    tokens: int | None = 0
+    model: str = ""
+    session: str = ""
+    doing: str = ""
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -46,6 +50,9 @@ class TaskRow:
             "failure_signature": self.failure_signature,
             "usd": self.usd,
             "tokens": self.tokens,
+            "model": self.model or None,
+            "session": self.session or None,
+            "doing": self.doing or None,
         }
 
 
@@ -60,7 +67,8 @@ def task_row(state: RunState, name: str) -> TaskRow:
     reason = task.block_reason.value if task.block_reason else None
     return TaskRow(
         name, task.status, reason, task.attempts, task.worker_attempts, task.step, said,
-        task.last_failure_class, task.last_failure_signature, round(task.spent.usd, 6), task.spent.tokens,
+        task.last_failure_class, task.last_failure_signature, known_usd(task.spent), known_tokens(task.spent),
+        task.model, task.session, task.doing,
     )  # fmt: skip
 
 
@@ -106,8 +114,8 @@ def sentence(event: ev.Event) -> str:
             return f"window {index} opened: {_listed(tasks)}"
         case ev.WindowClosed(index=index, done=done, failed=failed, blocked=blocked, next_size=size):
             return f"window {index} closed: {done} done, {failed} failed, {blocked} blocked; next size {size}"
-        case ev.AttemptStarted(task=task, attempt=number, agent=agent):
-            return f"{task}: attempt {number} started ({agent})"
+        case ev.AttemptStarted(task=task, attempt=number, agent=agent, session=session):
+            return f"{task}: attempt {number} started ({agent}{', goes on with its session' if session else ''})"
         case ev.ResultRefused(task=task, code=code):
             return f"{task}: the answer was refused ({code})"
         case ev.ResultAccepted(task=task, status=status, writes=writes):

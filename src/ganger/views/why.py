@@ -12,6 +12,7 @@ from ganger.core.quota import account_of
 from ganger.core.records import RunState, TaskState
 from ganger.core.retries import allowed_attempts
 from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.views.costs import UNKNOWN, known_tokens, known_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,10 @@ def _running(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         "verify": "its change is being verified",
     }
     what = doing.get(task.step, "its change is being written")
+    if task.step == "agent" and task.doing:
+        what = f"its agent is at {task.doing}"
+    if task.continued:
+        what += "; it goes on with its earlier session"
     return f"{name} is in attempt {task.attempts} since {task.started_at}: {what}.", f"ganger logs {name} --follow"
 
 
@@ -181,6 +186,7 @@ def _counters(state: RunState, name: str, task: TaskState) -> dict[str, str]:
         "heal_rounds": str(task.healer_attempts),
         "same_failure_after_healing": f"{task.repeats} of {policy.signature_repeat_limit}",
         "attempts_started": str(task.attempts),
-        "usd": f"{task.spent.usd:.2f}",
-        "tokens": str(task.spent.tokens),
+        "denials": f"{task.denials} of 1",
+        "usd": UNKNOWN if known_usd(task.spent) is None else f"{task.spent.usd:.2f}",
+        "tokens": UNKNOWN if known_tokens(task.spent) is None else str(task.spent.tokens),
     }

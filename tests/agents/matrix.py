@@ -1,0 +1,74 @@
+"""Which real agents are driven by whole runs, and what each of them needs to reach a played model."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from installed import Installed, installed, pins
+
+KEY = "sk-canary-9f3b6c1de07a4258b1c44e0f7a5d2c68d90be3714fa25c66"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One agent: `kind` is its adapter, `program` its pin, `key` the variable with its key, `path` what follows the
+    server's address in its own.
+
+    `argv` are further words of its program, `more` further settings. `stands_in`: no real program could be installed.
+    """
+
+    name: str
+    kind: str
+    program: str
+    key: str
+    model: str
+    path: str = ""
+    argv: tuple[str, ...] = ()
+    more: Mapping[str, object] = field(default_factory=dict)
+    stands_in: bool = False
+
+    @property
+    def cheap(self) -> bool:
+        return self.stands_in or (self.kind != "acp" and pins()[self.program].cheap)
+
+    def installed(self) -> Installed:
+        if self.stands_in:
+            script = Path(__file__).with_name("cursor_stand_in.py")
+            return Installed(self.name, "stand-in", (sys.executable, str(script)), os.environ["PATH"])
+        return installed(self.program)
+
+    def section(self, url: str, **more: object) -> str:
+        """The agent's section of ganger.toml."""
+        address = {} if self.stands_in else {"base_url": f"{url}{self.path}"}
+        argv = [*self.installed().argv, *self.argv]
+        given = {"kind": self.kind, "argv": argv, "model": self.model, **address, **self.more, **more}
+        return "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
+
+    def environ(self, home: Path) -> dict[str, str]:
+        """What a person who starts Ganger has set, and nothing of who runs the tests."""
+        own = {"PATH": self.installed().path, "HOME": str(home), "LANG": "C.UTF-8", "GIT_CONFIG_NOSYSTEM": "1"}
+        return {**own, self.key: KEY}
+
+
+_CHAT = "/v1"
+
+ROWS: dict[str, Row] = {
+    row.name: row
+    for row in (
+        Row("claude", "claude", "claude", "ANTHROPIC_API_KEY", "claude-opus-5-5"),
+        Row("codex", "codex", "codex", "OPENAI_API_KEY", "gpt-6-codex", path=_CHAT),
+        Row("gemini", "gemini", "gemini", "GEMINI_API_KEY", "gemini-2.5-pro"),
+        Row("copilot", "copilot", "copilot", "COPILOT_PROVIDER_API_KEY", "m1", path=_CHAT),
+        Row("opencode", "opencode", "opencode", "LOCAL_API_KEY", "local/m1", path=_CHAT,
+            more={"key_env": "LOCAL_API_KEY"}),
+        Row("qwen", "qwen", "qwen", "OPENAI_API_KEY", "m1", path=_CHAT),
+        Row("acp-gemini", "acp", "gemini", "GEMINI_API_KEY", "gemini-2.5-pro", more={"profile": "gemini"}),
+        Row("acp-claude", "acp", "claude-acp", "ANTHROPIC_API_KEY", "claude-opus-5-5", more={"profile": "claude-acp"}),
+        Row("agent", "agent", "", "CURSOR_API_KEY", "auto", stands_in=True),
+    )
+}  # fmt: skip
