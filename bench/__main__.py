@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench import overhead, parsing, planning, profiling, resuming, sandbox, starting, workspaces
+from bench import agents, overhead, parsing, planning, profiling, resuming, sandbox, starting, workspaces
 from bench.figures import Figure, save, table
 from bench.processes import BenchError
 from bench.sizes import DEFAULT, FULL, TINY, Sizes
@@ -22,6 +22,7 @@ PARTS: dict[str, Callable[[Sizes], Iterator[Figure]]] = {
     "resume": resuming.measure,
     "workspaces": workspaces.measure,
     "sandbox": sandbox.measure,
+    "agents": agents.measure,
 }
 _KEY = """
 overhead  a whole `ganger run` of independent tasks whose agent only prints a result and whose check is `true`,
@@ -33,6 +34,7 @@ resume    the least of several, each beside a `ganger validate` of the same proj
           context file; store, ledger and caches as a half-finished run leaves them. An event: medians of paired blocks
 workspaces  many at once from one repository, to plain git making as many folders from the same objects; paired rounds
 sandbox   medians; `true` in a workspace of its own, within each kind of walls that stands on this machine
+agents    medians of paired rounds; one tiny answer of a played model, home furnished, result read; without walls
 """
 
 

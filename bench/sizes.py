@@ -23,10 +23,18 @@ class Sizes:
     resume_rounds: int = 5
     event_tasks: tuple[int, int] = (1_000, 10_000)
     event_rounds: int = 10
+    agents: tuple[str, ...] = ("claude", "codex", "gemini", "copilot")
+    agent_rounds: int = 3
 
 
 DEFAULT = Sizes()
-FULL = Sizes(fleet_tasks=1000, side_tasks=300, log_bytes=1024 * MIB, start_rounds=40)
+FULL = Sizes(
+    fleet_tasks=1000,
+    side_tasks=300,
+    log_bytes=1024 * MIB,
+    start_rounds=40,
+    agents=("claude", "codex", "gemini", "copilot", "opencode", "qwen"),
+)
 TINY = Sizes(
     fleet_tasks=4,
     fleet_rounds=1,
@@ -42,4 +50,6 @@ TINY = Sizes(
     resume_rounds=1,
     event_tasks=(20, 40),
     event_rounds=2,
+    agents=(),
+    agent_rounds=1,
 )

@@ -17,6 +17,7 @@ _OUTPUT_LIMIT_BYTES = 200_000
 
 class SimAgent:
     kind = "simulated"
+    model = ""
     capabilities = Capabilities(stdin_prompt=True)
 
     def __init__(self, name: str) -> None:

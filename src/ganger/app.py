@@ -127,7 +127,7 @@ def agent_settings(section: AgentSection) -> AgentSettings:
         argv=tuple(section.argv),
         env=tuple(section.env),
         args=tuple(section.args),
-        home_files=None if section.home_files is None else tuple(section.home_files),
+        home_files=None if section.home_files is None else tuple(f.removeprefix("~/") for f in section.home_files),
         terminal=TerminalSettings(**section.terminal.model_dump()),
     )
 

@@ -23,6 +23,10 @@ PROJECT_FILE = "ganger.toml"
 _Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
+# A path within a folder: relative, and nowhere up.
+_IN_HOME = r"^(?:(?:\.?[^./\x00][^/\x00]*|\.\.[^/\x00]+)/)*(?:\.?[^./\x00][^/\x00]*|\.\.[^/\x00]+)$"
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -128,7 +132,7 @@ class AgentSection(_Section):
     permissions: Literal["auto", "full", "edit"] = Field(
         default="auto", description="what it may do unasked: all, edits; auto: all inside Ganger's sandbox, else edits"
     )
-    home_files: list[str] | None = Field(
+    home_files: list[Annotated[str, Field(pattern=_IN_HOME)]] | None = Field(
         default=None, description="files of your home it gets a copy of; default: its login where no key is set"
     )
     answer_schema: bool = Field(default=False, description="hold the model to the result's JSON Schema, where it can")

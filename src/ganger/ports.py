@@ -103,7 +103,8 @@ class Store(Protocol):
 class Launch:
     """One process to be: no shell, no pipe; both output streams go to `log_path`. `key` is unique on the machine.
 
-    Time and output are limited by whoever keeps the process, also when the lead is gone.
+    Time and output are limited by whoever keeps the process, also when the lead is gone. `programs` are others of the
+    operator's that it will start.
     """
 
     key: str
@@ -115,6 +116,7 @@ class Launch:
     timeout_sec: float | None
     append: bool = False
     output_limit_bytes: int | None = None
+    programs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,10 @@ class Agent(Protocol):
 
     @property
     def capabilities(self) -> Capabilities: ...
+
+    @property
+    def model(self) -> str:
+        """The model it is told to use; empty: its own choice."""
 
     def furnish(self, context: AttemptContext) -> Mapping[str, bytes]:
         """Files its home must hold before it starts, by relative path."""

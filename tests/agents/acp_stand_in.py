@@ -69,16 +69,21 @@ def begin() -> Message:
             speak("An old answer. " + BLOCK + END)
         if message["method"] == "authenticate":
             Path("authenticated").touch()
-        modes = {"availableModes": [{"id": "ask"}, {"id": "free"}], "currentModeId": "ask"}
-        answer(message, sessionId="s 1", modes=modes)
         if message["method"] == "session/set_mode":
             Path("mode").write_text(message["params"]["modeId"], encoding="utf-8")
             speak("[mode changed]")
+        modes = {"availableModes": [{"id": "ask"}, {"id": "free"}], "currentModeId": "ask"}
+        answer(message, sessionId="s 1", modes=modes)
     return message
 
 
 def good(prompt: Message) -> None:
-    call = {"toolCallId": "t1", "kind": "edit", "title": "write a.txt", "locations": [{"path": str(Path("a.txt").resolve())}]}
+    call = {
+        "toolCallId": "t1",
+        "kind": "edit",
+        "title": "write a.txt",
+        "locations": [{"path": str(Path("a.txt").resolve())}],
+    }
     update(sessionUpdate="tool_call", status="pending", **call)
     reply = ask({"toolCallId": "t1"})
     Path("reply").write_text(json.dumps(reply["result"]), encoding="utf-8")
@@ -91,8 +96,9 @@ def good(prompt: Message) -> None:
 
 def commands(prompt: Message) -> None:
     outside = {"toolCallId": "t0", "kind": "edit", "title": "write", "locations": [{"path": "/etc/hosts"}]}
-    for number, call in enumerate((outside, {"toolCallId": "t1", "kind": "execute", "rawInput": {"command": "rm x"}})):
-        ask(call, number)
+    command = {"toolCallId": "t1", "kind": "execute", "rawInput": {"command": "rm x"}}
+    ask(outside, 0)
+    ask(command, 0.5)
     answer(prompt, stopReason="end_turn")
 
 

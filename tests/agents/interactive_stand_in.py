@@ -1,6 +1,8 @@
 """A scripted interactive program: talks only to a terminal, and plays one step after another once it has a task.
 
-    interactive_stand_in.py [--look tui|screen|line] [--trust] [--deaf] [--style NAME] [--journal FILE] STEP…
+    interactive_stand_in.py [--look tui|screen|line] [--trust] [--deaf] [--lost N] [--style NAME] [--journal FILE] STEP…
+
+`--deaf`: ignores /exit, SIGTERM and SIGHUP. `--lost`: does not hear the first N times Enter is pressed.
 
 Steps: say:TEXT  spin:SECONDS  mute  ask[:COMMAND]  yn[:COMMAND]  ask-forever  answer  child  crash  exit
 `mute` and `hang` (with a spinner) go on when it is spoken to again.
@@ -49,11 +51,11 @@ def block(style: str, width: int) -> list[str]:
 class Tui:
     """Draws everything anew for every frame, in raw mode, with bracketed paste."""
 
-    def __init__(self, journal: Path | None, *, alternate: bool, deaf: bool) -> None:
-        self.journal, self.alternate, self.deaf = journal, alternate, deaf
+    def __init__(self, journal: Path | None, *, alternate: bool, deaf: bool, lost: int = 0) -> None:
+        self.journal, self.alternate, self.deaf, self.lost = journal, alternate, deaf, lost
         self.lines: list[str] = ["Stand-in 1.0"]
-        self.input, self.dialog, self.status = "", [""], ""
-        self.dialog = []
+        self.input, self.status = "", ""
+        self.dialog: list[str] = []
         self.keys = ""
         self.size = os.get_terminal_size()
         self.frame = 0
@@ -94,6 +96,8 @@ class Tui:
             one = self.get(FRAME_SEC)
             if one in ("\x1b[200~", "\x1b[201~"):
                 pasting = one == "\x1b[200~"
+            elif one == "\r" and not pasting and self.lost:
+                self.lost -= 1
             elif one == "\r" and not pasting:
                 text, self.input = self.input, ""
                 return self.submitted(text)
@@ -211,6 +215,7 @@ def main() -> None:
     parser.add_argument("--look", default="tui")
     parser.add_argument("--trust", action="store_true")
     parser.add_argument("--deaf", action="store_true")
+    parser.add_argument("--lost", type=int, default=0)
     parser.add_argument("--style", default="plain")
     parser.add_argument("--journal", type=Path)
     parser.add_argument("steps", nargs="*")
@@ -221,7 +226,7 @@ def main() -> None:
     if given.look == "line":
         ui: Tui = Lines(given.journal, deaf=given.deaf)
     else:
-        ui = Tui(given.journal, alternate=given.look == "screen", deaf=given.deaf)
+        ui = Tui(given.journal, alternate=given.look == "screen", deaf=given.deaf, lost=given.lost)
     try:
         ui.note("pid", str(os.getpid()))
         if given.trust and not ui.ask(["Do you trust the files in this folder?"]):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import pytest
 from installed import Installed, installed, pins
 
 KEY = "sk-canary-9f3b6c1de07a4258b1c44e0f7a5d2c68d90be3714fa25c66"
@@ -16,8 +18,8 @@ KEY = "sk-canary-9f3b6c1de07a4258b1c44e0f7a5d2c68d90be3714fa25c66"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One agent: `kind` is its adapter, `program` its pin, `key` the variable with its key, `path` what follows the
-    server's address in its own.
+    """One agent: `kind` is its adapter, `program` its pin, `key` the variable with its key, `address` the one with the
+    address of its model (empty: `base_url` says it), `path` what follows the server's own in that.
 
     `argv` are further words of its program, `more` further settings. `stands_in`: no real program could be installed.
     """
@@ -27,6 +29,7 @@ class Row:
     program: str
     key: str
     model: str
+    address: str = ""
     path: str = ""
     argv: tuple[str, ...] = ()
     more: Mapping[str, object] = field(default_factory=dict)
@@ -44,15 +47,16 @@ class Row:
 
     def section(self, url: str, **more: object) -> str:
         """The agent's section of ganger.toml."""
-        address = {} if self.stands_in else {"base_url": f"{url}{self.path}"}
+        address = {} if self.stands_in or self.address else {"base_url": f"{url}{self.path}"}
         argv = [*self.installed().argv, *self.argv]
         given = {"kind": self.kind, "argv": argv, "model": self.model, **address, **self.more, **more}
         return "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
 
-    def environ(self, home: Path) -> dict[str, str]:
+    def environ(self, url: str, home: Path) -> dict[str, str]:
         """What a person who starts Ganger has set, and nothing of who runs the tests."""
         own = {"PATH": self.installed().path, "HOME": str(home), "LANG": "C.UTF-8", "GIT_CONFIG_NOSYSTEM": "1"}
-        return {**own, self.key: KEY}
+        address = {self.address: f"{url}{self.path}"} if self.address else {}
+        return {**own, self.key: KEY, **address}
 
 
 _CHAT = "/v1"
@@ -60,15 +64,26 @@ _CHAT = "/v1"
 ROWS: dict[str, Row] = {
     row.name: row
     for row in (
-        Row("claude", "claude", "claude", "ANTHROPIC_API_KEY", "claude-opus-5-5"),
+        Row("claude", "claude", "claude", "ANTHROPIC_API_KEY", "claude-opus-5-5", "ANTHROPIC_BASE_URL"),
         Row("codex", "codex", "codex", "OPENAI_API_KEY", "gpt-6-codex", path=_CHAT),
-        Row("gemini", "gemini", "gemini", "GEMINI_API_KEY", "gemini-2.5-pro"),
-        Row("copilot", "copilot", "copilot", "COPILOT_PROVIDER_API_KEY", "m1", path=_CHAT),
+        Row("gemini", "gemini", "gemini", "GEMINI_API_KEY", "gemini-2.5-pro", "GOOGLE_GEMINI_BASE_URL"),
+        Row("copilot", "copilot", "copilot", "COPILOT_PROVIDER_API_KEY", "m1", "COPILOT_PROVIDER_BASE_URL", _CHAT),
         Row("opencode", "opencode", "opencode", "LOCAL_API_KEY", "local/m1", path=_CHAT,
             more={"key_env": "LOCAL_API_KEY"}),
-        Row("qwen", "qwen", "qwen", "OPENAI_API_KEY", "m1", path=_CHAT),
-        Row("acp-gemini", "acp", "gemini", "GEMINI_API_KEY", "gemini-2.5-pro", more={"profile": "gemini"}),
-        Row("acp-claude", "acp", "claude-acp", "ANTHROPIC_API_KEY", "claude-opus-5-5", more={"profile": "claude-acp"}),
+        Row("qwen", "qwen", "qwen", "OPENAI_API_KEY", "m1", "OPENAI_BASE_URL", _CHAT),
+        Row("acp-gemini", "acp", "gemini", "GEMINI_API_KEY", "gemini-2.5-pro", "GOOGLE_GEMINI_BASE_URL",
+            more={"profile": "gemini"}),
+        Row("acp-claude", "acp", "claude-acp", "ANTHROPIC_API_KEY", "claude-opus-5-5", "ANTHROPIC_BASE_URL",
+            more={"profile": "claude-acp"}),
         Row("agent", "agent", "", "CURSOR_API_KEY", "auto", stands_in=True),
     )
 }  # fmt: skip
+
+
+def params(names: Iterable[str], always: Iterable[str]) -> list[Any]:
+    """Rows as parameters of a test; those outside `always` only by `make agents`."""
+    usual = set(always)
+    return [pytest.param(ROWS[n], id=n, marks=() if n in usual else pytest.mark.agents_full) for n in names]
+
+
+EVERY = params(ROWS, (name for name, row in ROWS.items() if row.cheap))

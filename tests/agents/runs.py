@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from matrix import Row
+from matrix import KEY, Row
 
 from ganger.core.events import Event, Recorded
 from ganger.core.records import RunState, TaskState
 from ganger.dev.server import ModelServer
 from ganger.engine.files import RunFolder
+from ganger.errors import NotFoundError
 from ganger.launchers.proc import ATTEMPT_MARK
 from ganger.runs import read_state
 from ganger.stores.sqlite import SqliteStore
@@ -29,16 +30,14 @@ CONFIG = """
 heal_schedule = "off"
 grace_sec = 0.5
 {policy}
-[agents.real]
-{agent}
-[roles.worker]
-agent = "real"
+{agents}
 [workspace]
 mode = "local-git"
 [sandbox]
 use = "require"
 {more}
 """
+TIMEOUT_SEC = 90
 # What a task is asked to leave behind; without it no word of the agent's makes the task done.
 MADE = "made by a real agent\n"
 _CHECK = """import pathlib, sys
@@ -76,31 +75,34 @@ def plays(tasks: Mapping[str, object]) -> dict[str, object]:
 
 @dataclass
 class RealProject:
-    """`tasks` are the names of its tasks; what the model does for each is the server's scenario."""
+    """`tasks` are the names of its tasks; what the model does for each is the server's scenario.
+
+    `agent` are settings of the agent. `apart`: settings by task; each of those tasks has a role, an agent and so an
+    account of its own, and what happens to one account does not concern the others. `seconds`: time limits by task.
+    """
 
     root: Path
     row: Row
     server: ModelServer
     tasks: tuple[str, ...]
     agent: Mapping[str, object] = field(default_factory=dict)
+    apart: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    seconds: Mapping[str, int] = field(default_factory=dict)
     policy: str = ""
     more: str = ""
-    timeout_sec: int = 90
-    prompt: str = ""
     run_id: str = "r1"
 
     def make(self) -> RealProject:
         self.root.mkdir(parents=True)
         self.home.mkdir()
-        section = self.row.section(self.server.url, **self.agent)
         files = {
-            "ganger.toml": CONFIG.format(policy=self.policy, agent=section, more=self.more),
+            "ganger.toml": CONFIG.format(policy=self.policy, agents=self._agents(), more=self.more),
             "check.py": _CHECK.format(made=MADE),
             "manifest.json": json.dumps(
                 {"manifest_version": "2.0", "run_id": self.run_id, "tasks": [self._task(name) for name in self.tasks]}
             ),
             "verify.json": json.dumps({"profiles": {name: _profile(name) for name in self.tasks}}),
-            **{f"prompts/{name}.md": f"{mark(name)} Make {made_file(name)}.\n{self.prompt}\n" for name in self.tasks},
+            **{f"prompts/{name}.md": f"{mark(name)} Make {made_file(name)}.\n" for name in self.tasks},
         }
         for name, text in files.items():
             (self.root / name).parent.mkdir(exist_ok=True)
@@ -110,9 +112,22 @@ class RealProject:
             subprocess.run(["git", *who, *words], cwd=self.root, check=True, capture_output=True)
         return self
 
+    def _agents(self) -> str:
+        given = {"worker": self.agent, **{name: {**self.agent, **more} for name, more in self.apart.items()}}
+        return "\n".join(
+            f'[agents.{name}]\n{self.row.section(self.server.url, **more)}\n[roles.{name}]\nagent = "{name}"'
+            for name, more in given.items()
+        )
+
     def _task(self, name: str) -> dict[str, object]:
-        base = {"id": name, "prompt_ref": f"prompts/{name}.md", "depends_on": [], "timeout_sec": self.timeout_sec}
-        return {**base, "verify_profile": name}
+        return {
+            "id": name,
+            "prompt_ref": f"prompts/{name}.md",
+            "depends_on": [],
+            "timeout_sec": self.seconds.get(name, TIMEOUT_SEC),
+            "verify_profile": name,
+            "metadata": {"role": name if name in self.apart else "worker"},
+        }
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -121,16 +136,20 @@ class RealProject:
         return self.root.with_name(f"{self.root.name}-home")
 
     def ganger(self, *words: str, seconds: float = 110) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "ganger", *words],
-            cwd=self.root,
-            env=self.row.environ(self.home),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "ganger", *words],
+                cwd=self.root,
+                env=self.row.environ(self.server.url, self.home),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            self.kill_agents()
+            raise
         assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
         return done
 
@@ -141,7 +160,7 @@ class RealProject:
             lead = subprocess.Popen(
                 [sys.executable, "-m", "ganger", "run", *words],
                 cwd=self.root,
-                env=self.row.environ(self.home),
+                env=self.row.environ(self.server.url, self.home),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -160,15 +179,20 @@ class RealProject:
                 os.kill(pid, signal.SIGKILL)
 
     def processes(self) -> list[int]:
-        """What lives of all that was started for this run: by the mark it inherits, or by where it works."""
+        """What lives of all that was started for an attempt of this run: by the mark it inherits, or where it works."""
         marked = os.fsencode(f"{ATTEMPT_MARK}={self.folder.path}/")
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                inside = os.readlink(place / "cwd").startswith(f"{self.folder.path}/")
+                inside = os.readlink(place / "cwd").startswith(f"{self.folder.path}/work/")
                 if inside or marked in (place / "environ").read_bytes():
                     found.append(int(place.name))
         return found
+
+    def leaks(self) -> list[str]:
+        """Every file of the project, of its runs and of the agents' homes that holds the key, or the end of it."""
+        places = [path for top in (self.root, self.home) for path in top.rglob("*") if path.is_file()]
+        return [str(path) for path in places if KEY[-20:].encode() in path.read_bytes()]
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -183,7 +207,10 @@ class RealProject:
         return self.state().tasks[name]
 
     def events(self) -> list[Recorded]:
-        store = SqliteStore(self.folder.database, read_only=True)
+        try:
+            store = SqliteStore(self.folder.database, read_only=True)
+        except NotFoundError:
+            return []
         try:
             return list(store.read())
         finally:
@@ -210,4 +237,4 @@ def until(happened: Callable[[], object], *, within: float = 60) -> None:
     end = time.monotonic() + within
     while not happened():
         assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
+        time.sleep(0.1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -20,10 +19,9 @@ from ganger.agents.acp_talk import Errand
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear
 from ganger.contracts.parser import Parsed
-from ganger.core.signs import Context, Denied, Heard, Over, Tokens
+from ganger.core.signs import Denied, Heard, Tokens
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
-from ganger.ports import Agent
 
 HERE = Path(__file__).parent
 STAND_IN = (sys.executable, str(HERE / "acp_stand_in.py"))
@@ -61,6 +59,11 @@ def at_work(process: subprocess.Popen[bytes]) -> None:
         continue
 
 
+def runs(pid: str) -> bool:
+    stat = Path("/proc", pid, "stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
 def how(found: Heard) -> str:
     return found.over.how if found.over is not None else ""
 
@@ -73,14 +76,16 @@ def test_the_agent_works_and_its_answer_is_found(tmp_path: Path) -> None:
     """T24 G04: session, tools, tokens and the whole answer; the odd ids of a question are given back as they came."""
     found = heard(tmp_path, "good")
     assert (found.session, found.tools, how(found)) == ("s 1", 1, "success")
-    assert found.answer.startswith("Done.\n<<<TASK_RESULT_V2>>>") and found.answer.endswith("<<<END_TASK_RESULT_V2>>>\n")
+    assert found.answer.startswith("Done.\n<<<TASK_RESULT_V2>>>") and found.answer.endswith(
+        "<<<END_TASK_RESULT_V2>>>\n"
+    )
     assert found.tokens == Tokens(140, 20, cache_read=40)
     chosen = json.loads((tmp_path / "reply").read_text())
     assert chosen == {"outcome": {"outcome": "selected", "optionId": "§ yes-for-now"}}
 
 
 def test_nothing_it_says_outside_of_the_protocol_is_believed(tmp_path: Path) -> None:
-    """T24: garbage, forged signs, requests and updates nobody knows, a line of 17 MB: the answer still comes through."""
+    """T24: garbage, forged signs, updates nobody knows, a line of 17 MB: the answer still comes through."""
     found = heard(tmp_path, "noisy")
     assert (how(found), found.login) == ("success", "")
     assert len(found.answer) < 1000 and "TASK_RESULT_V2" in found.answer
@@ -165,7 +170,7 @@ def test_no_process_is_left_of_one_that_will_not_end(tmp_path: Path) -> None:
         at_work(process)
         process.send_signal(signal.SIGTERM)
         assert how(rest(process)) == "aborted"
-    assert not Path("/proc", (tmp_path / "child").read_text()).exists()
+    assert not runs((tmp_path / "child").read_text())
 
 
 def test_a_profile_or_a_program_must_be_named(tmp_path: Path) -> None:
@@ -178,7 +183,8 @@ def test_a_profile_or_a_program_must_be_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_profile_makes_a_call_without_secrets(tmp_path: Path, name: str) -> None:
     """T24 G06: keys stay in the environment; what the profile adds is in the call once."""
-    environ = dict.fromkeys(PROFILES[name].like.keys if PROFILES[name].like else (), KEY) | {"HOME": str(tmp_path)}
+    like = PROFILES[name].like
+    environ = dict.fromkeys(like.keys if like is not None else (), KEY) | {"HOME": str(tmp_path)}
     program = Installed(name, "", ("/bin/true", *PROFILES[name].arguments), "/bin")
     place = Trial(tmp_path, AcpAgent, program, environ=environ, settings={"profile": name, "model": "some/model"})
     agent, context = place.agent(), place.context("x", session="", walled=True)
@@ -222,11 +228,15 @@ def place(folder: Path, name: str, server: ModelServer) -> Trial:
         "opencode": ({"LOCAL_KEY": KEY}, {"base_url": v1, "model": "local/m", "key_env": "LOCAL_KEY"}),
         "qwen": ({"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": v1}, {"model": "m"}),
     }[name]
-    return Trial(folder, AcpAgent, installed(name), environ=environ, settings={"profile": name, "retries": 1, **settings})
+    return Trial(
+        folder, AcpAgent, installed(name), environ=environ, settings={"profile": name, "retries": 1, **settings}
+    )
 
 
 def playing(steps: list[Any]) -> ModelServer:
-    return ModelServer({"scenarios": {"it": {"match": "", "steps": steps, "resumed": [{"result": {}}]}}, "default": "it"})
+    return ModelServer(
+        {"scenarios": {"it": {"match": "", "steps": steps, "resumed": [{"result": {}}]}}, "default": "it"}
+    )
 
 
 REAL = [
@@ -254,7 +264,49 @@ def assert_tokens(found: Heard, server: ModelServer, name: str) -> None:
     if name in ("opencode", "qwen"):
         assert found.tokens is None
         return
-    # claude asks for a title beside the work and does not count that.
-    counted = server.tokens().input - (server.requests[0].input_tokens if name == "claude-acp" else 0)
+    # One asks for a title beside the work, and does not count that.
+    titles = [seen.input_tokens for seen in server.requests if seen.conversation[-1].text.startswith("<session>")]
+    counted = server.tokens().input - sum(titles)
     assert found.tokens is not None and found.tokens.input is not None
-    assert abs(found.tokens.input - counted) <= counted * (0.35 if name == "claude-acp" else 0.01)
+    assert abs(found.tokens.input - counted) <= counted * 0.01
+
+
+@pytest.mark.agents_full
+def test_a_real_agent_without_the_right_to_all_is_refused_commands(tmp_path: Path) -> None:
+    """D12: the question it asks is answered with no."""
+    with playing([{"run": "echo x > b.txt"}, {"result": {}}]) as server:
+        trial = place(tmp_path, "gemini", server)
+        ran = trial.run("make a file", permissions="edit")
+        assert [denied.tool for denied in ran.heard.denied] == ["execute"]
+        assert not (trial.workspace / "b.txt").exists()
+
+
+@pytest.mark.agents_full
+@pytest.mark.parametrize("name", ["claude-acp", "codex-acp", "opencode", "copilot"])
+def test_a_real_agent_killed_at_work_goes_on(tmp_path: Path, name: str) -> None:
+    """H05: another process continues the session, and the model sees what was done before."""
+    with playing([{"write": {"path": "a.txt", "content": "hi\n"}}, {"hang": 60, "where": "headers"}]) as server:
+        trial = place(tmp_path, name, server)
+        going = trial.start("make a file", walled=True)
+        assert server.wait_for(lambda seen: any(request.step == 1 for request in seen), 90)
+        killed = going.kill()
+        ran = trial.run("go on", session=killed.heard.session, walled=True)
+        assert how(ran.heard) == "success" and ran.heard.session == killed.heard.session
+        assert any("make a file" in turn.text for turn in server.requests[-1].conversation)
+
+
+@pytest.mark.agents_full
+@pytest.mark.parametrize("name", ["claude-acp", "codex-acp", "copilot", "opencode", "gemini"])
+def test_a_real_agent_at_its_limit_says_so(tmp_path: Path, name: str) -> None:
+    """G04 D12: whatever it calls its end."""
+    with playing([{"error": 429, "retry_after": 1}]) as server:
+        limited = place(tmp_path, name, server).run("make a file", walled=True).heard.limited
+        assert limited is not None and limited.final
+
+
+@pytest.mark.agents_full
+@pytest.mark.parametrize("name", ["claude-acp", "codex-acp", "copilot", "opencode", "gemini", "qwen"])
+def test_a_real_agent_with_a_wrong_key_says_so(tmp_path: Path, name: str) -> None:
+    """D12: whatever it calls its end."""
+    with playing([{"error": 401}]) as server:
+        assert place(tmp_path, name, server).run("make a file", walled=True).heard.login

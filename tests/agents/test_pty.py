@@ -9,19 +9,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ganger.agents import pty_talk
 from ganger.agents.pty import PtyAgent
-from ganger.agents.pty_talk import Look, Rule
-from ganger.agents.pty_transcript import Transcript, gist
-from ganger.agents.screen import Screen
-from ganger.agents.screen_rows import joined
 from ganger.agents.settings import AgentSettings, TerminalSettings
 from ganger.contracts.parser import Parsed, parse_result
-from ganger.core.signs import Denied, Heard, Over
+from ganger.core.signs import Heard, Over
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
 
@@ -33,7 +27,7 @@ PROMPT = f"Do it.\n\nEnd like this, with your own words:\n{EXAMPLE}\nDo not run 
 TRUST = {r"Do you trust the files": "1"}
 # Long where nothing is to happen by the clock.
 PATIENT = TerminalSettings(ready="type a task|^task>", idle_sec=30, settle_sec=0.2, columns=100, rows=40)
-HASTY = replace(PATIENT, idle_sec=0.7)
+HASTY = replace(PATIENT, idle_sec=1.2)
 LINES = replace(PATIENT, submit="\r.\r")
 
 
@@ -68,8 +62,11 @@ def context(root: Path, prompt: str) -> AttemptContext:
     return AttemptContext("r1", "a", 1, "worker", root, root / "prompt.md", root / "a.log", 60.0, home=root)
 
 
-def start(mine: PtyAgent, root: Path, prompt: str = PROMPT) -> subprocess.Popen[bytes]:
+def start(mine: PtyAgent, root: Path, prompt: str = PROMPT, planted: str = "") -> subprocess.Popen[bytes]:
     launch = mine.prepare(context(root, prompt))
+    if planted:
+        at = launch.argv.index("-m")
+        launch = replace(launch, argv=(*launch.argv[:at], "-c", planted, *launch.argv[at + 2 :]))
     with open(root / "prompt.md", "rb") as given, open(root / "a.log", "wb") as log:
         return subprocess.Popen(
             launch.argv,
@@ -82,9 +79,9 @@ def start(mine: PtyAgent, root: Path, prompt: str = PROMPT) -> subprocess.Popen[
         )
 
 
-def talk(root: Path, terminal: TerminalSettings, *words: str, prompt: str = PROMPT) -> Told:
+def talk(root: Path, terminal: TerminalSettings, *words: str, prompt: str = PROMPT, planted: str = "") -> Told:
     mine = agent(root, terminal, *words)
-    process = start(mine, root, prompt)
+    process = start(mine, root, prompt, planted)
     try:
         code = process.wait(60)
     finally:
@@ -175,6 +172,20 @@ def test_calls_are_finite(tmp_path: Path) -> None:
     assert told.over.how == "error" and "called 1 times" in told.over.text
 
 
+def test_a_lost_enter_is_pressed_again_once(tmp_path: Path) -> None:
+    """T25: a prompt that stands there as it was typed needs no rescue, only the key that was lost."""
+    told = talk(tmp_path, replace(HASTY, rescues=0), "--lost", "1", "answer")
+    assert told.tasks[0] == PROMPT.rstrip("\n") and told.summary.startswith("the real answer")
+    (tmp_path / "journal").unlink()
+    assert talk(tmp_path, replace(HASTY, rescues=0), "--lost", "2", "answer").over.how == "error"
+
+
+def test_a_note_goes_with_every_prompt(tmp_path: Path) -> None:
+    """T25: for programs that need to be told how to show the block."""
+    told = talk(tmp_path, replace(PATIENT, note="In a code block, please."), "answer")
+    assert told.tasks[0] == PROMPT.rstrip("\n") + "\n\nIn a code block, please."
+
+
 def test_what_it_showed_last_says_why(tmp_path: Path) -> None:
     """T25 D12 G04: a limit or a missing login on the screen is recognised."""
     quick = replace(HASTY, rescues=0)
@@ -187,7 +198,7 @@ def test_what_it_showed_last_says_why(tmp_path: Path) -> None:
 
 def test_while_it_says_that_it_is_busy_it_is_not_called(tmp_path: Path) -> None:
     """T25: the operator's word for work goes before the clock."""
-    told = talk(tmp_path, replace(HASTY, busy=r"Thinking \("), "spin:2", "answer")
+    told = talk(tmp_path, replace(HASTY, busy=r"Thinking \("), "spin:3", "answer")
     assert told.tasks == [PROMPT.rstrip("\n"), "/exit"]
 
 
@@ -278,107 +289,16 @@ def test_no_secret_is_in_an_argument_and_keys_are_passed_only_when_named(tmp_pat
     assert [value for value in launch.env.values() if "canary" in value] == ["canary-1"]
 
 
-# --- the harness itself: with the rule taken out, the bug shows ------------------------------------------------------
+_WITHOUT_ECHO_RULE = """
+import runpy
+from ganger.agents.pty_transcript import Transcript
+Transcript.typed = lambda self, text: None
+Transcript.begin = lambda self, lines: None
+runpy.run_module("ganger.agents.pty_talk", run_name="__main__")
+"""
 
 
-def _transcript(typed: str) -> Transcript:
-    transcript = Transcript(lambda line: None)
-    transcript.typed(typed)
-    transcript.begin([])
-    return transcript
-
-
-def test_without_the_echo_rule_the_prompts_example_would_be_the_answer() -> None:
-    """T25: what the rule is there for, and that these tests would see it missing."""
-    lines = ["> Do it.", *(f"│ {line}" for line in EXAMPLE.splitlines()), "thinking"]
-    assert "only an example" in _transcript("something else").answer(lines)
-    assert _transcript(PROMPT).answer(lines) == ""
-    assert _transcript(PROMPT).answer([line[:60] for line in lines]) == ""
-
-
-def test_a_block_that_was_there_before_the_task_is_no_answer() -> None:
-    """T25: an earlier conversation that the program shows again."""
-    transcript = Transcript(lambda line: None)
-    transcript.begin(EXAMPLE.splitlines())
-    assert transcript.answer(EXAMPLE.splitlines()) == ""
-    assert "new words" in transcript.answer(EXAMPLE.replace("only an example", "new words").splitlines())
-
-
-def test_content_that_a_program_broke_into_lines_is_not_guessed() -> None:
-    """T25: a file's text is never put together from what a screen shows of it."""
-    body = ['{"writes": [{"path": "a", "content": "one two', 'three"}]}']
-    block = ["<<<TASK_RESULT_V2>>>", *body, "<<<END_TASK_RESULT_V2>>>"]
-    assert _transcript("").answer(block) == "\n".join(block)
-
-
-def test_a_long_answer_that_scrolled_off_is_whole() -> None:
-    """T25: a block higher than the screen, with lines wider than it."""
-    screen, told = Screen(40, 5), list[str]()
-    transcript = Transcript(told.append)
-    transcript.begin([])
-    body = json.dumps({"summary": "w" * 300, "list": list(range(40))}, indent=1)
-    for line in ["<<<TASK_RESULT_V2>>>", *body.splitlines(), "<<<END_TASK_RESULT_V2>>>", "$"]:
-        screen.feed(line.encode() + b"\r\n")
-        transcript.gone(screen.take_gone())
-    visible = [line for _, line in joined(screen.visible())]
-    assert json.loads(transcript.answer(visible).split(">>>", 1)[1].rsplit("<<<", 1)[0]) == json.loads(body)
-
-
-def test_spinners_clocks_and_counters_say_nothing_new() -> None:
-    """T25: only what is said counts as progress."""
-    assert gist("⠋ Thinking… (12s · 1.2k tokens · 40%)") == gist("⠙ Thinking (59s · 3 k tokens · 41%) ")
-    assert gist("│ x │") == gist("x") != gist("y")
-    assert gist("|") == gist("/") == "#" and gist("  ") == ""
-
-
-def _look(*lines: str, **more: Any) -> Look:
-    first = more.get("first", 0)
-    return Look(tuple(range(first, first + len(lines))), lines, "\n".join(lines), **{"first": 0, **more})
-
-
-@pytest.mark.parametrize(
-    ("looks", "answers"),
-    [
-        ([_look("ok?"), _look("ok?")], 1),
-        ([_look("ok?"), _look("text", "ok?", still=False), _look("done")], 1),
-        ([_look("ok?"), _look("text", "ok?")], 2),
-        ([_look("ok?"), _look("text"), _look("ok?")], 2),
-        ([_look("ok?"), _look("ok? y", "text")], 1),
-        ([_look("ok?"), _look("ok? y", "ok?")], 2),
-        ([_look("a", "ok?"), _look("b", "ok?", first=9)], 2),
-        ([_look("ok?", redrawn=True), _look("ok?", redrawn=True)], 1),
-        ([_look("a", "ok?", redrawn=True), _look("b", "ok?", redrawn=True)], 2),
-        ([_look("really ok?"), _look("truly ok?")], 2),
-        ([_look("text")], 0),
-    ],
-)
-def test_one_appearance_of_a_question_is_one(looks: list[Look], answers: int) -> None:
-    """T25: still there, moved, gone and back, one more below, scrolled away, another in its place."""
-    rule = Rule(pty_talk._pattern(r"ok\?"), b"y")
-    assert sum(rule.is_new(look.hits(rule.pattern), look) for look in looks) == answers
-
-
-@pytest.mark.parametrize(
-    ("line", "asks"),
-    [
-        ("Run `make`? [y/N]", True),
-        ("Proceed (yes/no)", True),
-        ("❯ 1. Yes, proceed", True),
-        ("│ 1) Allow once", True),
-        ("Press Enter to continue", True),
-        ("Do you trust the files in this folder?", True),
-        ("I would ask whether you want to proceed, but I will not.", False),
-        ("Yes, the tests pass", False),
-        ("a list: 1. Yesterday", False),
-    ],
-)
-def test_a_question_is_known_by_its_look(line: str, asks: bool) -> None:
-    """T25 D12: prose that asks is none."""
-    assert bool(_look(line).hits(pty_talk._pattern(pty_talk.ASKS))) is asks
-
-
-def test_denied_questions_are_signs_the_engine_knows() -> None:
-    """T25 D12: the same sign as of every other agent."""
-    heard = Heard()
-    heard.add([Denied("question", "x")])
-    assert len(heard.denied) == 1
+def test_a_planted_bug_is_seen_here(tmp_path: Path) -> None:
+    """T25: with the echo rule taken out, the example in the prompt is taken for the answer."""
+    told = talk(tmp_path, PATIENT, "mute", planted=_WITHOUT_ECHO_RULE)
+    assert told.over.how == "success" and "only an example" in told.over.text

@@ -127,7 +127,12 @@ def test_a_core_that_has_not_changed_decides_everything_again(schedule: HealSche
 
 
 # Later journals were composed to hold every type of event; at these the composer decided, not the core.
-COMPOSED = {"journal-2": {16, 61, 90, 91, 93, 120, 123}, "journal-3": {32, 49}}
+COMPOSED = {
+    # What stands outside a task no longer uses up an attempt of it.
+    "journal-1": {58},
+    "journal-2": {16, 61, 75, 90, 91, 93, 120, 123},
+    "journal-3": {32, 49},
+}
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("journal-*.jsonl")), ids=lambda path: path.stem)

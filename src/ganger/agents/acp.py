@@ -34,6 +34,7 @@ class AcpAgent(CliAgent):
             raise InputError("ganger.toml", [Fault(f"agents.{name}.profile", "MISSING_REQUIRED_FIELD", message)])
         self.profile = profile_of(given.profile, Path(given.argv[0]).name if given.argv else "")
         self.program, self.tried = self.profile.program, self.profile.tried
+        self.capabilities = replace(self.capabilities, tokens=self.profile.usage != "none", usd=self.profile.usd)
         super().__init__(name, given, root, environ)
         self.like = self.profile.like(name, replace(given, args=()), root, environ) if self.profile.like else None
         if self.like is not None:

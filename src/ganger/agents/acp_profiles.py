@@ -8,41 +8,28 @@ from dataclasses import dataclass, field
 
 from ganger.agents.claude import ClaudeAgent
 from ganger.agents.cli import CliAgent
+from ganger.agents.codex import CodexAgent
 from ganger.agents.copilot import CopilotAgent
 from ganger.agents.gemini import GeminiAgent
 from ganger.agents.opencode import OpencodeAgent
 from ganger.agents.qwen import QwenAgent
 
 
-class _Codex(CliAgent):
-    keys = ("OPENAI_API_KEY", "CODEX_API_KEY")
-    logins = (".codex/auth.json",)
-    login_hint = "set OPENAI_API_KEY, or run `codex login`"
-
-
 def _codex_files(agent: CliAgent) -> Mapping[str, bytes]:
-    """It takes another endpoint from this file alone."""
-    given, environ = agent.given, agent.environ
-    url = given.base_url or environ.get("OPENAI_BASE_URL", "")
-    lines = ["check_for_update_on_startup = false", "[analytics]", "enabled = false"]
+    """What codex itself takes as arguments."""
+    given = agent.given
+    url = given.base_url or agent.passed.get("OPENAI_BASE_URL", "")
+    secrets = sorted({*agent.keys, *((given.key_env,) if given.key_env else ())})
+    lines = [f"model = {json.dumps(given.model)}"] if given.model else []
+    lines += [f"model_reasoning_effort = {json.dumps(given.effort)}"] if given.effort else []
+    lines += ['model_provider = "ganger"'] if url else []
+    lines += ["check_for_update_on_startup = false", "[analytics]", "enabled = false"]
+    lines += ["[shell_environment_policy]", f"exclude = {json.dumps(secrets)}"]
     if url:
-        provider = {
-            "name": "ganger",
-            "base_url": url,
-            "env_key": agent.key() or "OPENAI_API_KEY",
-            "wire_api": "responses",
-        }
-        retries = [f"{name} = {given.retries}" for name in ("request_max_retries", "stream_max_retries")]
-        lines = [
-            'model_provider = "ganger"',
-            *lines,
-            "[model_providers.ganger]",
-            *(f"{name} = {json.dumps(value)}" for name, value in provider.items()),
-            *retries,
-        ]
-    model = [f"model = {json.dumps(given.model)}"] if given.model else []
-    effort = [f"model_reasoning_effort = {json.dumps(given.effort)}"] if given.effort else []
-    return {".codex/config.toml": "\n".join([*model, *effort, *lines, ""]).encode()}
+        lines += ["[model_providers.ganger]", 'name = "ganger"', f"base_url = {json.dumps(url)}"]
+        lines += ['wire_api = "responses"', *([f"env_key = {json.dumps(agent.key())}"] if agent.key() else [])]
+        lines += [f"{name} = {given.retries}" for name in ("request_max_retries", "stream_max_retries")]
+    return {".codex/config.toml": "\n".join([*lines, ""]).encode()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +38,7 @@ class Profile:
 
     `arguments` follow the program. A model is named by `model_flag` or `model_variable`. `variables` are always set,
     `files` are further ones for its home. `modes` are its own names for what it may do, by Ganger's: "all" or "edit".
-    `auth` is the way it is to log in where it offers that. The rest is explained at `Errand`.
+    `auth` is the way it is to log in where it offers that. `usd`: it says what it cost. `Errand` explains the rest.
     """
 
     program: str = ""
@@ -67,6 +54,7 @@ class Profile:
     errors: str = ""
     retrying: str = ""
     usage: str = "prompt"
+    usd: bool = False
 
 
 UNKNOWN = Profile()
@@ -79,14 +67,15 @@ PROFILES: dict[str, Profile] = {
         model_variable="ANTHROPIC_MODEL",
         variables={"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false"},
         modes={"all": "bypassPermissions", "edit": "acceptEdits"},
+        usd=True,
     ),
     "codex-acp": Profile(
         program="codex-acp",
         tried="2.6.0",
-        like=_Codex,
+        like=CodexAgent,
         files=_codex_files,
         modes={"all": "agent-full-access", "edit": "workspace-write"},
-        errors=r"(?:\A|\n)(?:stream disconnected|unexpected status|exceeded retry|Quota exceeded|You.ve hit|We.re currently|Error:).*",
+        errors=r"(?:\A|\n)(?:stream disc|unexpected status|exceeded retry|Quota ex|You.ve hit|We.re curr|Error:).*",
     ),
     "gemini": Profile(
         program="gemini",
@@ -105,6 +94,7 @@ PROFILES: dict[str, Profile] = {
         model_flag="--model",
         modes={"all": "yolo", "edit": "auto-edit"},
         errors=r"\[API Error: .*",
+        usage="none",
     ),
     "copilot": Profile(
         program="copilot",
@@ -121,7 +111,7 @@ PROFILES: dict[str, Profile] = {
         tried="1.18.33",
         like=OpencodeAgent,
         arguments=("acp",),
-        usage="last",
+        usage="none",
     ),
 }
 

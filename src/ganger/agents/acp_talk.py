@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ganger.agents.acp_objects import about, name_of, option_of, shown, status_of, used_in
 from ganger.agents.acp_tree import end_tree
 from ganger.agents.acp_wire import Gone, Refusal, Wire
 from ganger.agents.sign_lines import encode, harmless
@@ -60,7 +61,7 @@ class Errand:
 
     `allow`: "all" or "edit". `mode`, `model` and `auth` are the agent's own names; one it does not offer is left out.
     `errors` is a pattern for a last message that is an error of the model's; `retrying` one for lines of its stderr.
-    `usage`: what the numbers of an answer are: "prompt", "session" (a running total), "last" (of the last call alone).
+    `usage`: what the numbers of an answer are: "prompt", "session" (a running total), "none" (not of the whole prompt).
     """
 
     argv: tuple[str, ...]
@@ -110,7 +111,8 @@ class Talk:
         wire = Wire(process, answer=self._answer, notice=self._notice, noise=self._noise)
         reading = [asyncio.create_task(wire.listen()), asyncio.create_task(self._relay(process))]
         talking = asyncio.create_task(self._talk(wire, process))
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop, wire, talking)
+        for wish in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(wish, self._stop, wire, talking)
         try:
             signs = await talking
         except asyncio.CancelledError:
@@ -169,7 +171,7 @@ class Talk:
         except Refusal as refusal:
             if refusal.code in _LOGIN_CODES:
                 raise
-            raise _NoSession(f"{refusal.message} {_shown(refusal.data)}".strip()) from None
+            raise _NoSession(f"{refusal.message} {shown(refusal.data)}".strip()) from None
 
     async def _choose(self, wire: Wire, opened: Mapping[str, Any]) -> None:
         """Mode and model, where the agent offers the ones that are wanted."""
@@ -181,16 +183,16 @@ class Talk:
         current = text(opened, "models", "currentModelId")
         if self.errand.model in models and self.errand.model != current:
             await wire.ask("session/set_model", {**mine, "modelId": self.errand.model})
-            current = self.errand.model
-        if current:
-            self.say(Model(current))
+        # Some say theirs with additions of their own.
+        if named := self.errand.model or current:
+            self.say(Model(named))
 
     def _answered(self, answer: Mapping[str, Any]) -> list[Sign]:
         signs: list[Sign] = [used] if (used := self._tokens(answer)) else []
         stop, last = text(answer, "stopReason"), "".join(self._message).strip()
         wrong = re.search(self.errand.errors, last, re.DOTALL) if self.errand.errors and "<<<" not in last else None
         if stop == "end_turn" and wrong is not None:
-            return [*signs, *meaning(wrong[0], now=time.time())]
+            return [*signs, *meaning(wrong[0].strip(), now=time.time())]
         return [
             *signs,
             Over(_STOPS.get(stop, "error"), "" if stop in _STOPS else f"the agent stopped: {stop or answer}"),
@@ -199,8 +201,8 @@ class Talk:
     def _refused(self, refusal: Refusal) -> list[Sign]:
         if refusal.code in _LOGIN_CODES:
             return [LoginMissing(refusal.message)]
-        status = refusal.code if 400 <= refusal.code < 600 else _status(refusal.data)
-        return meaning(f"{refusal.message} {_shown(refusal.data)}".strip(), status=status, now=time.time())
+        status = refusal.code if 400 <= refusal.code < 600 else status_of(refusal.data)
+        return meaning(f"{refusal.message} {shown(refusal.data)}".strip(), status=status, now=time.time())
 
     async def _died(self, process: Process, doing: str) -> Sign:
         try:
@@ -258,10 +260,10 @@ class Talk:
         self._message.clear()
         if key not in self._begun and not vague:
             self._begun.add(key)
-            self.say(ToolStarted(key, _name(call), _about(call)))
+            self.say(ToolStarted(key, name_of(call), about(call)))
         if status in ("completed", "failed") and key not in self._ended:
             self._ended.add(key)
-            self.say(ToolEnded(key, _name(call), ok=status == "completed"))
+            self.say(ToolEnded(key, name_of(call), ok=status == "completed"))
 
     def _used(self, update: Mapping[str, Any]) -> None:
         if (used := number(update, "used")) is not None:
@@ -276,10 +278,10 @@ class Talk:
         call = {**self._tools.get(text(asked, "toolCallId"), {}), **asked}
         outside = self._outside(call)
         options = list(items(params, "options"))
-        if self._may(call, outside) and (chosen := _option(options, "allow_once")):
+        if self._may(call, outside) and (chosen := option_of(options, "allow_once")):
             return chosen
-        self.say(Denied(_name(call), _about(call), rule=bool(outside)))
-        return _option(options, "reject_once") or {"outcome": {"outcome": "cancelled"}}
+        self.say(Denied(name_of(call), about(call), rule=bool(outside)))
+        return option_of(options, "reject_once") or {"outcome": {"outcome": "cancelled"}}
 
     def _may(self, call: Mapping[str, Any], outside: bool) -> bool:
         return self.errand.allow == "all" or (text(call, "kind") in _EDITS and not outside)
@@ -291,7 +293,7 @@ class Talk:
         return self.errand.allow != "all" and any(os.path.commonpath((here, place)) != here for place in places)
 
     def _tokens(self, answer: Mapping[str, Any]) -> Tokens | None:
-        used, total = _used(answer) if self.errand.usage != "last" else None, self.errand.usage == "session"
+        used, total = used_in(answer) if self.errand.usage != "none" else None, self.errand.usage == "session"
         if used is None:
             return Tokens(usd=self._usd, session_usd=total) if self._usd else None
         return Tokens(*used, usd=self._usd or None, session_tokens=total, session_usd=total and bool(self._usd))
@@ -340,54 +342,6 @@ _HELLO: dict[str, Any] = {
     "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
     "clientInfo": {"name": "ganger", "title": "Ganger", "version": "1"},
 }
-
-
-def _option(options: Iterable[Mapping[str, Any]], kind: str) -> dict[str, Any] | None:
-    """By kind, as the names differ; the one that holds for ever is never taken."""
-    for option in options:
-        if text(option, "kind") == kind:
-            return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
-    return None
-
-
-def _name(call: Mapping[str, Any]) -> str:
-    return text(call, "kind") or text(call, "title")[:_SHORT] or "tool"
-
-
-def _about(call: Mapping[str, Any]) -> str:
-    given = part(call, "rawInput")
-    for name in ("command", "file_path", "filePath", "path"):
-        if found := text(given, name):
-            return found[:_SHORT]
-    return text(call, "title")[:_SHORT]
-
-
-def _shown(data: object) -> str:
-    return "" if data is None else json.dumps(data)[:_LAST_WORDS]
-
-
-def _status(data: object) -> int | None:
-    """The HTTP status somewhere in the details of an error."""
-    for name in ("statusCode", "http_status_code", "status"):
-        if (found := number(data, name)) is not None:
-            return found
-    inner = [value for value in data.values() if isinstance(value, dict)] if isinstance(data, dict) else []
-    return next((found for value in inner if (found := _status(value)) is not None), None)
-
-
-def _used(answer: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
-    """Sent, made, read from the cache, written to it."""
-    told = part(answer, "usage")
-    sent, made = number(told, "inputTokens"), number(told, "outputTokens")
-    if sent is None or made is None:
-        quota = part(answer, "_meta", "quota", "token_count")
-        sent, made = number(quota, "input_tokens"), number(quota, "output_tokens")
-        return None if sent is None or made is None else (sent, made, 0, 0)
-    read, wrote = number(told, "cachedReadTokens") or 0, number(told, "cachedWriteTokens") or 0
-    # Whether cached tokens are part of those sent differs; the total tells.
-    total = number(told, "totalTokens")
-    apart = total is not None and total >= sent + made + read + wrote
-    return (sent + read + wrote if apart else sent, made, read, wrote)
 
 
 def _print(sign: Sign) -> None:

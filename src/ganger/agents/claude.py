@@ -6,10 +6,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ganger.agents.answer import SCHEMA, fenced
 from ganger.agents.cli import CliAgent
+from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import amount, items, number, part, plain, read_json, text
 from ganger.agents.words import meaning, reset_in
 from ganger.core.signs import (
@@ -32,6 +34,7 @@ from ganger.ports import AttemptContext, Capabilities
 
 # Everything it may be asked about, for where its own switch for that does not work: it refuses it to root.
 _ALL_TOOLS = "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,Skill"
+_SHELL_FILE = ".claude/ganger-shell.sh"
 _TOO_MANY_REQUESTS = 429
 
 
@@ -56,6 +59,14 @@ class ClaudeAgent(CliAgent):
     logins = (".claude/.credentials.json",)
     login_hint = "set ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it, or log in once"
     install_hint = "install it with: npm install -g @anthropic-ai/claude-code"
+
+    def __init__(self, name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> None:
+        super().__init__(name, given, root, environ)
+        if given.key_env and self.key():
+            self.passed = {name: value for name, value in self.passed.items() if name not in self.keys}
+            self.passed["ANTHROPIC_API_KEY"] = environ[given.key_env]
+        if given.base_url:
+            self.passed.pop("ANTHROPIC_BASE_URL", None)
 
     def arguments(self, context: AttemptContext) -> list[str]:
         given = self.given
@@ -82,7 +93,14 @@ class ClaudeAgent(CliAgent):
             "DISABLE_TELEMETRY": "1",
             "DISABLE_ERROR_REPORTING": "1",
             "CLAUDE_CODE_MAX_RETRIES": str(self.given.retries),
+            **({"ANTHROPIC_BASE_URL": self.given.base_url} if self.given.base_url else {}),
+            **({"CLAUDE_ENV_FILE": str(context.home / _SHELL_FILE)} if context.home is not None else {}),
         }
+
+    def files(self, context: AttemptContext) -> Mapping[str, bytes]:
+        """What its shell reads first: the model's own commands do not get a key, so none prints it by mistake."""
+        names = {*self.keys, "ANTHROPIC_CUSTOM_HEADERS", *((self.given.key_env,) if self.given.key_env else ())}
+        return {_SHELL_FILE: f"unset {' '.join(sorted(names))}\n".encode()}
 
     def reader(self) -> ClaudeReader:
         return ClaudeReader()
@@ -102,6 +120,7 @@ class ClaudeReader:
         self._now = now
         self._open: dict[str, _Message] = {}
         self._counted: set[str] = set()
+        self._calls: dict[str, str] = {}
         self._denied: set[str] = set()
         self._reset_at: float | None = None
         self._error = ""
@@ -149,8 +168,9 @@ class ClaudeReader:
                     yield Limited(text(data, "error"), reset_at=reset_at, final=False)
                 yield Retrying(text(data, "error"), status=status, wait_sec=wait_sec)
             case "permission_denied":
-                self._denied.add(text(data, "tool_use_id"))
-                yield Denied(text(data, "tool_name"), text(data, "message")[:200])
+                call = text(data, "tool_use_id")
+                self._denied.add(call)
+                yield Denied(text(data, "tool_name"), self._calls.get(call) or text(data, "message")[:200])
             case _:
                 return
 
@@ -191,6 +211,7 @@ class ClaudeReader:
         if text(message, "model") == "<synthetic>":
             self._error = self._error if parent else text(data, "error")
             return
+        self._error = self._error if parent else ""
         known = self._open.get(parent)
         if known is None or known.id != text(message, "id"):
             yield from self._count(parent)
@@ -199,11 +220,13 @@ class ClaudeReader:
             if text(block, "type") == "text" and not parent:
                 yield Said(text(block, "text"))
             elif text(block, "type") == "tool_use":
-                yield ToolStarted(text(block, "id"), text(block, "name"), _about(part(block, "input")))
+                about = self._calls[text(block, "id")] = _about(part(block, "input"))
+                yield ToolStarted(text(block, "id"), text(block, "name"), about)
 
     def _user(self, data: Mapping[str, Any]) -> Iterator[Sign]:
         for block in items(data, "message", "content"):
             if text(block, "type") == "tool_result":
+                self._calls.pop(text(block, "tool_use_id"), None)
                 yield ToolEnded(text(block, "tool_use_id"), ok=block.get("is_error") is not True)
 
     def _limit(self, info: Mapping[str, Any]) -> Iterator[Sign]:
@@ -216,7 +239,6 @@ class ClaudeReader:
     def _result(self, data: Mapping[str, Any]) -> Iterator[Sign]:
         """There can be several: work that was left in the background starts another turn when it is through."""
         self._over = True
-        yield Session(text(data, "session_id"))
         yield from self._used(data)
         for denial in items(data, "permission_denials"):
             if text(denial, "tool_use_id") not in self._denied:
@@ -229,7 +251,7 @@ class ClaudeReader:
             yield from self._failed(data)
 
     def _used(self, data: Mapping[str, Any]) -> Iterator[Sign]:
-        """What this process used since its last result: subagents are in it, earlier processes of the session are not."""
+        """What this process used since its last result: with its subagents, without the session's earlier processes."""
         self._open.clear()
         if isinstance(data.get("model_usage_since_last_result"), dict):
             models = part(data, "model_usage_since_last_result")
@@ -265,8 +287,10 @@ _ENDS: Mapping[str, How] = {
     "model_not_found": "usage",
 }
 _LOGINS = frozenset(
-    ("authentication_failed", "oauth_org_not_allowed", "account_on_hold", "verification_required")
-    + ("cloud_credential_error",)
+    (
+        *("authentication_failed", "oauth_org_not_allowed", "account_on_hold", "verification_required"),
+        "cloud_credential_error",
+    )
 )
 
 
@@ -298,17 +322,20 @@ def _more(begun: Tokens, usage: Mapping[str, Any]) -> Tokens:
 def _of_model(usage: Mapping[str, Any]) -> Tokens:
     read, written = number(usage, "cacheReadInputTokens") or 0, number(usage, "cacheCreationInputTokens") or 0
     sent = (number(usage, "inputTokens") or 0) + read + written
-    made, usd = number(usage, "outputTokens") or 0, amount(usage, "costUSD") or 0.0
-    return Tokens(sent, made, cache_read=read, cache_write=written, usd=usd)
+    # It prices a model it does not know like one it knows, and says so here.
+    usd = None if text(usage, "costBasis") == "unknown" else amount(usage, "costUSD")
+    return Tokens(sent, number(usage, "outputTokens") or 0, cache_read=read, cache_write=written, usd=usd)
 
 
 def _plus(total: Tokens, *more: Tokens) -> Tokens:
+    parts = (total, *more)
+    costs = [one.usd for one in parts if one.usd is not None]
     return Tokens(
-        sum(one.input or 0 for one in (total, *more)),
-        sum(one.output or 0 for one in (total, *more)),
-        cache_read=sum(one.cache_read for one in (total, *more)),
-        cache_write=sum(one.cache_write for one in (total, *more)),
-        usd=sum(one.usd or 0.0 for one in (total, *more)),
+        sum(one.input or 0 for one in parts),
+        sum(one.output or 0 for one in parts),
+        cache_read=sum(one.cache_read for one in parts),
+        cache_write=sum(one.cache_write for one in parts),
+        usd=sum(costs) if len(costs) == len(parts) else None,
     )
 
 

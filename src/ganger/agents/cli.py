@@ -21,6 +21,7 @@ from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core.environment import tool_environment
 from ganger.core.signs import Heard, Sign
+from ganger.errors import GangerError
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
 
 _NAMES = uuid.UUID("6f1f2f0e-6a57-4d0c-9a3e-3f1f6f0a9d11")
@@ -83,6 +84,7 @@ class CliAgent:
             stdin_path=context.prompt_file,
             log_path=context.log_path,
             timeout_sec=context.timeout_sec,
+            programs=tuple(filter(None, (self._found(),))),
         )
 
     async def execute(self, launch: Launch, launcher: Launcher) -> Running:
@@ -90,10 +92,16 @@ class CliAgent:
 
     def hear(self, log: Path, home: Path | None = None) -> Heard:
         """`home` is the one it had: some programs say only there what they used, or by what name they can go on."""
-        heard = self._heard.get(self.reader(), log)
-        if home is not None and heard is not self._completed:
-            heard.add(self.kept(home, log, heard))
-            self._completed = heard
+        try:
+            heard = self._heard.get(self.reader(), log)
+            if home is not None and heard is not self._completed:
+                heard.add(self.kept(home, log, heard))
+                self._completed = heard
+        except (OSError, GangerError):
+            raise
+        except Exception as error:
+            message = f"the adapter for {self.kind!r} failed on its agent's output: {type(error).__name__}: {error}"
+            raise GangerError(message, hint=f"ganger parse events --agent {self.kind} LOG shows where") from error
         return heard
 
     def kept(self, home: Path, log: Path, heard: Heard) -> Iterable[Sign]:
@@ -117,6 +125,10 @@ class CliAgent:
         return AgentHealth(True, version, (found, *notes), login=login)
 
     # --- parts --------------------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> str:
+        return self.given.model
 
     @property
     def permissions(self) -> str:

@@ -22,6 +22,7 @@ _LONGEST_ARGUMENT = 128 * 1024 - 1
 
 class CommandAgent:
     kind = "command"
+    model = ""
 
     def __init__(
         self,
@@ -137,4 +138,6 @@ def make(name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]
     if not given.argv:
         fault = Fault(f"agents.{name}.argv", "MISSING_REQUIRED_FIELD", "name the program to run")
         raise InputError("ganger.toml", [fault])
-    return CommandAgent(name, argv=given.argv, prompt=given.prompt, passed=given.env, environ=environ, root=root)
+    made = CommandAgent(name, argv=given.argv, prompt=given.prompt, passed=given.env, environ=environ, root=root)
+    made.model = given.model
+    return made

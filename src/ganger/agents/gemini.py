@@ -152,6 +152,7 @@ class GeminiReader:
                 self._model = text(event, "model")
                 return [Session(text(event, "session_id")), Model(self._model)]
             case "message" if text(event, "role") == "assistant":
+                self._status = None
                 return [Said(text(event, "content"), part=bool(part(event).get("delta")))]
             case "tool_use":
                 return [self._started(part(event))]
@@ -173,6 +174,7 @@ class GeminiReader:
         given = part(event, "parameters")
         names = ("command", "file_path", "dir_path", "path", "pattern", "query", "url", "prompt")
         about = next((found for name in names if (found := text(given, name))), "")[:_SHORT]
+        self._status = None
         self._tools[text(event, "tool_id")] = (text(event, "tool_name"), about)
         return ToolStarted(text(event, "tool_id"), text(event, "tool_name"), about)
 

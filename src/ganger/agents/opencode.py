@@ -19,6 +19,7 @@ from ganger.core.signs import (
     How,
     Limited,
     LoginMissing,
+    Model,
     Over,
     Retrying,
     Said,
@@ -53,7 +54,7 @@ class OpencodeAgent(CliAgent):
     kind = "opencode"
     program = "opencode"
     tried = "1.18.33"
-    capabilities = Capabilities(stdin_prompt=True, stream=True, resume=True, tokens=True, usd=True, turns=True)
+    capabilities = Capabilities(stdin_prompt=True, stream=True, resume=True, tokens=True, usd=True)
     variables = ("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_PERMISSION", "OPENCODE_MODELS_PATH")
     keys = (
         "OPENCODE_API_KEY",
@@ -102,6 +103,7 @@ class OpencodeAgent(CliAgent):
         if self.given.model:
             ours["model"] = self.given.model
         if self.given.max_turns:
+            # No limit that holds: at that step the model is asked to come to an end.
             ours["agent"] = {"build": {"steps": self.given.max_turns}}
         if self.given.base_url:
             provider, _, model = self.given.model.partition("/")
@@ -111,7 +113,7 @@ class OpencodeAgent(CliAgent):
         return ours
 
     def reader(self) -> OpencodeReader:
-        return OpencodeReader()
+        return OpencodeReader(self.given.model)
 
     def _permission(self, context: AttemptContext) -> object:
         if self.may_all(context):
@@ -161,8 +163,8 @@ _REFUSALS = ("rejected permission", "specified a rule", "user dismissed")
 class OpencodeReader:
     """`step_finish` tells what a call of the model used; the title of a session and sub-agents are not in it."""
 
-    def __init__(self) -> None:
-        self._session = ""
+    def __init__(self, model: str = "") -> None:
+        self._model, self._session = model, ""
         self._failed = self._empty = 0
         self._spoke = self._outside = False
 
@@ -192,6 +194,9 @@ class OpencodeReader:
         if session and session != self._session:
             self._session = session
             yield Session(session)
+            # It never says which model it asks.
+            if self._model:
+                yield Model(self._model)
 
     def _progress(self) -> None:
         self._failed = self._empty = 0

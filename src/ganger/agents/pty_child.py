@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import re
 import select
 import signal
 import struct
 import subprocess
 import termios
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +22,9 @@ _READ = 64 * 1024
 _DEATH_SIGNAL, _SUBREAPER = 1, 36
 _STATE, _PARENT = 0, 1
 _PAUSE_SEC = 0.05
+# Keys that come all at once are taken for a paste, or lost, by programs made for fingers.
+_KEY_SEC = 0.06
+_KEY = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O])|[\xc0-\xff][\x80-\xbf]+|.", re.DOTALL)
 _ON_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -39,6 +44,8 @@ class PtyChild:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         os.set_blocking(self._master, False)
         self._waiting = bytearray()
+        self._keys: deque[bytes] = deque()
+        self._next_key = 0.0
         try:
             self._process = subprocess.Popen(
                 argv, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=self._take_terminal
@@ -63,7 +70,7 @@ class PtyChild:
     @property
     def has_unread(self) -> bool:
         """Whether something that was typed has not gone through yet."""
-        return bool(self._waiting)
+        return bool(self._waiting or self._keys)
 
     @property
     def by_line(self) -> bool:
@@ -73,11 +80,19 @@ class PtyChild:
         except termios.error:
             return False
 
-    def type(self, keys: bytes) -> None:
-        self._waiting += keys
+    def type(self, text: bytes) -> None:
+        """As fast as it goes."""
+        self._waiting += text
+
+    def press(self, keys: bytes) -> None:
+        """One key after another."""
+        self._keys.extend(_KEY.findall(keys))
 
     def read(self, wait_sec: float) -> bytes | None:
         """What it has printed by then; None when its terminal is closed for good."""
+        if self._keys and not self._waiting and time.monotonic() >= self._next_key:
+            self._waiting += self._keys.popleft()
+            self._next_key = time.monotonic() + _KEY_SEC
         typing = [self._master] if self._waiting else []
         readable, writable, _ = select.select([self._master, self._wake], typing, [], wait_sec)
         if self._wake in readable:

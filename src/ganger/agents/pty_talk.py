@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ganger.agents.pty_child import PtyChild
-from ganger.agents.pty_transcript import Transcript, gist
+from ganger.agents.pty_transcript import Transcript, gist, unframed
 from ganger.agents.screen import Screen
 from ganger.agents.screen_rows import joined
 from ganger.agents.settings import TerminalSettings
@@ -32,7 +32,8 @@ ASKS = (
 _MOST_DENIED = 2
 _QUIET_SEC = 0.05
 _LONGEST_BLIND_SEC = 0.5
-_PASTE_SEC = 0.3
+# Programs draw first and listen later.
+_DRAWN_SEC = 0.3
 _QUIT_SEC = 3.0
 _GRACE_SEC = 0.7
 # One question and its answers are not farther apart.
@@ -70,9 +71,9 @@ class Look:
         return self.lines[self.rows.index(row)].strip()
 
     def dialog(self, row: int) -> str:
-        """The line and the few above it."""
-        at = self.rows.index(row)
-        return " / ".join(line.strip() for line in self.lines[max(0, at - _ABOVE) : at + 1] if line.strip())
+        """The line and the few above it, without frames."""
+        lines = [unframed(line).strip() for line in self.lines[: self.rows.index(row) + 1]]
+        return " / ".join([line for line in lines if len(gist(line)) > 1][-_ABOVE - 1 :])
 
 
 @dataclass(slots=True)
@@ -124,6 +125,7 @@ class Talk:
         self.phase = Phase.STARTING
         self.started = self.changed = self.heard = self.looked = time.monotonic()
         self.gists: tuple[str, ...] = ()
+        self.before: tuple[str, ...] = ()
         self.answered = self.denied = self.rescued = 0
         self.settled = True
         self.handed_over = False
@@ -157,7 +159,7 @@ class Talk:
         One that gave no answer is not typed to: it may be asking something, and the keys would say yes.
         """
         if over.how == "success" and self.child.code is None and self.given.quit:
-            self.child.type(self.given.quit.encode())
+            self.child.press(self.given.quit.encode())
             self.child.wait(self.hear, _QUIT_SEC)
         self.child.end(self.hear, grace_sec=_GRACE_SEC)
         self.transcript.settle(self._look(time.monotonic()).lines)
@@ -203,6 +205,8 @@ class Talk:
     # --- questions ----------------------------------------------------------------------------------------------------
 
     def _answer(self, look: Look, now: float, *, idle: bool) -> Over | None:
+        if now - self.changed < _DRAWN_SEC:
+            return None
         known: list[int] = []
         for rule in self.rules:
             hits = look.hits(rule.pattern)
@@ -222,7 +226,8 @@ class Talk:
         self.answered += 1
         if self.answered > self.given.most_answers:
             return self._give_up("error", f"it asks again and again: {question}")
-        self.child.type(rule.keys)
+        tell(f"[ganger] answered: {question}")
+        self.child.press(rule.keys)
         self._move(now)
         return None
 
@@ -231,7 +236,7 @@ class Talk:
         sign(Denied("question", question[:400]))
         if self.denied >= _MOST_DENIED:
             return self._give_up("error", f"it asked {self.denied} questions that no rule answers, last: {question}")
-        self.child.type(self.asks.keys)
+        self.child.press(self.asks.keys)
         self._move(now)
         return None
 
@@ -239,9 +244,9 @@ class Talk:
 
     def _start(self, look: Look, quiet: float, now: float) -> Over | None:
         ready = self.given.ready
-        drawn = quiet >= (_PASTE_SEC if ready else self.given.idle_sec)
+        drawn = quiet >= (_DRAWN_SEC if ready else self.given.idle_sec)
         if drawn and (not ready or _pattern(ready).search(look.text)):
-            self._type(self.prompt, now)
+            self._type("\n\n".join(filter(None, (self.prompt.rstrip(), self.given.note))), now)
         elif now - self.started >= self.given.ready_sec:
             return self._give_up("error", f"it was not ready for a task within {self.given.ready_sec:g} s", look)
         return None
@@ -261,14 +266,18 @@ class Talk:
 
     def _hand_over(self, look: Look, quiet: float, now: float) -> Over | None:
         stuck = quiet >= self.given.idle_sec
-        if (quiet >= _PASTE_SEC and not self.child.has_unread) or stuck:
+        if (quiet >= _DRAWN_SEC and not self.child.has_unread) or stuck:
             if not self.handed_over:
                 self.transcript.begin(look.lines)
             self.handed_over = True
-            self.child.type(self.given.submit.encode())
-            self.phase = Phase.WORKING
-            self._move(now)
+            self.before = _gists(look.lines)
+            self._submit(now)
         return None
+
+    def _submit(self, now: float) -> None:
+        self.child.press(self.given.submit.encode())
+        self.phase = Phase.WORKING
+        self._move(now)
 
     def _watch(self, look: Look, quiet: float, now: float) -> Over | None:
         if not look.still:
@@ -284,6 +293,11 @@ class Talk:
     def _idle(self, look: Look, now: float) -> Over | None:
         if self.given.done and _pattern(self.given.done).search(look.text):
             return Over("success", self.transcript.said(look.lines))
+        if _gists(look.lines) == self.before:
+            # The text is there as it was typed: the key after it was lost. It is pressed once more, and only once.
+            self.before = ()
+            self._submit(now)
+            return None
         if self.rescued >= self.given.rescues:
             calls = f", though it was called {self.rescued} times" if self.rescued else ""
             return self._give_up("error", f"it was quiet for {self.given.idle_sec:g} s without an answer{calls}", look)

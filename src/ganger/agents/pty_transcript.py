@@ -30,6 +30,10 @@ def gist(line: str) -> str:
     return letters or ("#" if line.strip() else "")
 
 
+def unframed(line: str) -> str:
+    return _FRAMES.sub("", line)
+
+
 class Transcript:
     """`write` gets every line once: when it leaves the screen, or when it has settled on it."""
 
@@ -129,7 +133,7 @@ def _blocks(lines: Sequence[str]) -> Iterable[str]:
         fence = next((fence for fence in _FENCES if sentinel == fence[1]), None)
         begin = None if fence is None else _begin(marked[:place], fence[0])
         if fence is not None and begin is not None:
-            yield _block([_FRAMES.sub("", line).rstrip() for line in lines[begin + 1 : n]], fence)
+            yield _block([unframed(line).rstrip() for line in lines[begin + 1 : n]], fence)
 
 
 def _begin(marked: Sequence[tuple[int, str]], start: str) -> int | None:
@@ -137,7 +141,7 @@ def _begin(marked: Sequence[tuple[int, str]], start: str) -> int | None:
 
 
 def _bare(line: str) -> str:
-    return _BULLETS.sub("", _FRAMES.sub("", line)).strip()
+    return _BULLETS.sub("", unframed(line)).strip()
 
 
 def _block(lines: list[str], fence: tuple[str, str]) -> str:

@@ -32,6 +32,25 @@ from ganger.ports import AttemptContext, Capabilities, Reader
 _KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"
 _SHORT = 200
+_LISTENER = ".qwen/listen.mjs"
+# It tries again for minutes, and waits as long as it is told to, without a word. What its model answers is heard here;
+# processes it starts are left alone.
+_LISTEN = b"""import { subscribe } from "node:diagnostics_channel";
+delete process.env.NODE_OPTIONS;
+const asks = (request) => /\\/(chat\\/completions|responses|messages)$/.test(String(request.path).split("?")[0]);
+const tell = (what) => process.stderr.write(JSON.stringify({ type: "http", ...what }) + "\\n");
+const header = (all, name) => {
+  const at = all.findIndex((word, i) => i % 2 === 0 && String(word).toLowerCase() === name);
+  return at < 0 ? "" : String(all[at + 1]);
+};
+subscribe("undici:request:headers", ({ request, response }) => {
+  if (asks(request) && response.statusCode >= 400)
+    tell({ status: response.statusCode, retry_after: header(response.headers, "retry-after") });
+});
+subscribe("undici:request:error", ({ request, error }) => {
+  if (asks(request)) tell({ error: String(error).slice(0, 200) });
+});
+"""
 
 
 class QwenAgent(CliAgent):
@@ -62,11 +81,13 @@ class QwenAgent(CliAgent):
 
     def settings(self, context: AttemptContext) -> Mapping[str, str]:
         # Started by itself a second time, it would not hear the signals that reach the first.
+        listener = f"--import={(context.home / _LISTENER).absolute().as_uri()}" if context.home is not None else ""
         return {
             "QWEN_CODE_NO_RELAUNCH": "true",
             "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1",
             "QWEN_DISABLE_AUTO_TITLE": "1",
             "QWEN_USAGE_STATISTICS_ENABLED": "false",
+            **({"NODE_OPTIONS": listener} if listener else {}),
         }
 
     def files(self, context: AttemptContext) -> Mapping[str, bytes]:
@@ -82,7 +103,7 @@ class QwenAgent(CliAgent):
             "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
             "model": {"generationConfig": generation},
         }
-        return {".qwen/settings.json": json.dumps(ours).encode()}
+        return {".qwen/settings.json": json.dumps(ours).encode(), _LISTENER: _LISTEN}
 
     def reader(self) -> Reader:
         return QwenReader()
@@ -124,6 +145,8 @@ class QwenReader:
                 return self._results(part(event))
             case "result":
                 return self._over(part(event))
+            case "http":
+                return _answered(part(event))
             case "":
                 return self._words(plain(line))
         return []
@@ -203,6 +226,18 @@ def _again(data: Mapping[str, Any]) -> Iterable[Sign]:
     if wait is not None and number(data, "maxRetries") is not None:
         return [Limited("the endpoint limits its requests", reset_at=time.time() + wait / 1000, final=False)]
     return [Retrying("the answer broke off", wait_sec=None if wait is None else wait / 1000)]
+
+
+def _answered(data: Mapping[str, Any]) -> Iterable[Sign]:
+    """One request that failed; whether it was the last is told elsewhere."""
+    status, told = number(data, "status"), text(data, "retry_after")
+    wait = float(told) if re.fullmatch(r"\d{1,9}(?:\.\d+)?", told) else None
+    if status == 429:
+        reset = None if wait is None else time.time() + wait
+        return [Limited("the endpoint limits its requests", reset_at=reset, final=False)]
+    if status is None or status >= 500:
+        return [Retrying(text(data, "error") or f"the endpoint answered with {status}", status=status, wait_sec=wait)]
+    return []
 
 
 def _denied(name: str, about: str, told: str) -> Denied | None:

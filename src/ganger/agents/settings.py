@@ -16,7 +16,7 @@ class TerminalSettings:
     `submit`: the keys that end a line of the prompt, and the prompt. `busy`: while this is shown, it is not idle.
     `done`: it is through, once it is idle (a complete result block says so at once). `rescues`: how often one that is
     idle without an answer is spoken to again, with `rescue_text`. `quit`: how one that answered is asked to leave.
-    `settle_sec`: what is shown for so long counts as drawn.
+    `settle_sec`: what is shown for so long counts as drawn. `note`: what is added to every prompt.
     """
 
     ready: str = ""
@@ -34,6 +34,7 @@ class TerminalSettings:
     rescues: int = 2
     rescue_text: str = "Please finish the task and end with the result block."
     quit: str = "/exit\r"
+    note: str = ""
     columns: int = 200
     rows: int = 50
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ganger.agents.streams import Lines, read_json, text
+from ganger.agents.streams import Lines, opened, read_json, text
 from ganger.core.signs import Tokens
 
 _CHUNK = 1024 * 1024
@@ -37,7 +37,7 @@ def records(home: Path, pattern: str, log: Path) -> Iterator[tuple[Path, Mapping
 
 def _began(log: Path) -> float | None:
     """The moment of its first dated line."""
-    with open(log, "rb") as file:
+    with opened(log) as file:
         for line in Lines().feed(file.read(_FIRST_LINES)):
             if (at := moment(text(read_json(line), "timestamp"))) is not None:
                 return at

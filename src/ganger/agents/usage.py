@@ -7,6 +7,7 @@ import math
 import os
 from pathlib import Path
 
+from ganger.agents.streams import opened
 from ganger.core.signs import Tokens
 
 MARK = b"GANGER_USAGE "
@@ -15,7 +16,7 @@ _TAIL_BYTES = 256 * 1024
 
 def read_usage(log: Path) -> Tokens | None:
     """The last such line of the log's end; None when there is none or it makes no sense."""
-    with open(log, "rb") as file:
+    with opened(log) as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(max(0, size - _TAIL_BYTES))
         lines = file.read(_TAIL_BYTES).splitlines()

@@ -45,8 +45,15 @@ def after_quota(state: RunState, account: str, now: float, reset_at: float | Non
 
 def after_success(state: RunState, account: str) -> list[ev.Event]:
     """One more may run at once after each success, until the cut is forgotten."""
+    open_ = [q for q in state.questions.values() if q.kind == "account" and q.answer is None and q.task in state.tasks]
+    answered: list[ev.Event] = [
+        ev.QuestionAnswered(q.id, "the account works again") for q in open_ if state.tasks[q.task].account == account
+    ]
     limit = state.accounts_limited.get(account)
     if limit is None:
-        return []
+        return answered
     grown = limit + 1
-    return [ev.AccountLimited(account, 0 if grown >= state.policy.concurrency else grown, "a success since the cut")]
+    return [
+        *answered,
+        ev.AccountLimited(account, 0 if grown >= state.policy.concurrency else grown, "a success since the cut"),
+    ]

@@ -60,6 +60,14 @@ def may_retry_class(spec: TaskSpec, failure_class: str) -> bool:
     return cls is not None and CLASSES[cls].retryable
 
 
+# What stands outside the task uses up nothing of it.
+_PAID_BY = {
+    FailureClass.QUOTA: "none",
+    FailureClass.BLOCKED_EXTERNAL: "none",
+    FailureClass.PERMISSION_DENIED: "denials",
+}
+
+
 def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Failure, *, healing: bool = False) -> Next:
     """`task` is the state while the failed attempt still runs, so its counters include that attempt."""
     cls = failure.failure_class
@@ -82,7 +90,7 @@ def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Fail
         return Next(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked once more")
     row = CLASSES[cls]
     if row.blocks_as is not None:
-        pays = {FailureClass.QUOTA: "none", FailureClass.PERMISSION_DENIED: "denials"}.get(cls, "worker_attempts")
+        pays = _PAID_BY.get(cls, "worker_attempts")
         return Next(Then.SETTLE, pays, row.then, TaskStatus.BLOCKED, row.blocks_as)
     limit = allowed_attempts(spec, policy, task.granted, task.granted_by_person)
     used = f"{task.worker_attempts} of {limit} worker attempts used"

@@ -12,18 +12,18 @@ MOST_DENIALS = 2
 LONGEST_WAIT_SEC = 60.0
 LONGEST_RETRYING_SEC = 150.0
 _TOO_MANY_REQUESTS = 429
+_SHORT = 240
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """`free`: no attempt is used up by it. `reset_at` is when a limit ends, where that is known. `empty`: somebody
+    """`reset_at` is when a limit ends, where that is known. `empty`: somebody
     must pay first."""
 
     failure_class: FailureClass
     signal: str
     detail: str
     reminder: str = ""
-    free: bool = False
     reset_at: float | None = None
     empty: bool = False
 
@@ -34,8 +34,7 @@ def trouble_of(heard: Heard, *, cut_short: bool) -> Trouble | None:
         return Trouble(
             FailureClass.BLOCKED_EXTERNAL,
             "login",
-            f"the agent has no valid login or key: {heard.login}; ganger agents --check says what to do",
-            free=True,
+            f"the agent has no valid login or key: {_short(heard.login)}; ganger agents --check says what to do",
         )
     limited = _limit(heard, cut_short)
     if limited is not None:
@@ -59,13 +58,12 @@ def _limit(heard: Heard, cut_short: bool) -> Trouble | None:
         return Trouble(
             FailureClass.QUOTA,
             "quota" if not limited.empty else "account empty",
-            f"the agent's account is {'empty' if limited.empty else 'at its limit'}: {limited.text}",
-            free=True,
+            f"the agent's account is {'empty' if limited.empty else 'at its limit'}: {_short(limited.text)}",
             reset_at=limited.reset_at,
             empty=limited.empty,
         )
     if cut_short and retrying is not None and retrying.status == _TOO_MANY_REQUESTS:
-        return Trouble(FailureClass.QUOTA, "quota", f"the agent's account is at its limit: {retrying.text}", free=True)
+        return Trouble(FailureClass.QUOTA, "quota", f"the agent's account is at its limit: {_short(retrying.text)}")
     return None
 
 
@@ -85,30 +83,35 @@ def _denial(heard: Heard) -> Trouble:
 
 
 def _network(over: Over) -> Trouble:
-    return Trouble(FailureClass.TRANSIENT_INFRA, "model unreachable", f"no answer from the agent's model: {over.text}")
+    return Trouble(
+        FailureClass.TRANSIENT_INFRA, "model unreachable", f"no answer from the agent's model: {_short(over.text)}"
+    )
 
 
 def _refused(over: Over) -> Trouble:
-    return Trouble(FailureClass.PROMPT_GAP, "refused", f"the model refused the task: {over.text}")
+    note = "The model refused this task before. Do what of it can be done, and say in the summary what cannot and why."
+    return Trouble(FailureClass.PROMPT_GAP, "refused", f"the model refused the task: {_short(over.text)}", note)
 
 
 def _length(over: Over) -> Trouble:
     note = "Your last answer was cut off because it was too long. Write files with your tools, keep the answer short."
-    detail = f"the answer was cut at its greatest length: {over.text}"
+    detail = f"the answer was cut at its greatest length: {_short(over.text)}"
     return Trouble(FailureClass.CONTRACT_ERROR, "cut off", detail, note)
 
 
 def _turns(over: Over) -> Trouble:
-    return Trouble(FailureClass.TIMEOUT, "turns", f"the agent reached its own limit: {over.text}")
+    return Trouble(FailureClass.TIMEOUT, "turns", f"the agent reached its own limit: {_short(over.text)}")
 
 
 def _budget(over: Over) -> Trouble:
-    return Trouble(FailureClass.BLOCKED_EXTERNAL, "agent's budget", f"the agent's own budget is used up: {over.text}")
+    return Trouble(
+        FailureClass.BLOCKED_EXTERNAL, "agent's budget", f"the agent's own budget is used up: {_short(over.text)}"
+    )
 
 
 def _usage(over: Over) -> Trouble:
-    detail = f"the agent program does not take its arguments or settings: {over.text}; ganger agents --check shows it"
-    return Trouble(FailureClass.BLOCKED_EXTERNAL, "usage", detail, free=True)
+    detail = f"the agent program does not take its arguments or settings: {_short(over.text)}; ganger agents --check"
+    return Trouble(FailureClass.BLOCKED_EXTERNAL, "usage", detail)
 
 
 _ENDS = {
@@ -119,3 +122,9 @@ _ENDS = {
     "budget": _budget,
     "usage": _usage,
 }
+
+
+def _short(text: str) -> str:
+    """Programs add links and advice that help nobody here."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _SHORT else f"{flat[: _SHORT - 1]}…"

@@ -11,7 +11,6 @@ Every step first looks whether it was done already, so a new lead re-enters an a
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 from ganger.contracts.parser import Parsed, Refused
@@ -67,7 +66,8 @@ class Attempt:
         """An error that is none of the attempt's own leaves everything as it is: the next lead goes on from there."""
         try:
             await self._run()
-        except Failed as problem:
+        except Failed as met:
+            problem = await self._explained(met)
             if not problem.keep_changes:
                 await self.road.undo(problem.failed.detail)
             await self._fail(problem)
@@ -115,7 +115,7 @@ class Attempt:
             running = await agent.execute(self._prepare(agent, folder), self.gate)
         if running.pid is not None and running.start_time is not None and case.now.launched is None:
             case.mention(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
-        ended = await self.hearing.wait(running)
+        ended = await self.hearing.wait(running, folder)
         forget_login(self.tools, agent, self._context(self._prompt_path, folder))
         if ended.lost:
             self.gate.check()
@@ -249,9 +249,18 @@ class Attempt:
             return self.case.failed(FailureClass.CRASH, how, f"the agent ended with {how} and no result block")
         return self._contract_error(answer.code, answer.message)
 
+    async def _explained(self, problem: Failed) -> Failed:
+        """Who was refused its tools and changed nothing would be refused them again."""
+        if problem.failed.failure_class is not FailureClass.NO_CHANGE:
+            return problem
+        trouble = await self.hearing.trouble(self.case.now.ended or Ended(code=0))
+        if trouble is None or trouble.failure_class is not FailureClass.PERMISSION_DENIED:
+            return problem
+        return self._troubled(trouble)
+
     def _troubled(self, trouble: Trouble) -> Failed:
         problem = self.case.failed(trouble.failure_class, trouble.signal, trouble.detail, trouble.reminder)
-        problem.free, problem.reset_at = trouble.free, trouble.reset_at
+        problem.reset_at = trouble.reset_at
         if trouble.empty and not any(q.kind == "account" and q.answer is None for q in self.state.questions.values()):
             problem.question = "account"
         return problem
@@ -339,8 +348,6 @@ class Attempt:
             return
         policy = self.state.policy
         chosen = after_failure(self.spec, self.case.now, policy, failed, healing=healing_on(self.state))
-        if problem.free:
-            chosen = replace(chosen, counter="none")
         mark = ev.AttemptFailed(
             self.task,
             self.number,

@@ -30,7 +30,6 @@ class Failed(Exception):
         self.keep_changes = False
         self.files: tuple[str, ...] = ()
         self.question = ""
-        self.free = False
         self.reset_at: float | None = None
 
 

@@ -264,7 +264,8 @@ class Healing:
         held, tokens = self.round, heard.tokens
         if tokens is None and not held.reserved_usd and not held.reserved_tokens:
             return []
-        used = used_by(tokens, heard.model, self.tools.prices, None) if tokens is not None else Totals()
+        model = heard.model or self.tools.agents[_HEALER].model
+        used = used_by(tokens, model, self.tools.prices, None) if tokens is not None else Totals()
         return [cost_settled("", self.number, used, held.reserved_usd, held.reserved_tokens)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import replace
+from pathlib import Path
 
 from ganger.core import events as ev
 from ganger.core.pricing import told, used_by
@@ -23,9 +24,11 @@ _ASIDE_BYTES = 4 * 1024 * 1024
 class Hearing:
     def __init__(self, case: Case, agent: Agent) -> None:
         self.case, self.agent, self.tools = case, agent, case.tools
+        self._folder = ""
 
-    async def wait(self, running: Running) -> Exit:
+    async def wait(self, running: Running, folder: Path) -> Exit:
         """Until it has ended. One whose output says that it gets nowhere is ended."""
+        self._folder = f"{folder}/"
         reader = self.agent.reader()
         if reader is None or running.pid is None:
             return await running.wait()
@@ -35,7 +38,7 @@ class Hearing:
             ending.append(asyncio.ensure_future(self.case.gate.end(str(self.case.log_path))))
 
         def tell(heard: Heard) -> None:
-            self.case.mention(heard_event(self.case.task, self.case.number, heard))
+            self.case.mention(self._told(heard))
 
         listening = Listening(self.case.log_path, reader, self.tools.clock, tell, end)
         task = asyncio.ensure_future(listening.run())
@@ -67,8 +70,12 @@ class Hearing:
         heard = await self.heard()
         names: list[ev.Event] = []
         if heard.session or heard.model:
-            names = [heard_event(self.case.task, self.case.number, heard)]
+            names = [self._told(heard)]
         return [*names, *self._cost(heard)]
+
+    def _told(self, heard: Heard) -> ev.AgentHeard:
+        told = heard_event(self.case.task, self.case.number, heard)
+        return replace(told, doing=told.doing.replace(self._folder, "") if self._folder else told.doing)
 
     def unsettled(self) -> list[ev.Event]:
         """Nobody saw its end: what was set aside counts as spent."""
@@ -83,7 +90,7 @@ class Hearing:
             return [cost_settled(self.case.task, self.case.number, Totals(), spent.reserved_usd, spent.reserved_tokens)]
         session = heard.session or self.case.now.continued
         before = self.case.now.totals if session and session == self.case.now.session else None
-        used = used_by(tokens, heard.model or self.case.now.model, self.tools.prices, before)
+        used = used_by(tokens, heard.model or self.agent.model or self.case.now.model, self.tools.prices, before)
         cost = cost_settled(self.case.task, self.case.number, used, spent.reserved_usd, spent.reserved_tokens)
         return [replace(cost, session=session, totals=told(tokens))]
 

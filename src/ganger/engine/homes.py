@@ -6,6 +6,7 @@ An agent owns its home while it works and is not trusted with it: nothing there 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from ganger.engine.files import named_os_errors
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
+# There is nothing, or something that is no folder; with any other error a session could be lost by clearing it away.
+_IN_THE_WAY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 Owner = tuple[int, int] | None
 
@@ -34,12 +37,11 @@ class Homes:
         """Makes it and writes the agent's own settings; what stands in the way, also a link it left, is replaced."""
         with named_os_errors(home):
             self._folder.mkdir(mode=0o711, exist_ok=True)
-            home.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
-            top = os.open(home, _FOLDER)
+            top = _descend(os.open(self._folder, _FOLDER), (home.name,), make=True)
             try:
                 _give(top, owner)
                 for name, data in files.items():
-                    _write(top, PurePosixPath(name), data, owner)
+                    _write(top, _inside(name), data, owner)
             finally:
                 os.close(top)
 
@@ -59,11 +61,20 @@ class Homes:
         """A login is in the home only while the agent works."""
         for name in names:
             with contextlib.suppress(OSError):
-                folder = _descend(os.open(home, _FOLDER), PurePosixPath(name).parent.parts)
+                path = _inside(name)
+                folder = _descend(os.open(home, _FOLDER), path.parent.parts)
                 try:
-                    os.unlink(PurePosixPath(name).name, dir_fd=folder)
+                    os.unlink(path.name, dir_fd=folder)
                 finally:
                     os.close(folder)
+
+
+def _inside(name: str) -> PurePosixPath:
+    """A name from a config may lead anywhere, also to the operator's own file of that name."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.name:
+        raise OSError(errno.EINVAL, f"{name!r} is no path inside a home; name it relative to yours")
+    return path
 
 
 def _write(top: int, path: PurePosixPath, data: bytes, owner: Owner) -> None:
@@ -84,8 +95,8 @@ def _descend(folder: int, parts: tuple[str, ...], *, make: bool = False, owner: 
         try:
             try:
                 inner = os.open(part, _FOLDER, dir_fd=folder)
-            except OSError:
-                if not make:
+            except OSError as error:
+                if not make or error.errno not in _IN_THE_WAY:
                     raise
                 _clear(folder, part)
                 os.mkdir(part, _PRIVATE_FOLDER, dir_fd=folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,11 +13,13 @@ from ganger.core.lines import Lines
 from ganger.core.signs import Heard
 from ganger.core.trouble import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC, MOST_DENIALS
 from ganger.engine.tools import one_line
+from ganger.errors import GangerError
 from ganger.ports import Clock, Reader
 
 _PACE_SEC = 0.25
 _TOLD_EVERY_SEC = 30.0
 _MOST_AT_ONCE = 4 * 1024 * 1024
+_LOG = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Tail:
@@ -28,11 +31,14 @@ class Tail:
     def lines(self) -> Iterator[bytes]:
         """An agent can replace its own log; then there is nothing more to hear."""
         try:
-            with open(self._log, "rb") as file:
-                if os.fstat(file.fileno()).st_size <= self._at:
+            handle = os.open(self._log, _LOG)
+            try:
+                found = os.fstat(handle)
+                if not stat.S_ISREG(found.st_mode) or found.st_size <= self._at:
                     return
-                file.seek(self._at)
-                data = file.read(_MOST_AT_ONCE)
+                data = os.pread(handle, _MOST_AT_ONCE, self._at)
+            finally:
+                os.close(handle)
         except OSError:
             return
         self._at += len(data)
@@ -65,7 +71,7 @@ class Listening:
     def look(self) -> bool:
         """One look at what is new; whether the agent is to be ended."""
         for line in self._tail.lines():
-            self.heard.add(self._reader.line(line))
+            self._take(line)
         now = self._clock.monotonic()
         names = (self.heard.session, self.heard.model)
         if (any(names) and names != self._told) or (self._told and now - self._told_at >= _TOLD_EVERY_SEC):
@@ -75,6 +81,13 @@ class Listening:
         if why:
             self._end(why)
         return bool(why)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            self.heard.add(self._reader.line(line))
+        except Exception as error:
+            # An adapter may be anybody's; then its agent works on unheard, and is judged when it ends.
+            raise GangerError(f"the agent's output is not understood: {type(error).__name__}: {error}") from error
 
     def _why_end(self, now: float) -> str:
         heard = self.heard
@@ -102,7 +115,7 @@ def heard_event(task: str, attempt: int, heard: Heard) -> ev.AgentHeard:
         attempt,
         one_line(heard.session, 200),
         one_line(heard.model, 200),
-        one_line(f"{doing.name} {doing.about}", 120) if doing is not None else "",
+        one_line(f"{doing.name} {doing.about}", 300) if doing is not None else "",
         heard.tools,
         len(heard.denied),
         context.used if context is not None else 0,

@@ -117,8 +117,9 @@ def _needed(
     yield str(Path(__file__).parents[1])
     yield from on_path(os.pathsep.join(folders), home, SYSTEM)
     yield from of_program(os.path.realpath(sys.executable), home)
-    if program and _access(decided, program) is not Access.WRITE:
-        yield from of_program(program, home)
+    for each in (program, *launch.programs):
+        if each and _access(decided, each) is not Access.WRITE:
+            yield from of_program(each, home)
     private = [*_paths((settings.state_dir, *settings.hidden)), *_paths(_credentials(settings.home))]
     for word in launch.argv[1:]:
         if _access(decided, os.path.normpath(word)) is not Access.WRITE:

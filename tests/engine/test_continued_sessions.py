@@ -1,0 +1,177 @@
+"""An agent's session goes on where its work is still there; what it tells of itself decides what follows."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from git_runs import GitProject
+from run_projects import Project, leading, until
+from speaking_agent import Speech, advertise
+
+from ganger.core import events as ev
+from ganger.core.records import TaskState
+from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.engine.run import Lead
+
+HALF, REST = {"write": {"half.txt": "half\n"}}, {"write": {"rest.txt": "rest\n"}}
+KILLED, DONE = {"kill": True}, {"done": True}
+
+
+@pytest.fixture
+def speech(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Speech:
+    """The stand-in's kind is there as if a package had brought it, in this process and in others."""
+    site = advertise(tmp_path / "site", "speaker", "speaking_agent:SpeakingAgent")
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.setenv("PYTHONPATH", f"{site}{os.pathsep}{Path(__file__).parent}")
+    return Speech(tmp_path / "plan.json")
+
+
+@pytest.fixture
+def in_git(tmp_path: Path, speech: Speech) -> Callable[..., GitProject]:
+    def make(*attempts: list[dict[str, Any]], policy: str = "") -> GitProject:
+        return GitProject(tmp_path / "p", agent=speech.write(*attempts), policy=policy).make()
+
+    return make
+
+
+def at(recorded: str) -> float:
+    return datetime.fromisoformat(recorded).timestamp()
+
+
+def ended(project: Project) -> TaskState:
+    return project.state().tasks["a"]
+
+
+def test_after_a_crash_the_session_goes_on_in_the_same_workspace(in_git: Any, speech: Speech) -> None:
+    """H05 T24: with what the agent had edited, and told that it was interrupted; only the respawn is counted."""
+    project = in_git([HALF, KILLED], [REST, DONE])
+    assert project.run() == 0
+    first, second = speech.starts()
+    assert speech.sessions() == ["", "s-1"]
+    assert first["cwd"] == second["cwd"] and first["home"] == second["home"]
+    assert "half.txt" not in first["files"] and "half.txt" in second["files"]
+    assert "continued" in second["prompt"] and "Do it." in first["prompt"] and "Do it." not in second["prompt"]
+    assert {"half.txt", "rest.txt"} <= set(project.merged_files())
+    task = ended(project)
+    assert (task.status, task.worker_attempts, task.respawns) == (TaskStatus.DONE, 1, 1)
+
+
+def test_a_task_that_is_done_leaves_no_home(in_git: Any, speech: Speech) -> None:
+    """G06: a session ends with its task."""
+    assert in_git([REST, DONE]).run() == 0
+    assert not Path(speech.starts()[0]["home"]).exists()
+
+
+def test_a_limit_with_a_time_waits_for_that_time_and_goes_on(in_git: Any, speech: Speech) -> None:
+    """D12 H05: BLOCKED(quota_wait) until then, no counter pays, and the session goes on."""
+    project = in_git([HALF, {"limit_for": 1.5, "exit": 1}], [REST, DONE])
+    assert project.run() == 0
+    (paused,) = project.find(ev.AccountPaused)
+    (waited,) = [e for e in project.find(ev.TaskSettled) if e.status is TaskStatus.BLOCKED]
+    assert waited.block_reason is BlockReason.QUOTA_WAIT and waited.not_before == paused.until
+    starts = [at(r.at) for r in project.events() if isinstance(r.event, ev.AttemptStarted)]
+    assert starts[1] >= paused.until > starts[0]
+    assert speech.sessions() == ["", "s-1"] and "half.txt" in speech.starts()[1]["files"]
+    assert (ended(project).status, ended(project).worker_attempts) == (TaskStatus.DONE, 1)
+
+
+def test_an_agent_that_waits_for_a_far_limit_itself_is_ended_and_ganger_waits(in_git: Any) -> None:
+    """D12: hours of waiting are no attempt; the run says when it goes on."""
+    project = in_git([HALF, {"limit_for": 3600, "hang": True}])
+
+    def stop_when_waiting(lead: Lead) -> None:
+        lead.journal.listeners.append(
+            lambda entry: lead.stop("seen") if isinstance(entry.event, ev.AccountPaused) else None
+        )
+
+    assert project.run(during=stop_when_waiting) == 130
+    task = ended(project)
+    assert (task.block_reason, task.worker_attempts) == (BlockReason.QUOTA_WAIT, 0)
+
+
+def test_without_a_login_nothing_is_tried_again_and_no_attempt_is_used(in_git: Any, speech: Speech) -> None:
+    """T24: BLOCKED(external) with what to do."""
+    project = in_git([{"say": {"type": "login", "text": "Not logged in"}, "exit": 1}])
+    assert project.run() != 0
+    task = ended(project)
+    assert (task.status, task.block_reason, task.worker_attempts) == (TaskStatus.BLOCKED, BlockReason.EXTERNAL, 0)
+    assert len(speech.starts()) == 1 and "ganger agents --check" in task.detail
+
+
+def test_an_agent_that_is_refused_twice_is_ended_and_a_person_is_asked(in_git: Any, speech: Speech) -> None:
+    """D12: BLOCKED(permission_denied) names the tool; nobody waits for the time limit."""
+    refused = {"say": {"type": "denied", "tool": "Bash", "about": "rm -rf build"}}
+    project = in_git([refused, refused, {"hang": True}])
+    assert project.run() != 0
+    task = ended(project)
+    assert (task.status, task.block_reason) == (TaskStatus.BLOCKED, BlockReason.PERMISSION_DENIED)
+    (asked,) = project.find(ev.QuestionAsked)
+    assert "rm -rf build" in asked.text and asked.task == "a"
+    (gone,) = project.find(ev.AttemptExited)
+    assert not gone.timed_out and len(speech.starts()) == 1
+
+
+def test_a_session_that_is_gone_is_begun_anew_and_nobody_pays(in_git: Any, speech: Speech) -> None:
+    """H05: the whole prompt again, in a fresh workspace; what was made before is kept aside."""
+    gone = {"say": {"type": "over", "how": "no_session"}, "exit": 1}
+    project = in_git([HALF, KILLED], [gone], [REST, DONE])
+    assert project.run() == 0
+    assert speech.sessions() == ["", "s-1", ""]
+    third = speech.starts()[2]
+    assert "Do it." in third["prompt"] and "half.txt" not in third["files"]
+    task = ended(project)
+    assert (task.status, task.worker_attempts, task.respawns) == (TaskStatus.DONE, 1, 1)
+    assert project.find(ev.WorkSaved)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_run_goes_on_with_the_same_session(in_git: Any, speech: Speech, number: int) -> None:
+    """H05 T23: the stop ends the agent and counts nothing; `ganger run` continues it."""
+    project = in_git([HALF, {"hang": True}], [REST, DONE])
+    with leading(project) as lead:
+        until(lambda: list(project.folder.path.glob("work/*/half.txt")), beside=lead)
+        lead.send_signal(number)
+        lead.communicate(timeout=60)
+    assert project.processes() == [] and ended(project).worker_attempts == 0
+    assert project.run() == 0
+    assert speech.sessions() == ["", "s-1"] and "half.txt" in speech.starts()[1]["files"]
+    assert (ended(project).status, ended(project).worker_attempts) == (TaskStatus.DONE, 1)
+
+
+def test_in_the_projects_own_folder_no_session_is_continued(tmp_path: Path, speech: Speech) -> None:
+    """H05: there a cut-off attempt is undone, and a session that remembers its edits would be mistaken."""
+    project = Project(tmp_path / "p", agent=speech.write([HALF, KILLED], [REST, DONE])).make()
+    assert project.run() == 0
+    assert speech.sessions() == ["", ""] and "half.txt" not in speech.starts()[1]["files"]
+    assert "Do it." in speech.starts()[1]["prompt"]
+
+
+def tokens(given: int, made: int, usd: float, running: int) -> dict[str, Any]:
+    return {"say": {"type": "tokens", "input": given, "output": made, "usd": usd, "running": running}}
+
+
+@pytest.mark.parametrize(
+    ("second", "running"), [(tokens(250, 30, 2.5, 1), 1), (tokens(150, 20, 1.5, 0), 0)], ids=["running totals", "own"]
+)
+def test_what_a_session_used_is_counted_once(in_git: Any, second: dict[str, Any], running: int) -> None:
+    """G04: whether the agent tells a total of its session or what the process used."""
+    project = in_git([HALF, tokens(100, 10, 1.0, running), KILLED], [REST, second, DONE])
+    assert project.run() == 0
+    told = [(cost.input_tokens, cost.output_tokens, cost.usd) for cost in project.find(ev.CostSettled)]
+    assert told == [(100, 10, 1.0), (150, 20, 1.5)]
+    spent = project.state().spent
+    assert (spent.input_tokens, spent.output_tokens, spent.usd) == (250, 30, 2.5)
+
+
+def test_a_new_session_is_counted_from_its_own_beginning(in_git: Any) -> None:
+    """G04: running totals of two sessions have nothing to do with each other."""
+    gone = {"say": {"type": "over", "how": "no_session"}, "exit": 1}
+    project = in_git([HALF, tokens(100, 10, 1.0, 1), KILLED], [gone], [REST, tokens(120, 12, 1.25, 1), DONE])
+    assert project.run() == 0
+    assert (project.state().spent.input_tokens, project.state().spent.usd) == (220, 2.25)
