@@ -11,7 +11,7 @@ COMPILE := pip compile --no-config --system-certs --universal --python-version 3
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench fuzz picture generate lock format clean crash kills powercut faults planted sim
+.PHONY: help demo test check bench fuzz picture generate lock format clean crash kills powercut faults planted sim agents
 
 # An environment that was moved, or whose interpreter is gone, is set up again.
 ifneq ($(wildcard .venv/.runtime .venv/.dev),)
@@ -58,6 +58,9 @@ faults: .venv/.dev ## let POINTS=1200 system calls fail, a quarter in local-git 
 sim: .venv/.dev ## play SEEDS=2000 simulated worlds full of faults; SEED=n repeats one
 	@$(BIN)/python -m sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)
 
+agents: .venv/.dev ## drive every real agent program through everything and write docs/agents.md; AGENTS="claude codex" for some
+	@$(BIN)/python scripts/agents.py $(AGENTS)
+
 planted: .venv/.dev ## plant every known bug; the harness named for it must catch it
 	@$(BIN)/python -m faults planted $(ARGS)
 
@@ -77,7 +80,7 @@ lock: .venv/.made ## write both lock files anew (UPGRADE=--upgrade takes newer v
 	"$$tools/bin/uv" $(COMPILE) pyproject.toml --group build -o requirements.lock && \
 	"$$tools/bin/uv" $(COMPILE) pyproject.toml --group build --extra dev -c requirements.lock -o requirements-dev.lock
 
-clean: ## remove .venv, caches and build output
+clean: ## remove .venv, caches and build output; the agent programs in .agents stay
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
 	@find src tests scripts bench faults sim -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import conformance
 import settings
 
+import agents
+
 ROOT = Path(__file__).resolve().parents[1]
 
 Files = Mapping[Path, str]
@@ -50,6 +52,11 @@ def cli_page() -> Files:
     return rendered("ganger.cli.reference", Path("docs/cli.md"))
 
 
+def agents_page() -> Files:
+    """What `make agents` noted, told again; nothing is tried for it."""
+    return {agents.PAGE: agents.render(ROOT)} if (ROOT / agents.RESULTS).is_file() else {}
+
+
 def codes_page() -> Files:
     return rendered("ganger.views.codes", Path("docs/codes.md"))
 
@@ -61,6 +68,7 @@ GENERATORS: Generators = {
     "settings": settings_page,
     "cli": cli_page,
     "codes": codes_page,
+    "agents": agents_page,
 }
 
 

@@ -13,7 +13,7 @@ from pydantic_core import PydanticUndefined
 
 PAGE = Path("docs/guide/configuration.md")
 BEGIN, END = "<!-- settings: begin, written by `make generate` -->", "<!-- settings: end -->"
-NAMED = {"agents": "NAME", "roles": "ROLE", "repos": "NAME"}
+NAMED = {"agents": "NAME", "roles": "ROLE", "prices": "MODEL", "repos": "NAME"}
 
 
 class NoPlaceError(Exception):
@@ -37,7 +37,11 @@ def tables(config: type[BaseModel]) -> Iterator[str]:
         model = section_of(info)
         if model is not None:
             prefix = f"{name}.{NAMED[name]}" if name in NAMED else name
-            yield from table(f"[{prefix}]", f"{prefix}.", model.model_fields)
+            own = {key: part for key, part in model.model_fields.items() if section_of(part) is None}
+            yield from table(f"[{prefix}]", f"{prefix}.", own)
+            for key, part in model.model_fields.items():
+                if (inner := section_of(part)) is not None:
+                    yield from table(f"[{prefix}.{key}]", f"{prefix}.{key}.", inner.model_fields)
 
 
 def section_of(info: FieldInfo) -> type[BaseModel] | None:

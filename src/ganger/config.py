@@ -96,14 +96,23 @@ class LimitsSection(_Section):
 
 class TerminalSection(_Section):
     ready: str = Field(default="", description="pattern that shows it waits for a task; default: it is quiet")
+    ready_sec: float = Field(default=60, gt=0, description="how long it may take until then")
     answers: dict[str, str] = Field(default_factory=dict, description="pattern of a question = keys to type")
+    most_answers: int = Field(default=100, ge=0, description="how many questions are answered in all")
+    asks: str = Field(default="", description="pattern of questions nobody foresaw; default: as they usually look")
+    deny: str = Field(default="\x1b", description="keys typed at those; the second one ends it")
+    newline: str = Field(default="\r", description="keys that end a line of the prompt")
+    submit: str = Field(default="\r", description="keys that send the prompt")
+    busy: str = Field(default="", description="pattern that shows it is at work, however quiet it is")
     done: str = Field(default="", description="pattern that shows it is through, besides a result block")
     idle_sec: float = Field(default=20, gt=0, description="quiet for this long is idle")
+    settle_sec: float = Field(default=1, gt=0, description="what is shown for this long counts as drawn")
     rescues: int = Field(default=2, ge=0, le=10, description="how often an idle one is spoken to again")
     rescue_text: str = Field(
         default="Please finish the task and end with the result block.", description="what it is told then"
     )
     quit: str = Field(default="/exit\r", description="keys that end it")
+    note: str = Field(default="", description="what is added to every prompt")
     columns: int = Field(default=200, ge=40, le=1000, description="width of its terminal")
     rows: int = Field(default=50, ge=10, le=500, description="height of its terminal")
 
@@ -464,12 +473,21 @@ def _environment_layer(environ: Mapping[str, str], known: Mapping[str, Any]) -> 
 def _variables(known: Mapping[str, Any]) -> dict[str, str]:
     """Each variable's setting, by name."""
     keys = ["manifest", "state_dir"]
-    keys += [f"{section}.{key}" for section, model in _FIXED_SECTIONS.items() for key in model.model_fields]
+    keys += [key for section, model in _FIXED_SECTIONS.items() for key in _keys(model, section)]
     for section, model in _NAMED_SECTIONS.items():
         named = known.get(section)
         for name in named if isinstance(named, dict) else ():
-            keys += [f"{section}.{name}.{key}" for key in model.model_fields]
+            keys += _keys(model, f"{section}.{name}")
     return {_variable(key): key for key in keys}
+
+
+def _keys(model: type[_Section], prefix: str) -> Iterator[str]:
+    for key, info in model.model_fields.items():
+        inner = info.annotation
+        if isinstance(inner, type) and issubclass(inner, _Section):
+            yield from _keys(inner, f"{prefix}.{key}")
+        else:
+            yield f"{prefix}.{key}"
 
 
 def _kind(model: type[_Section], key: str) -> str:
@@ -507,7 +525,9 @@ def read_setting(key: str, text: str) -> object:
     """A `KEY=VALUE` flag's value, read as the type its setting has."""
     section, _, rest = key.partition(".")
     model = _FIXED_SECTIONS.get(section) or _NAMED_SECTIONS.get(section)
-    last = rest.rpartition(".")[2]
+    above, _, last = rest.rpartition(".")
+    if section == "agents" and above.endswith(".terminal"):
+        model = TerminalSection
     if model is None or last not in model.model_fields:
         return text
     return _read_value(text, _kind(model, last))

@@ -116,6 +116,8 @@ def noisy(prompt: Message) -> None:
 
 
 def dies(prompt: Message) -> None:
+    child = subprocess.Popen(["sleep", "600"])
+    Path("child").write_text(str(child.pid), encoding="utf-8")
     speak("Half an ans")
     sys.stderr.write("out of luck\n")
     sys.stderr.flush()

@@ -1,7 +1,8 @@
 """A stand-in for Cursor's `agent`: what its documentation says of print mode, no more. It is not the real program.
 
 The prompt comes on stdin. A line `STAND-IN: {"do": …}` in it says what to play:
-  edit (the default)  writes a file with its own tool, then answers
+  edit (the default)  writes a file (`path`, `content`) with its own tool, then answers
+  writes              leaves that file to its answer
   shell               wants to run two commands
   limit, login, down, trust   ends with words on stderr, as errors do
 A session is a file of its home; `--resume` continues it and says how many turns there were before.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import uuid
 from collections.abc import Mapping
@@ -42,11 +44,11 @@ def tool(session: str, name: str, args: Mapping[str, object], result: Mapping[st
         say(type="tool_call", subtype=subtype, call_id=call_id, tool_call={name: call}, session_id=session)
 
 
-def edit(session: str) -> None:
-    path = Path.cwd() / "made.txt"
-    path.write_text("made by the stand-in\n", encoding="utf-8")
-    done = {"success": {"path": str(path), "linesCreated": 1, "fileSize": 21}}
-    tool(session, "writeToolCall", {"path": str(path), "fileText": "made by the stand-in\n"}, done)
+def edit(session: str, order: Mapping[str, str]) -> None:
+    path, content = Path.cwd() / order.get("path", "made.txt"), order.get("content", "made by the stand-in\n")
+    path.write_text(content, encoding="utf-8")
+    done = {"success": {"path": str(path), "linesCreated": 1, "fileSize": len(content)}}
+    tool(session, "writeToolCall", {"path": str(path), "fileText": content}, done)
 
 
 def shell(session: str, *, force: bool) -> None:
@@ -71,10 +73,11 @@ def main() -> int:
         return fail(ENDS["login"])
     prompt = sys.stdin.read()
     order = next((line for line in prompt.splitlines() if line.startswith("STAND-IN: ")), "STAND-IN: {}")
-    return play(prompt, given, json.loads(order.removeprefix("STAND-IN: ")).get("do", "edit"))
+    return play(prompt, given, json.loads(order.removeprefix("STAND-IN: ")))
 
 
-def play(prompt: str, given: argparse.Namespace, do: str) -> int:
+def play(prompt: str, given: argparse.Namespace, order: Mapping[str, str]) -> int:
+    do = order.get("do", "edit")
     session = given.resume or str(uuid.uuid4())
     kept = Path.home() / ".cursor" / "chats" / session
     if given.resume and not kept.exists():
@@ -93,16 +96,25 @@ def play(prompt: str, given: argparse.Namespace, do: str) -> int:
     say(type="user", message=asked, session_id=session)
     if do == "shell":
         shell(session, force=given.force)
-    else:
-        edit(session)
-    answer(session, before)
+    elif do != "writes":
+        edit(session, order)
+    answer(session, {"summary": f"Turns before: {before}.", **written(order)}, task_of(prompt))
     return 0
 
 
-def answer(session: str, before: int) -> None:
-    block = json.dumps(
-        {"contract_version": "2.0", "task_id": "T1", "status": "DONE", "summary": f"Turns before: {before}."}
-    )
+def written(order: Mapping[str, str]) -> dict[str, object]:
+    if order.get("do") != "writes":
+        return {}
+    return {"writes": [{"path": order["path"], "op": "create", "encoding": "utf8", "content": order["content"]}]}
+
+
+def task_of(prompt: str) -> str:
+    found = re.search(r'"task_id": "([^"]+)"', prompt)
+    return found[1] if found else "T1"
+
+
+def answer(session: str, result: Mapping[str, object], task: str) -> None:
+    block = json.dumps({"contract_version": "2.0", "task_id": task, "status": "DONE", **result})
     pieces = ["Done.\n\n", f"<<<TASK_RESULT_V2>>>\n{block}\n<<<END_TASK_RESULT_V2>>>\n"]
     for piece in pieces:
         said = {"role": "assistant", "content": [{"type": "text", "text": piece}]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +12,20 @@ from pathlib import Path
 
 import pytest
 from matrix import KEY, ROWS
-from runs import RealProject, plays, result_with_file, writes_file
+from runs import MADE, RealProject, made_file, plays, result_with_file, writes_file
 
 from ganger.dev.server import ModelServer
 
 EDITS, ANSWERS = "edits", "answers"
 _PACE_SEC = 0.02
+
+
+def _order(do: str, task: str) -> str:
+    return "STAND-IN: " + json.dumps({"do": do, "path": made_file(task), "content": MADE})
+
+
+# No model plays for a stand-in: the prompt says what it shall do.
+ORDERS = {EDITS: _order("edit", EDITS), ANSWERS: _order("writes", ANSWERS)}
 
 
 @dataclass(slots=True)
@@ -76,7 +85,8 @@ def _made(name: str) -> GoodRun:
     watch = Watch()
     with ModelServer(plays(steps)) as server:
         root = _Folders.factory.mktemp(name) / "project"
-        project = RealProject(root, ROWS[name], server, tuple(steps), policy="concurrency = 2").make()
+        orders = ORDERS if ROWS[name].stands_in else {}
+        project = RealProject(root, ROWS[name], server, tuple(steps), orders=orders, policy="concurrency = 2").make()
         with watch.watching():
             done = project.ganger("run")
     return GoodRun(project, server, done.returncode, done.stdout + done.stderr, watch)

@@ -21,7 +21,9 @@ class Row:
     """One agent: `kind` is its adapter, `program` its pin, `key` the variable with its key, `address` the one with the
     address of its model (empty: `base_url` says it), `path` what follows the server's own in that.
 
-    `argv` are further words of its program, `more` further settings. `stands_in`: no real program could be installed.
+    `argv` are further words of its program, `more` further settings. `wish` is a call of the model that is refused to
+    one that may only edit, `patience_sec` how long it tries by itself to reach its model. `stands_in`: no real program
+    could be installed.
     """
 
     name: str
@@ -33,6 +35,8 @@ class Row:
     path: str = ""
     argv: tuple[str, ...] = ()
     more: Mapping[str, object] = field(default_factory=dict)
+    wish: Mapping[str, object] = field(default_factory=lambda: {"run": "python3 -c 'print(1)'"})
+    patience_sec: int = 60
     stands_in: bool = False
 
     @property
@@ -60,17 +64,28 @@ class Row:
 
 
 _CHAT = "/v1"
+# It runs every command in a sandbox of its own; what it refuses is to leave that.
+_ESCALATES = {
+    "tool": {
+        "name": "exec_command",
+        "input": {"cmd": "id", "sandbox_permissions": "require_escalated", "justification": "the task needs it"},
+    }
+}
+# One that may only edit is not offered this, and the model asks for it nevertheless.
+_NOT_OFFERED = {"tool": {"name": "run_shell_command", "input": {"command": "id", "is_background": False}}}
 
 ROWS: dict[str, Row] = {
     row.name: row
     for row in (
         Row("claude", "claude", "claude", "ANTHROPIC_API_KEY", "claude-opus-5-5", "ANTHROPIC_BASE_URL"),
-        Row("codex", "codex", "codex", "OPENAI_API_KEY", "gpt-6-codex", path=_CHAT),
-        Row("gemini", "gemini", "gemini", "GEMINI_API_KEY", "gemini-2.5-pro", "GOOGLE_GEMINI_BASE_URL"),
+        Row("codex", "codex", "codex", "OPENAI_API_KEY", "gpt-6-codex", path=_CHAT, wish=_ESCALATES),
+        Row("gemini", "gemini", "gemini", "GEMINI_API_KEY", "gemini-2.5-pro", "GOOGLE_GEMINI_BASE_URL",
+            wish=_NOT_OFFERED),
         Row("copilot", "copilot", "copilot", "COPILOT_PROVIDER_API_KEY", "m1", "COPILOT_PROVIDER_BASE_URL", _CHAT),
         Row("opencode", "opencode", "opencode", "LOCAL_API_KEY", "local/m1", path=_CHAT,
             more={"key_env": "LOCAL_API_KEY"}),
-        Row("qwen", "qwen", "qwen", "OPENAI_API_KEY", "m1", "OPENAI_BASE_URL", _CHAT),
+        Row("qwen", "qwen", "qwen", "OPENAI_API_KEY", "m1", "OPENAI_BASE_URL", _CHAT,
+            wish=_NOT_OFFERED, patience_sec=150),
         Row("acp-gemini", "acp", "gemini", "GEMINI_API_KEY", "gemini-2.5-pro", "GOOGLE_GEMINI_BASE_URL",
             more={"profile": "gemini"}),
         Row("acp-claude", "acp", "claude-acp", "ANTHROPIC_API_KEY", "claude-opus-5-5", "ANTHROPIC_BASE_URL",

@@ -171,6 +171,14 @@ def prompt_of(text: str) -> str:
     return assemble(TaskSpec(TASK, prompt_ref="prompt.md"), _Text(text), "")
 
 
+def wait_for(path: Path, seconds: float = 60.0) -> None:
+    """Until a tool has left its mark."""
+    until = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} never came"
+        time.sleep(0.02)
+
+
 def walls_stand() -> bool:
     """Whether this machine lets the trial's walls be raised."""
     return shutil.which(_WALLS[0]) is not None and _raised()

@@ -1,4 +1,4 @@
-"""A small project in git whose tasks a real agent does for a played model, by the real `ganger run`, within its walls."""
+"""A small project in git, done by the real `ganger run` with a real agent and a played model, within walls."""
 
 from __future__ import annotations
 
@@ -79,6 +79,7 @@ class RealProject:
 
     `agent` are settings of the agent. `apart`: settings by task; each of those tasks has a role, an agent and so an
     account of its own, and what happens to one account does not concern the others. `seconds`: time limits by task.
+    `orders`: further lines of a task's prompt.
     """
 
     root: Path
@@ -88,6 +89,7 @@ class RealProject:
     agent: Mapping[str, object] = field(default_factory=dict)
     apart: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     seconds: Mapping[str, int] = field(default_factory=dict)
+    orders: Mapping[str, str] = field(default_factory=dict)
     policy: str = ""
     more: str = ""
     run_id: str = "r1"
@@ -102,7 +104,7 @@ class RealProject:
                 {"manifest_version": "2.0", "run_id": self.run_id, "tasks": [self._task(name) for name in self.tasks]}
             ),
             "verify.json": json.dumps({"profiles": {name: _profile(name) for name in self.tasks}}),
-            **{f"prompts/{name}.md": f"{mark(name)} Make {made_file(name)}.\n" for name in self.tasks},
+            **{f"prompts/{name}.md": self._prompt(name) for name in self.tasks},
         }
         for name, text in files.items():
             (self.root / name).parent.mkdir(exist_ok=True)
@@ -111,6 +113,9 @@ class RealProject:
         for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "begin")):
             subprocess.run(["git", *who, *words], cwd=self.root, check=True, capture_output=True)
         return self
+
+    def _prompt(self, name: str) -> str:
+        return f"{mark(name)} Make {made_file(name)}.\n{self.orders.get(name, '')}\n"
 
     def _agents(self) -> str:
         given = {"worker": self.agent, **{name: {**self.agent, **more} for name, more in self.apart.items()}}

@@ -144,8 +144,9 @@ def test_a_limit_is_heard_as_an_error_and_as_mere_text(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_dies_says_its_last_words(tmp_path: Path) -> None:
-    """D12: what it wrote to stderr before it went."""
+    """D12 H03: what it wrote to stderr before it went; and nothing it started stays."""
     over = heard(tmp_path, "dies").over
+    assert not runs((tmp_path / "child").read_text())
     assert over is not None and "code 3" in over.text and "out of luck" in over.text
 
 

@@ -157,6 +157,15 @@ def test_copilot_answer_that_was_cut_or_refused_is_known_by_its_home(
     assert over is not None and over.how == how
 
 
+def test_copilot_limit_ends_when_its_own_log_says(tmp_path: Path) -> None:
+    """W07: how long it was asked to wait is not in its output."""
+    (tmp_path / ".copilot/logs").mkdir(parents=True)
+    words = '[WARNING] Model provider request failed {"http_status":429,"retry_after_ms":3600000}'
+    (tmp_path / ".copilot/logs/process-1-2.log").write_text(f"2026-11-15T16:27:27.019Z {words}\n")
+    limited = agent().hear(stream("429-an-hour"), tmp_path).limited
+    assert limited is not None and limited.reset_at == stamp("2026-11-15T17:27:27.019Z")
+
+
 def program(folder: Path, body: str) -> dict[str, object]:
     """Settings with a program that notes where its cache is."""
     file = folder / "copilot"

@@ -15,7 +15,7 @@ from ganger.agents.opencode import CONFIG, OpencodeAgent, OpencodeReader
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear, signs_of
 from ganger.contracts.parser import Parsed
-from ganger.core.signs import Denied, Heard, Over, Retrying, Session, Tokens, ToolEnded, ToolStarted
+from ganger.core.signs import Denied, Heard, Model, Over, Retrying, Session, Tokens, ToolEnded, ToolStarted
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
@@ -92,15 +92,25 @@ def test_a_session_is_continued_or_named(tmp_path: Path) -> None:
 
 
 def test_a_stream_of_work_is_understood_sign_by_sign() -> None:
-    """T24 G04: one tool, its tokens, the answer."""
+    """T24 G04: its log tells the session, the model and that a tool runs; the events what came of it."""
     signs = list(signs_of(OpencodeReader(), STREAMS / "opencode-works.jsonl"))
-    assert signs[:4] == [
-        Session("ses_e1ffefc68ffeknCxf0zmSR9aRE"),
-        ToolStarted("call_f406161f76b4f4f20", "write", "/trial/work/a.txt"),
-        ToolEnded("call_f406161f76b4f4f20", "write"),
+    assert signs[:5] == [
+        Session("ses_e1fdd5ce1ffey01v3wuALeicbV"),
+        Model("local/m"),
+        ToolStarted("call 1", "edit", "a.txt"),
+        ToolEnded("call 1", "write"),
         Tokens(3595, 19, step=True),
     ]
     assert signs[-1] == Over("success") and "<<<END_TASK_RESULT_V2>>>" in recorded("works").answer
+
+
+def test_a_call_that_the_log_did_not_tell_is_still_one() -> None:
+    """T24: the event alone is enough."""
+    signs = list(signs_of(OpencodeReader(), STREAMS / "opencode-cached.jsonl"))
+    assert signs[1:3] == [
+        ToolStarted("call_34771ed87f1e30370", "write", "/trial/work/a.txt"),
+        ToolEnded("call_34771ed87f1e30370", "write"),
+    ]
 
 
 def test_steps_add_up_with_what_was_cached() -> None:

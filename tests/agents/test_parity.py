@@ -4,119 +4,58 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from matrix import EVERY, ROWS, Row
-from runs import RealProject, plays, until
+from matrix import ROWS, Row, params
+from trouble_runs import PENDING, QUOTA_WAIT_SEC, Case, Outcome, cases, played
 
-from ganger.core import events as ev
-from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.dev.server import ModelServer
-
-HOUR = 3600
-SLOT_SEC = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What the model does, and what it must come to at the first attempt: the class, the counter that pays, and the
-    status and reason the task has then. `settings` are the agent's."""
-
-    steps: tuple[dict[str, object], ...]
-    failure_class: str
-    counter: str
-    status: TaskStatus
-    reason: BlockReason | None = None
-    settings: dict[str, object] = field(default_factory=dict)
-    seconds: int = 60
-
-
-BLOCKED, PENDING, FAILED = TaskStatus.BLOCKED, TaskStatus.PENDING, TaskStatus.FAILED
-QUOTA = ("quota", "none", BLOCKED, BlockReason.QUOTA_WAIT)
-TRANSIENT = ("transient_infra", "transient_retries", PENDING)
-# The third wish comes late enough for the second refusal to have its consequence before.
-SHELL = tuple({"run": f"python3 -c 'print({number})'", "delay": delay} for number, delay in ((1, 0), (2, 0), (3, 8)))
-
-
-def cases() -> dict[str, Case]:
-    reset = int(time.time()) + 2 * HOUR
-    return {
-        "limit": Case(({"error": 429, "retry_after": HOUR},), *QUOTA),
-        "quota": Case(({"error": "quota", "reset_at": reset},), *QUOTA),
-        "credit": Case(({"error": "credit"},), *QUOTA),
-        "login": Case(({"error": 401},), "blocked_external", "none", BLOCKED, BlockReason.EXTERNAL),
-        "denied": Case(
-            (*SHELL, {"result": {}}), "permission_denied", "denials", BLOCKED, BlockReason.PERMISSION_DENIED,
-            {"permissions": "edit"},
-        ),
-        "hang": Case(({"hang": 300, "where": "headers"},), "timeout", "worker_attempts", FAILED, seconds=25),
-        "drop": Case(({"drop": "before"},), *TRANSIENT),
-        "broken": Case(({"drop": "stream"},), *TRANSIENT),
-        "down": Case(({"error": 500},), *TRANSIENT),
-        "full": Case(({"error": 529},), *TRANSIENT),
-        "garbage": Case(({"garbage": True},), *TRANSIENT),
-        "refuse": Case(({"refuse": "I will not do that."},), "prompt_gap", "worker_attempts", FAILED),
-        "length": Case(({"length": True},), "contract_error", "format_retries", PENDING),
-    }  # fmt: skip
-
-
+Note = Callable[[str, object], None]
 SLICE = ("limit", "login", "drop")
+REAL = [name for name, row in ROWS.items() if not row.stands_in]
+# Programs that pass on when a limit ends; of the others Ganger only knows that there is one.
+TELLS_WAIT = {"limit": {"gemini"}, "quota": {"codex"}}
+# Where a program tells less than the others, and what that comes to.
+OTHERWISE: dict[tuple[str, str], tuple[Case, str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one case came to."""
-
-    failure_class: str
-    counter: str
-    status: TaskStatus
-    reason: BlockReason | None
-    starts: int
-    not_before: float
-    detail: str
-
-
-def played(root: Path, row: Row, chosen: dict[str, Case]) -> tuple[RealProject, dict[str, Outcome]]:
-    """All cases in one run, each with an account of its own, until each has failed once."""
-    with ModelServer(plays({name: list(case.steps) for name, case in chosen.items()})) as server:
-        project = RealProject(
-            root,
-            row,
-            server,
-            tuple(chosen),
-            agent={"retries": 1},
-            apart={name: case.settings for name, case in chosen.items()},
-            seconds={name: case.seconds for name, case in chosen.items()},
-            policy="concurrency = 3\nmax_worker_attempts_per_task = 1\ntransient_retries = 1\nquota_wait_sec = 900",
-        ).make()
-        with project.leading() as lead:
-            until(lambda: lead.poll() is not None or _failed_once(project, chosen), within=280)
-            project.ganger("stop")
-            lead.wait(30)
-        return project, {name: _outcome(project, name) for name in chosen}
+def require(row: Row, chosen: dict[str, Case], found: dict[str, Outcome], begun: float) -> None:
+    told = {name: (found[name].then, found[name].detail) for name in chosen}
+    expected = {name: OTHERWISE.get((row.name, name), (chosen[name], ""))[0].then for name in chosen}
+    assert {name: then for name, (then, _) in told.items()} == expected, told
+    for name, case in chosen.items():
+        due, knows = found[name].due, row.name in TELLS_WAIT.get(name, ())
+        if case.then.reason is not None and case.then.reason.value == "quota_wait":
+            wait = case.wait_sec if knows else QUOTA_WAIT_SEC
+            assert begun + wait - 120 < due < time.time() + wait + 120, (name, due - begun)
+        if case.then.status is not PENDING:
+            assert found[name].starts == 1, name
 
 
-def _failed_once(project: RealProject, names: dict[str, Case]) -> bool:
-    ended = {
-        recorded.event.task
-        for recorded in project.events()
-        if isinstance(recorded.event, ev.AttemptFailed | ev.TaskSettled)
-    }
-    return set(names) <= ended
+@pytest.mark.parametrize("row", params(["claude", "codex"], ["claude", "codex"]))
+def test_a_limit_a_wrong_key_and_a_lost_connection_mean_the_same(row: Row, tmp_path: Path) -> None:
+    """D12 G04 W07: waits without paying; stops at once without paying; tries again later."""
+    chosen = {name: case for name, case in cases(row).items() if name in SLICE}
+    chosen["limit"] = replace(chosen["limit"], seconds=20)
+    begun = time.time()
+    project, found = played(tmp_path / "project", row, chosen)
+    require(row, chosen, found, begun)
+    assert project.task("login").worker_attempts == 0 == project.task("limit").worker_attempts
+    assert "no valid login or key" in project.task("login").detail
 
 
-def _outcome(project: RealProject, name: str) -> Outcome:
-    failed = next(iter(project.find(ev.AttemptFailed, name)), None)
-    settled: Any = next(iter([*project.find(ev.TaskSettled, name)]), None)
-    again = next(iter(project.find(ev.TaskRequeued, name)), None)
-    starts = len(project.find(ev.AttemptStarted, name))
-    if failed is None:
-        return Outcome("", "", project.task(name).status, None, starts, 0.0, project.task(name).detail)
-    if again is not None and settled is None:
-        status, reason, due = PENDING, None, again.not_before
-    else:
-        status, reason, due = settled.status, settled.block_reason, settled.not_before
-    return Outcome(failed.failure_class, failed.counter, status, reason, starts, due, failed.detail)
+@pytest.mark.agents_full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("row", params(REAL, REAL))
+def test_every_trouble_means_the_same_on_every_agent(row: Row, tmp_path: Path, record_property: Note) -> None:
+    """D12 G04 W07 T24: one table of scenarios, and one of the few agents that tell less."""
+    chosen = cases(row)
+    begun = time.time()
+    project, found = played(tmp_path / "project", row, chosen)
+    for name, case in chosen.items():
+        then = found[name].then
+        word = f"{then.failure_class}" + (f" ({then.reason.value})" if then.reason else "")
+        record_property(f"{row.name}: {case.says}", word + ("" if then == case.then else " *"))
+    require(row, chosen, found, begun)
+    assert project.processes() == [] and project.leaks() == []

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from datetime import datetime
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from installed import installed
@@ -20,6 +23,7 @@ from ganger.core.signs import (
     Limited,
     Model,
     Over,
+    Retrying,
     Said,
     Session,
     Tokens,
@@ -114,6 +118,21 @@ def test_qwen_that_waits_for_its_endpoint_is_limited_until_then() -> None:
     assert sign.reset_at is not None and before + 60 <= sign.reset_at <= time.time() + 60
 
 
+def test_qwen_limit_is_heard_at_its_first_request_with_the_time_it_ends() -> None:
+    """W07: the program itself waits that hour without a word."""
+    limited = heard("429-told").limited
+    told = json.loads(stream("429-told").read_bytes().splitlines()[-1])["timestamp"]
+    assert limited is not None and not limited.final
+    assert limited.reset_at == datetime.fromisoformat(told).timestamp() + 3600
+
+
+@pytest.mark.parametrize(("name", "status"), [("500-told", 500), ("dropped-told", None)])
+def test_qwen_failed_requests_are_heard_one_by_one(name: str, status: int | None) -> None:
+    """D12: the program itself tries seven times without a word."""
+    tries = [sign for sign in signs_of(QwenReader(), stream(name)) if isinstance(sign, Retrying)]
+    assert len(tries) > 2 and {each.status for each in tries} == {status}
+
+
 def test_qwen_denied_tool_is_told_once() -> None:
     """D12: in the tool's result, and again in the last line."""
     assert heard("denied").denied == [Denied("run_shell_command", "echo x > c.txt")]
@@ -146,6 +165,14 @@ def test_qwen_settings_hold_no_key_and_ask_the_model_nothing_beside_the_work(tmp
     assert told["model"] == {"generationConfig": {"maxRetries": 0, "reasoning": {"effort": "high"}}}
     assert not told["telemetry"]["enabled"] and not told["privacy"]["usageStatisticsEnabled"]
     assert KEY.encode() not in b"".join(files.values())
+
+
+def test_qwen_is_listened_to_by_a_file_of_its_home(tmp_path: Path) -> None:
+    """D12: also where the home's name has a space."""
+    home = tmp_path / "a home"
+    given = context(tmp_path, home=home)
+    [place] = re.findall(r"\A--import=file://(\S+)\Z", agent().prepare(given).env["NODE_OPTIONS"])
+    assert agent().furnish(given)[str(Path(unquote(place)).relative_to(home))].startswith(b"import")
 
 
 def test_qwen_asks_nothing_inside_the_walls_and_edits_only_without_them(tmp_path: Path) -> None:
@@ -224,6 +251,28 @@ def test_qwen_gives_up_and_says_why(tmp_path: Path, step: dict[str, object], how
         found = trial(tmp_path, server).run("Do it.", walled=True).heard
     told = "login" if found.login else "limited" if found.limited else found.over.how if found.over else ""
     assert told == how
+
+
+@pytest.mark.agents_full
+def test_qwen_at_a_limit_of_an_hour_is_known_at_once(tmp_path: Path) -> None:
+    """W07: while it waits without a word."""
+    with ModelServer([{"error": 429, "retry_after": 3600}]) as server:
+        going = trial(tmp_path, server).start("Do it.", walled=True)
+        assert server.wait_for(lambda seen: len(seen) > 0, 90)
+        end = time.monotonic() + 30
+        while going.agent.hear(going.launch.log_path).limited is None and time.monotonic() < end:
+            time.sleep(0.1)
+        limited = going.kill().heard.limited
+    assert limited is not None and limited.reset_at == pytest.approx(time.time() + 3600, abs=120)
+
+
+@pytest.mark.agents_full
+def test_qwen_tools_do_not_inherit_the_listener(tmp_path: Path) -> None:
+    """T24: the project's own programs run as they always do."""
+    with ModelServer([{"run": 'echo "[$NODE_OPTIONS]" > seen.txt'}, {"result": {}}]) as server:
+        place = trial(tmp_path, server)
+        place.run("Look.", walled=True)
+    assert (place.workspace / "seen.txt").read_text() == "[]\n"
 
 
 @pytest.mark.agents_full

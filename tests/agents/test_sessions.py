@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from matrix import ROWS, Row, params
+from matrix import Row, params
 from runs import RealProject, plays, until, writes_file
 
 from ganger.core import events as ev

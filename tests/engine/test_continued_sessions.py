@@ -18,6 +18,7 @@ from ganger.core import events as ev
 from ganger.core.records import TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.run import Lead
+from ganger.errors import InputError
 
 HALF, REST = {"write": {"half.txt": "half\n"}}, {"write": {"rest.txt": "rest\n"}}
 KILLED, DONE = {"kill": True}, {"done": True}
@@ -150,6 +151,37 @@ def test_in_the_projects_own_folder_no_session_is_continued(tmp_path: Path, spee
     assert project.run() == 0
     assert speech.sessions() == ["", ""] and "half.txt" not in speech.starts()[1]["files"]
     assert "Do it." in speech.starts()[1]["prompt"]
+
+
+def test_an_answer_that_cannot_be_read_is_asked_for_again_in_its_session(in_git: Any, speech: Speech) -> None:
+    """H05 T11: the work is there; only the last words were wrong, and the session is told so."""
+    wordless = {"say": {"type": "said", "text": "All done!"}}
+    project = in_git([HALF, wordless, {"say": {"type": "over", "how": "success"}}], [DONE])
+    assert project.run() == 0
+    assert speech.sessions() == ["", "s-1"] and "NO_SENTINEL" in speech.starts()[1]["prompt"]
+    task = ended(project)
+    assert (task.status, task.worker_attempts, task.format_retries) == (TaskStatus.DONE, 1, 1)
+    assert "half.txt" in project.merged_files()
+
+
+def test_what_was_wrong_is_begun_anew_and_not_continued(tmp_path: Path, speech: Speech) -> None:
+    """H05: a change that failed its checks; the next attempt gets a fresh workspace and the whole prompt."""
+    agent = speech.write([HALF, DONE], [REST, DONE])
+    check = "import os, sys\nsys.exit(0 if os.path.exists('rest.txt') else 1)\n"
+    project = GitProject(tmp_path / "p", agent=agent, check=check).make()
+    assert project.run() == 0
+    assert speech.sessions() == ["", ""] and "half.txt" not in speech.starts()[1]["files"]
+
+
+@pytest.mark.parametrize("name", ["{own}", "../own.json", "a/../../own.json"])
+def test_a_login_file_outside_a_home_is_refused_before_anything_runs(tmp_path: Path, speech: Speech, name: str) -> None:
+    """G06: `home_files` names files in a home; the operator's own one stays as it is."""
+    own = tmp_path / "own.json"
+    own.write_text("mine")
+    agent = f'{speech.write([REST, DONE])}\nhome_files = ["{name.format(own=own)}"]'
+    with pytest.raises(InputError, match="home_files"):
+        GitProject(tmp_path / "p", agent=agent).make().run()
+    assert own.read_text() == "mine"
 
 
 def tokens(given: int, made: int, usd: float, running: int) -> dict[str, Any]:

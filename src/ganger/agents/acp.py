@@ -28,7 +28,7 @@ class AcpAgent(CliAgent):
     def __init__(self, name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> None:
         if given.profile and given.profile not in PROFILES:
             message = f"there is no profile {given.profile!r}; known: {', '.join(PROFILES)}; for another agent set argv"
-            raise InputError("ganger.toml", [Fault(f"agents.{name}.profile", "INVALID_VALUE", message)])
+            raise InputError("ganger.toml", [Fault(f"agents.{name}.profile", "SCHEMA_VIOLATION", message)])
         if not given.profile and not given.argv:
             message = f"name a profile ({', '.join(PROFILES)}) or the program with argv"
             raise InputError("ganger.toml", [Fault(f"agents.{name}.profile", "MISSING_REQUIRED_FIELD", message)])

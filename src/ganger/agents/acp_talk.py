@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ganger.agents.acp_objects import about, name_of, option_of, shown, status_of, used_in
-from ganger.agents.acp_tree import end_tree
+from ganger.agents.acp_tree import end_tree, exited
 from ganger.agents.acp_wire import Gone, Refusal, Wire
 from ganger.agents.sign_lines import encode, harmless
 from ganger.agents.streams import Lines, amount, items, number, part, text
@@ -44,6 +44,7 @@ _SHORT = 200
 _CHUNK = 64 * 1024
 _LAST_WORDS = 2000
 _CANCEL_SEC = 3.0
+_REST_SEC = 1.0
 _LOGIN_CODES = frozenset((-32000, -31002))
 _EDITS = frozenset(("read", "edit", "delete", "move", "search", "think"))
 _STOPS: dict[str, How] = {
@@ -110,6 +111,7 @@ class Talk:
             return self._over([Over("usage", f"{self.errand.argv[0]} cannot be started: {error.strerror}")])
         wire = Wire(process, answer=self._answer, notice=self._notice, noise=self._noise)
         reading = [asyncio.create_task(wire.listen()), asyncio.create_task(self._relay(process))]
+        watching = asyncio.create_task(_watch(process, wire))
         talking = asyncio.create_task(self._talk(wire, process))
         for wish in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(wish, self._stop, wire, talking)
@@ -117,8 +119,9 @@ class Talk:
             signs = await talking
         except asyncio.CancelledError:
             signs = [Over("aborted", "it was told to stop")]
+        watching.cancel()
         await end_tree(process, wire.hang_up)
-        await asyncio.wait(reading, timeout=1.0)
+        await asyncio.wait(reading, timeout=_REST_SEC)
         return self._over(signs)
 
     # --- the conversation ---------------------------------------------------------------------------------------------
@@ -206,7 +209,7 @@ class Talk:
 
     async def _died(self, process: Process, doing: str) -> Sign:
         try:
-            code = await asyncio.wait_for(process.wait(), _CANCEL_SEC)
+            code = await exited(process, _CANCEL_SEC)
         except TimeoutError:
             return Over("error", f"the agent closed its output and went on, before it answered {doing}")
         if self._stopping:
@@ -331,6 +334,13 @@ class Talk:
             self.say(sign)
             good = isinstance(sign, Over) and sign.how == "success"
         return 0 if good else 1
+
+
+async def _watch(process: Process, wire: Wire) -> None:
+    """A child of the dead program may hold its output open for ever."""
+    await exited(process)
+    await asyncio.sleep(_REST_SEC)
+    wire.give_up()
 
 
 class _NoSession(Exception):

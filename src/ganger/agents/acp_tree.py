@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _GRACE_SEC = 2.0
-_PARENT, _START = 1, 19
+_LOOK_SEC = 0.05
+_PARENT, _SESSION, _START = 1, 3, 19
 
 
 async def end_tree(process: Process, ask: Callable[[], None]) -> None:
@@ -20,27 +21,37 @@ async def end_tree(process: Process, ask: Callable[[], None]) -> None:
     ask()
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), _GRACE_SEC)
+            await exited(process, _GRACE_SEC)
         tree |= _tree(process.pid)
         for pid, start in tree.items():
             # By then a number may be another process's.
             if _started(pid) == start:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
-    await process.wait()
+    await exited(process)
+
+
+async def exited(process: Process, within_sec: float | None = None) -> int:
+    """Its code, also while something it left behind holds its output open; raises TimeoutError."""
+    async with asyncio.timeout(within_sec):
+        while process.returncode is None:
+            await asyncio.sleep(_LOOK_SEC)
+    return process.returncode
 
 
 def _tree(root: int) -> dict[int, str]:
-    """The process and its descendants, each with the moment it was started."""
+    """The process, all of its session and their descendants, each with the moment it was started."""
     starts: dict[int, str] = {}
+    own: list[int] = []
     children: dict[int, list[int]] = {}
     for place in Path("/proc").glob("[0-9]*"):
         pid, fields = int(place.name), _stat(place.name)
         if fields:
             starts[pid] = fields[_START]
+            own += [pid] if int(fields[_SESSION]) == root else []
             children.setdefault(int(fields[_PARENT]), []).append(pid)
     found: dict[int, str] = {}
-    fresh = [root] if root in starts else []
+    fresh = own
     while fresh:
         found |= {pid: starts[pid] for pid in fresh}
         fresh = [child for parent in fresh for child in children.get(parent, []) if child not in found]

@@ -71,10 +71,14 @@ class Wire:
                 for line in lines.feed(data):
                     self._hear(line)
         finally:
-            self._gone = True
-            for answer in self._asked.values():
-                if not answer.done():
-                    answer.set_exception(Gone())
+            self.give_up()
+
+    def give_up(self) -> None:
+        """There will be no further answer."""
+        self._gone = True
+        for answer in self._asked.values():
+            if not answer.done():
+                answer.set_exception(Gone())
 
     def hang_up(self) -> None:
         self._out.close()

@@ -34,6 +34,7 @@ from ganger.ports import AttemptContext, Capabilities
 
 # Everything it may be asked about, for where its own switch for that does not work: it refuses it to root.
 _ALL_TOOLS = "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,Skill"
+_CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 _SHELL_FILE = ".claude/ganger-shell.sh"
 _TOO_MANY_REQUESTS = 429
 
@@ -48,7 +49,7 @@ class ClaudeAgent(CliAgent):
     variables = (
         *("ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_CUSTOM_HEADERS"),
         *("ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL"),
-        *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_SUBAGENT_MODEL"),
+        *(*_CLOUDS, "CLAUDE_CODE_SUBAGENT_MODEL"),
         *("AWS_REGION", "AWS_PROFILE", "CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID", "ANTHROPIC_FOUNDRY_RESOURCE"),
         *("API_TIMEOUT_MS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "MAX_THINKING_TOKENS", "BASH_DEFAULT_TIMEOUT_MS"),
     )
@@ -101,6 +102,10 @@ class ClaudeAgent(CliAgent):
         """What its shell reads first: the model's own commands do not get a key, so none prints it by mistake."""
         names = {*self.keys, "ANTHROPIC_CUSTOM_HEADERS", *((self.given.key_env,) if self.given.key_env else ())}
         return {_SHELL_FILE: f"unset {' '.join(sorted(names))}\n".encode()}
+
+    def has_login(self) -> bool:
+        """A cloud's own login is that cloud's business."""
+        return super().has_login() or any(self.passed.get(name) for name in _CLOUDS)
 
     def reader(self) -> ClaudeReader:
         return ClaudeReader()

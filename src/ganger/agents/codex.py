@@ -76,15 +76,17 @@ class CodexAgent(CliAgent):
 
     def _provider(self) -> list[str]:
         """Another endpoint is a provider of its own: the program does not read OPENAI_BASE_URL."""
-        url = self.given.base_url or self.passed.get("OPENAI_BASE_URL", "")
-        if not url:
+        if not self._url():
             return []
-        fields = {"name": "ganger", "base_url": url, "wire_api": "responses"}
+        fields = {"name": "ganger", "base_url": self._url(), "wire_api": "responses"}
         fields |= {"env_key": self.key()} if self.key() else {}
         retries = self.given.retries
         words = [f"{name}={json.dumps(value)}" for name, value in fields.items()]
         words += [f"request_max_retries={retries}", f"stream_max_retries={retries}"]
         return ["-c", 'model_provider="ganger"', "-c", f"model_providers.ganger={{{','.join(words)}}}"]
+
+    def _url(self) -> str:
+        return self.given.base_url or self.passed.get("OPENAI_BASE_URL", "")
 
     def _kept_back(self) -> list[str]:
         """What the model's own commands do not get: a key one of them could print, a setting that is not for them."""
@@ -95,6 +97,10 @@ class CodexAgent(CliAgent):
 
     def files(self, context: AttemptContext) -> Mapping[str, bytes]:
         return {_ANSWER_FILE: STRICT_SCHEMA.encode()} if self.given.answer_schema else {}
+
+    def has_login(self) -> bool:
+        """An endpoint of the operator's own may need none."""
+        return super().has_login() or bool(self._url())
 
     def reader(self) -> CodexReader:
         return CodexReader(self.given.model)
@@ -177,7 +183,7 @@ class CodexReader:
             yield Context((step.input or 0) + (step.output or 0))
 
     def _sum(self, usage: Mapping[str, Any]) -> Tokens:
-        """What this process used; where not every answer was traced, the sum of the thread, whatever process made it."""
+        """What this process used; where not every answer was traced, the sum of the thread and all its processes."""
         if self._used and len(self._used) >= self._asked:
             return Tokens(
                 sum(step.input or 0 for step in self._used),

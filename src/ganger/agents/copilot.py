@@ -8,13 +8,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import number, part, plain, read_json, text
-from ganger.agents.transcripts import moment, records, summed
+from ganger.agents.transcripts import Span, lines, moment, records, span, summed
 from ganger.agents.words import meaning
 from ganger.core.environment import tool_environment
 from ganger.core.signs import (
@@ -22,6 +23,7 @@ from ganger.core.signs import (
     Denied,
     Heard,
     How,
+    Limited,
     LoginMissing,
     Model,
     Over,
@@ -101,8 +103,8 @@ class CopilotAgent(CliAgent):
     def kept(self, home: Path, log: Path, heard: Heard) -> Iterable[Sign]:
         """The session's name where the last line is missing, what every call used, and why the last answer ended."""
         calls: list[Tokens] = []
-        session, ended = "", ""
-        for path, record in records(home, ".copilot/session-state/*/events.jsonl", log):
+        session, ended, during = "", "", span(log)
+        for path, record in records(home, ".copilot/session-state/*/events.jsonl", during):
             session = path.parent.name
             if text(record, "type") == "session.usage_record":
                 calls.append(_call(part(record, "data", "usage")))
@@ -113,6 +115,8 @@ class CopilotAgent(CliAgent):
             yield used
         if heard.over is not None and heard.over.how == "success" and ended in _ENDS:
             yield Over(_ENDS[ended], f"the model's last answer ended with {ended}")
+        if heard.limited is not None and heard.limited.reset_at is None:
+            yield from _until(heard.limited, home, during)
 
     def _provider(self) -> bool:
         return bool(self.passed.get(_URL))
@@ -156,11 +160,22 @@ def _call(used: Mapping[str, Any]) -> Tokens:
     )
 
 
+def _until(limited: Limited, home: Path, during: Span) -> Iterable[Sign]:
+    """How long the endpoint asked it to wait stands in its log alone."""
+    for _, line in lines(home, ".copilot/logs/process-*.log"):
+        found = _ASKED_TO_WAIT.match(line)
+        at = moment(stamp) if found and (stamp := found[1].decode()) in during else None
+        if found is not None and at is not None:
+            limited = replace(limited, reset_at=at + int(found[2]) / 1000)
+    return [limited] if limited.reset_at is not None else []
+
+
 def _is_uuid(name: str) -> bool:
     return re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", name) is not None
 
 
 _ENDS: dict[str, How] = {"length": "length", "content_filter": "refused"}
+_ASKED_TO_WAIT = re.compile(rb'([0-9T:.Z-]{20,30}) .*"http_status":429\b.*"retry_after_ms":(\d{1,12})\b')
 _NO_LOGIN = re.compile(r"No authentication information found|Bad credentials|token (?:is invalid|has expired)")
 _NO_SESSION = re.compile(r"No session, task, or name matched|Session .{1,60} (?:not found|does not exist)")
 _USAGE = re.compile(r"\Aerror: |Offline mode requires|BYOK providers require|invalid value|Invalid session")

@@ -50,7 +50,7 @@ class CursorAgent(CliAgent):
         super().__init__(name, given, root, environ)
         if given.base_url:
             message = "Cursor's agent reaches its models through Cursor alone; leave base_url out"
-            raise InputError("ganger.toml", [Fault(f"agents.{name}.base_url", "INVALID_VALUE", message)])
+            raise InputError("ganger.toml", [Fault(f"agents.{name}.base_url", "SCHEMA_VIOLATION", message)])
         if given.key_env and given.key_env in environ:
             self.passed["CURSOR_API_KEY"] = environ[given.key_env]
 

@@ -13,7 +13,7 @@ from typing import Any
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import number, part, plain, read_json, text
-from ganger.agents.transcripts import moment, records, summed
+from ganger.agents.transcripts import moment, records, span, summed
 from ganger.agents.words import meaning, status_in
 from ganger.core.signs import (
     Denied,
@@ -97,7 +97,7 @@ class GeminiAgent(CliAgent):
         """A process that was killed never said what it used, but its session's file holds every call."""
         if heard.tokens is not None:
             return []
-        written = records(home, ".gemini/tmp/*/chats/session-*.jsonl", log)
+        written = records(home, ".gemini/tmp/*/chats/session-*.jsonl", span(log))
         # A call is written again when its tools are through.
         used = summed({text(record, "id"): _call(record) for _, record in written if "tokens" in record}.values())
         return [used] if used else []

@@ -78,11 +78,11 @@ class OpencodeAgent(CliAgent):
         self.own_config = _read_config(name, environ.get(CONFIG, ""))
         if given.base_url and "/" not in given.model:
             message = f"opencode names a model by its provider, like local/{given.model or 'my-model'}"
-            raise InputError("ganger.toml", [Fault(f"agents.{name}.model", "INVALID_VALUE", message)])
+            raise InputError("ganger.toml", [Fault(f"agents.{name}.model", "SCHEMA_VIOLATION", message)])
 
     def arguments(self, context: AttemptContext) -> list[str]:
         # With a title of its own no further request is made to find one.
-        argv = ["run", "--format", "json", "--pure", "--print-logs", "--log-level", "ERROR"]
+        argv = ["run", "--format", "json", "--pure", "--print-logs", "--log-level", "INFO"]
         argv += ["--session", context.session] if context.session else ["--title", context.task_id]
         argv += ["--model", self.given.model] if self.given.model else []
         return argv + (["--variant", self.given.effort] if self.given.effort else [])
@@ -113,7 +113,7 @@ class OpencodeAgent(CliAgent):
         return ours
 
     def reader(self) -> OpencodeReader:
-        return OpencodeReader(self.given.model)
+        return OpencodeReader()
 
     def _permission(self, context: AttemptContext) -> object:
         if self.may_all(context):
@@ -143,7 +143,7 @@ def _read_config(name: str, given: str) -> dict[str, Any]:
     if isinstance(config, dict):
         return config
     message = f"the variable {CONFIG} does not hold JSON: {why}; correct or unset it"
-    raise InputError("environment", [Fault(f"agents.{name}", "INVALID_VALUE", message)])
+    raise InputError("environment", [Fault(f"agents.{name}", "INVALID_JSON", message)])
 
 
 def _merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,15 +157,21 @@ def _merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any
 _LOGGED = re.compile(r'level=ERROR .*?message="stream error".*? small=(true|false).*? error\.error="(.*)"')
 _OUTSIDE = re.compile(r"permission requested: external_directory \(")
 _LOGGED_SESSION = re.compile(r" session\.id=(ses_\w+) ")
+_CREATED = re.compile(r" message=created id=(ses_\w+) .* parentID=undefined ")
+_ASKED_MODEL = re.compile(r" message=stream providerID=(\S+) modelID=(\S+) .* small=false ")
+_ALLOWED = re.compile(
+    r' message=evaluated permission=(\w+) pattern="?(.*?)"? action\.permission=.* action\.action=allow '
+)
+_NO_TOOLS = frozenset(("external_directory", "doom_loop"))
 _REFUSALS = ("rejected permission", "specified a rule", "user dismissed")
 
 
 class OpencodeReader:
     """`step_finish` tells what a call of the model used; the title of a session and sub-agents are not in it."""
 
-    def __init__(self, model: str = "") -> None:
-        self._model, self._session = model, ""
-        self._failed = self._empty = 0
+    def __init__(self) -> None:
+        self._session = self._model = self._running = ""
+        self._failed = self._empty = self._calls = 0
         self._spoke = self._outside = False
 
     def line(self, line: bytes) -> Iterable[Sign]:
@@ -194,9 +200,6 @@ class OpencodeReader:
         if session and session != self._session:
             self._session = session
             yield Session(session)
-            # It never says which model it asks.
-            if self._model:
-                yield Model(self._model)
 
     def _progress(self) -> None:
         self._failed = self._empty = 0
@@ -205,8 +208,10 @@ class OpencodeReader:
     def _tool(self, tool: Mapping[str, Any]) -> Iterable[Sign]:
         name, call = text(tool, "tool"), text(tool, "callID") or text(tool, "id")
         about, failure = _about(part(tool, "state", "input")), text(tool, "state", "error")
-        yield ToolStarted(call, name, about)
-        yield ToolEnded(call, name, ok=text(tool, "state", "status") != "error")
+        if not self._running:
+            yield ToolStarted(call, name, about)
+        yield ToolEnded(self._running or call, name, ok=text(tool, "state", "status") != "error")
+        self._running = ""
         if any(words in failure for words in _REFUSALS):
             yield Denied(name, about, rule=self._outside)
             self._outside = False
@@ -229,19 +234,35 @@ class OpencodeReader:
 
     def _words(self, words: str) -> Iterable[Sign]:
         if (logged := _LOGGED.search(words)) and logged[1] == "false":
-            if session := _LOGGED_SESSION.search(words):
-                yield from self._told_session(session[1])
-            self._failed += 1
-            wait_sec = min(_FIRST_WAIT_SEC * 2 ** (self._failed - 1), _LONGEST_WAIT_SEC)
-            for sign in meaning(logged[2].replace('\\"', '"'), now=time.time(), final=False):
-                yield (
-                    Retrying(sign.text, sign.status, sign.wait_sec or wait_sec) if isinstance(sign, Retrying) else sign
-                )
+            yield from self._again(words, logged[2].replace('\\"', '"'))
         elif "Session not found" in words:
             yield Over("no_session", words)
         elif _OUTSIDE.search(words):
             # The call that is refused for it follows as an event.
             self._outside = True
+        elif " level=INFO " in words:
+            yield from self._noted(words)
+
+    def _again(self, words: str, error: str) -> Iterable[Sign]:
+        if session := _LOGGED_SESSION.search(words):
+            yield from self._told_session(session[1])
+        self._failed += 1
+        wait_sec = min(_FIRST_WAIT_SEC * 2 ** (self._failed - 1), _LONGEST_WAIT_SEC)
+        for sign in meaning(error, now=time.time(), final=False):
+            yield Retrying(sign.text, sign.status, sign.wait_sec or wait_sec) if isinstance(sign, Retrying) else sign
+
+    def _noted(self, words: str) -> Iterable[Sign]:
+        """The log knows the session before its first answer, the model, and a tool before it is through."""
+        if created := _CREATED.search(words):
+            yield from self._told_session(created[1])
+        elif asked := _ASKED_MODEL.search(words):
+            if (model := f"{asked[1]}/{asked[2]}") != self._model:
+                self._model = model
+                yield Model(model)
+        elif (allowed := _ALLOWED.search(words)) and not self._running and allowed[1] not in _NO_TOOLS:
+            self._calls += 1
+            self._running = f"call {self._calls}"
+            yield ToolStarted(self._running, allowed[1], allowed[2][:_SHORT])
 
 
 def _tokens(step: Mapping[str, Any]) -> Tokens:

@@ -6,12 +6,14 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import amount, items, number, part, plain, read_json, text
+from ganger.agents.transcripts import moment
 from ganger.agents.words import meaning
 from ganger.core.signs import (
     Context,
@@ -33,23 +35,26 @@ _KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"
 _SHORT = 200
 _LISTENER = ".qwen/listen.mjs"
-# It tries again for minutes, and waits as long as it is told to, without a word. What its model answers is heard here;
-# processes it starts are left alone.
-_LISTEN = b"""import { subscribe } from "node:diagnostics_channel";
-delete process.env.NODE_OPTIONS;
-const asks = (request) => /\\/(chat\\/completions|responses|messages)$/.test(String(request.path).split("?")[0]);
-const tell = (what) => process.stderr.write(JSON.stringify({ type: "http", ...what }) + "\\n");
+# It tries again for minutes, and waits as long as it is told to, without a word. What its model answers is heard in the
+# process that asks; the one that starts that is passed by, and those it starts in turn never get here.
+_LISTEN = rb"""import { subscribe } from "node:diagnostics_channel";
+const asks = (request) => /\/(chat\/completions|responses|messages)$/.test(String(request.path).split("?")[0]);
+const tell = (what) =>
+  process.stderr.write(JSON.stringify({ type: "http", timestamp: new Date(), ...what }) + "\n");
 const header = (all, name) => {
   const at = all.findIndex((word, i) => i % 2 === 0 && String(word).toLowerCase() === name);
   return at < 0 ? "" : String(all[at + 1]);
 };
-subscribe("undici:request:headers", ({ request, response }) => {
-  if (asks(request) && response.statusCode >= 400)
-    tell({ status: response.statusCode, retry_after: header(response.headers, "retry-after") });
-});
-subscribe("undici:request:error", ({ request, error }) => {
-  if (asks(request)) tell({ error: String(error).slice(0, 200) });
-});
+if (String(process.argv[1]).endsWith("cli.js")) {
+  delete process.env.NODE_OPTIONS;
+  subscribe("undici:request:headers", ({ request, response }) => {
+    if (asks(request) && response.statusCode >= 400)
+      tell({ status: response.statusCode, retry_after: header(response.headers, "retry-after") });
+  });
+  subscribe("undici:request:error", ({ request, error }) => {
+    if (asks(request)) tell({ error: String(error).slice(0, 200) });
+  });
+}
 """
 
 
@@ -131,6 +136,7 @@ class QwenReader:
     def __init__(self) -> None:
         self._tools: dict[str, tuple[str, str]] = {}
         self._denied: set[str] = set()
+        self._reset: float | None = None
 
     def line(self, line: bytes) -> Iterable[Sign]:
         event = read_json(line)
@@ -146,7 +152,7 @@ class QwenReader:
             case "result":
                 return self._over(part(event))
             case "http":
-                return _answered(part(event))
+                return self._answered(part(event))
             case "":
                 return self._words(plain(line))
         return []
@@ -204,7 +210,22 @@ class QwenReader:
         elif _BROKEN.search(told):
             yield Over("network", told)
         else:
-            yield from meaning(told, now=time.time())
+            for sign in meaning(told, now=time.time()):
+                untold = isinstance(sign, Limited) and sign.reset_at is None
+                yield replace(sign, reset_at=self._reset) if isinstance(sign, Limited) and untold else sign
+
+    def _answered(self, event: Mapping[str, Any]) -> list[Sign]:
+        """One request that failed; whether it was the last is told elsewhere."""
+        status, told = number(event, "status"), text(event, "retry_after")
+        wait = float(told) if re.fullmatch(r"\d{1,9}(?:\.\d+)?", told) else None
+        if status == 429:
+            now = moment(text(event, "timestamp")) or time.time()
+            self._reset = None if wait is None else now + wait
+            return [Limited("the endpoint limits its requests", reset_at=self._reset, final=False)]
+        if status is None or status >= 500:
+            why = text(event, "error") or f"the endpoint answered with {status}"
+            return [Retrying(why, status=status, wait_sec=wait)]
+        return []
 
     def _words(self, words: str) -> list[Sign]:
         if again := _AGAIN.search(words):
@@ -226,18 +247,6 @@ def _again(data: Mapping[str, Any]) -> Iterable[Sign]:
     if wait is not None and number(data, "maxRetries") is not None:
         return [Limited("the endpoint limits its requests", reset_at=time.time() + wait / 1000, final=False)]
     return [Retrying("the answer broke off", wait_sec=None if wait is None else wait / 1000)]
-
-
-def _answered(data: Mapping[str, Any]) -> Iterable[Sign]:
-    """One request that failed; whether it was the last is told elsewhere."""
-    status, told = number(data, "status"), text(data, "retry_after")
-    wait = float(told) if re.fullmatch(r"\d{1,9}(?:\.\d+)?", told) else None
-    if status == 429:
-        reset = None if wait is None else time.time() + wait
-        return [Limited("the endpoint limits its requests", reset_at=reset, final=False)]
-    if status is None or status >= 500:
-        return [Retrying(text(data, "error") or f"the endpoint answered with {status}", status=status, wait_sec=wait)]
-    return []
 
 
 def _denied(name: str, about: str, told: str) -> Denied | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable
 
-from ganger.agents.screen_rows import Plane, Row, joined, split, width_of
+from ganger.agents.screen_rows import MOVES, Plane, Row, joined, split, width_of
 
 _LONGEST_SEQUENCE = 256
 _LONGEST_STRING = 64 * 1024
@@ -282,8 +281,8 @@ class Screen:
             return
         elif final in "hl" and 4 in numbers:
             self._inserts = final == "h"
-        elif final in _MOVES:
-            x, y = _MOVES[final](self._now, max(1, numbers[0]))
+        elif final in MOVES:
+            x, y = MOVES[final](self._now, max(1, numbers[0]))
             self._to(x, y)
         elif final in "Hf":
             self._position(max(1, numbers[1]) if len(numbers) > 1 else 1, max(1, numbers[0]))
@@ -388,18 +387,3 @@ class Screen:
 
     def _plane(self) -> Plane:
         return Plane([self._blank() for _ in range(self.rows)])
-
-
-_MOVES: dict[str, Callable[[Plane, int], tuple[int | None, int | None]]] = {
-    "A": lambda plane, count: (None, plane.y - count),
-    "B": lambda plane, count: (None, plane.y + count),
-    "e": lambda plane, count: (None, plane.y + count),
-    "C": lambda plane, count: (plane.x + count, None),
-    "a": lambda plane, count: (plane.x + count, None),
-    "D": lambda plane, count: (plane.x - count, None),
-    "E": lambda plane, count: (0, plane.y + count),
-    "F": lambda plane, count: (0, plane.y - count),
-    "G": lambda plane, count: (count - 1, None),
-    "`": lambda plane, count: (count - 1, None),
-    "d": lambda plane, count: (None, count - 1),
-}

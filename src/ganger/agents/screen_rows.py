@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -60,3 +60,19 @@ def split(cells: list[str], at: int) -> None:
     if 0 < at < len(cells) and cells[at] == "":
         cells[at] = " "
         cells[at - 1] = " "
+
+
+# Where a movement by so many leads, by the letter that ends its sequence; None: as it was.
+MOVES: dict[str, Callable[[Plane, int], tuple[int | None, int | None]]] = {
+    "A": lambda plane, count: (None, plane.y - count),
+    "B": lambda plane, count: (None, plane.y + count),
+    "e": lambda plane, count: (None, plane.y + count),
+    "C": lambda plane, count: (plane.x + count, None),
+    "a": lambda plane, count: (plane.x + count, None),
+    "D": lambda plane, count: (plane.x - count, None),
+    "E": lambda plane, count: (0, plane.y + count),
+    "F": lambda plane, count: (0, plane.y - count),
+    "G": lambda plane, count: (count - 1, None),
+    "`": lambda plane, count: (count - 1, None),
+    "d": lambda plane, count: (None, count - 1),
+}

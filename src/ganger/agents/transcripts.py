@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ganger.agents.streams import Lines, opened, read_json, text
+from ganger.agents.streams import Lines, read_json, text
 from ganger.core.signs import Tokens
 
 _CHUNK = 1024 * 1024
@@ -22,26 +23,40 @@ _FIRST_LINES = 64 * 1024
 _LATE_SEC = 1.0
 
 
-def records(home: Path, pattern: str, log: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The JSON lines of the files of `home` that match and were written by the process that wrote `log`."""
-    start, end = _began(log), log.stat().st_mtime + _LATE_SEC
-    if start is None:
-        return
-    for path in sorted(home.glob(pattern)):
-        for line in _lines(path):
-            found = read_json(line)
-            at = moment(text(found, "timestamp"))
-            if found is not None and at is not None and start <= at <= end:
-                yield path, found
+@dataclass(frozen=True, slots=True)
+class Span:
+    """While a process worked, in Unix time."""
+
+    start: float
+    end: float
+
+    def __contains__(self, stamp: str) -> bool:
+        at = moment(stamp)
+        return at is not None and self.start <= at <= self.end
 
 
-def _began(log: Path) -> float | None:
-    """The moment of its first dated line."""
-    with opened(log) as file:
+def span(log: Path) -> Span:
+    """From the first dated line of a log to its last change; of a log without a date, no time at all."""
+    with open(log, "rb") as file:
         for line in Lines().feed(file.read(_FIRST_LINES)):
             if (at := moment(text(read_json(line), "timestamp"))) is not None:
-                return at
-    return None
+                return Span(at, log.stat().st_mtime + _LATE_SEC)
+    return Span(1.0, 0.0)
+
+
+def records(home: Path, pattern: str, during: Span) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The dated JSON lines of that time in the files of `home` that match."""
+    for path, line in lines(home, pattern):
+        found = read_json(line)
+        if found is not None and text(found, "timestamp") in during:
+            yield path, found
+
+
+def lines(home: Path, pattern: str) -> Iterator[tuple[Path, bytes]]:
+    """Every line of the files of `home` that match."""
+    for path in sorted(home.glob(pattern)):
+        for line in _lines(path):
+            yield path, line
 
 
 def moment(stamp: str) -> float | None:
@@ -73,8 +88,8 @@ def _lines(path: Path) -> Iterator[bytes]:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return
-        lines, left = Lines(), _LARGEST
+        cut, left = Lines(), _LARGEST
         while left > 0 and (data := file.read(min(_CHUNK, left))):
             left -= len(data)
-            yield from lines.feed(data)
-        yield from lines.end()
+            yield from cut.feed(data)
+        yield from cut.end()

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from ganger.core.names import file_stem
 from ganger.engine.files import named_os_errors
+from ganger.errors import GangerError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -60,7 +61,7 @@ class Homes:
     def forget(self, home: Path, names: Mapping[str, bytes]) -> None:
         """A login is in the home only while the agent works."""
         for name in names:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, GangerError):
                 path = _inside(name)
                 folder = _descend(os.open(home, _FOLDER), path.parent.parts)
                 try:
@@ -73,7 +74,11 @@ def _inside(name: str) -> PurePosixPath:
     """A name from a config may lead anywhere, also to the operator's own file of that name."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.name:
-        raise OSError(errno.EINVAL, f"{name!r} is no path inside a home; name it relative to yours")
+        raise GangerError(
+            f"{name!r} is no path inside a home",
+            hint="name files in home_files relative to your home, such as .tool/login.json",
+            code="NOT_WRITABLE",
+        )
     return path
 
 
