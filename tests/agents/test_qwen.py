@@ -157,6 +157,19 @@ def test_qwen_sum_goes_on_over_a_resume() -> None:
     assert (second.input or 0) - (first.input or 0) == 10195
 
 
+def test_qwen_calls_of_this_process_are_counted_where_its_home_is_known(tmp_path: Path) -> None:
+    """G04 H05: the running total lacks calls that a killed process had no time to write down."""
+    place, log = tmp_path / ".qwen/projects/p/chats/s.jsonl", tmp_path / "log"
+    begun = {"type": "begun", "timestamp": "2026-11-15T16:33:00Z"}
+    log.write_bytes(json.dumps(begun).encode() + b"\n" + stream("resumed").read_bytes())
+    told = {"event.name": "qwen-code.api_response", "input_token_count": 10195, "output_token_count": 38}
+    moments = ("2026-11-15T16:32:57Z", "2026-11-15T16:33:08Z")
+    rows = [{"timestamp": at, "systemPayload": {"uiEvent": told}} for at in moments]
+    place.parent.mkdir(parents=True)
+    place.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert agent().hear(log, tmp_path).tokens == Tokens(input=10195, output=38)
+
+
 def test_qwen_settings_hold_no_key_and_ask_the_model_nothing_beside_the_work(tmp_path: Path) -> None:
     """T24 G04: no memory, no telemetry, no update, no more retries than it always makes."""
     files = agent({"OPENAI_API_KEY": KEY}, effort="high").furnish(context(tmp_path))
@@ -217,22 +230,24 @@ def test_qwen_edits_a_file_and_answers(tmp_path: Path) -> None:
         ran = place.run("Write a.txt.", walled=True)
         assert (place.workspace / "a.txt").read_text() == "one\n", ran.output
         assert "<<<END_TASK_RESULT_V2>>>" in ran.heard.answer
-        assert ran.heard.tokens is not None and ran.heard.tokens.input == server.tokens().input
+        counted = server.tokens()
+        assert agent().hear(ran.log, place.home).tokens == Tokens(counted.input, counted.output)
         assert place.leaks(ran) == []
 
 
 @pytest.mark.agents_full
 def test_qwen_that_was_killed_at_work_goes_on(tmp_path: Path) -> None:
-    """H05 G04: the model sees what was done before, and the running total holds both processes once."""
+    """H05 G04: the model sees what was done before, and each process counts its own calls."""
     steps = [{"write": {"path": "a.txt", "content": "one\n"}}, {"run": "touch begun; while :; do sleep 1; done"}]
     with ModelServer({"steps": steps, "resumed": [{"result": {}}]}) as server:
         place = trial(tmp_path, server)
         going = place.start("Write a.txt. FIRST", walled=True)
         assert appears(place.workspace / "begun")
-        killed, before = going.kill().heard, server.tokens()
-        again = place.run("Go on.", session=killed.session, walled=True).heard
+        killed, before = agent().hear(going.kill().log, place.home), server.tokens()
+        again = agent().hear(place.run("Go on.", session=killed.session, walled=True).log, place.home)
         assert again.session == killed.session and killed.tokens is not None and again.tokens is not None
-        assert (killed.tokens.input, again.tokens.input) == (before.input, server.tokens().input)
+        assert not again.tokens.session_tokens and killed.tokens.input == before.input
+        assert again.tokens.input == server.tokens().input - before.input
         earlier = " ".join(str(turn) for turn in server.requests[-1].conversation)
         assert "FIRST" in earlier and "a.txt" in earlier
 

@@ -54,6 +54,16 @@ def test_what_it_was_trying_when_it_was_cut_short_explains_its_end() -> None:
     assert waiting is not None and waiting.reset_at == 5.0 and trouble(Limited("x", final=False)) is None
 
 
+def test_what_an_agent_says_when_its_time_is_up_does_not_explain_that() -> None:
+    """D12: the signal that ends it breaks its connection; what it was waiting for before counts."""
+    heard = Heard()
+    heard.add([Over("network", "aborted")])
+    assert trouble_of(heard, cut_short=True, timed_out=True) is None
+    heard.add([Retrying("429", 429)])
+    found = trouble_of(heard, cut_short=True, timed_out=True)
+    assert found is not None and found.failure_class is C.QUOTA
+
+
 def test_a_missing_login_comes_before_all_and_a_limit_before_a_refusal() -> None:
     """D12: the cause that stops every other task is named first."""
     first = trouble(Denied("sh"), Limited("429"), LoginMissing("401"))

@@ -23,7 +23,8 @@ def settings(tmp_path: Path) -> SandboxSettings:
 
 
 def seen(settings: SandboxSettings, *argv: str, writable: str = "", readable: str = "") -> View:
-    room = Room(*(tuple(settings.home / place for place in places.split()) for places in (writable, readable)))
+    granted = [tuple(settings.home / place for place in places.split()) for places in (writable, readable)]
+    room = Room(granted[0], granted[1])
     launch = Launch("k", argv or ("true",), settings.project, {}, None, settings.home / "log", None)
     return view(settings, room, launch, "/usr/bin/true")
 

@@ -63,7 +63,8 @@ class CodexAgent(CliAgent):
 
     def arguments(self, context: AttemptContext) -> list[str]:
         given = self.given
-        sandbox = "danger-full-access" if self.may_all(context) else "workspace-write"
+        # Its own sandbox needs namespaces that Ganger's walls do not give, and it edits through its shell alone.
+        sandbox = "danger-full-access" if self.may_all(context) or context.walled else "workspace-write"
         words = ["exec", "--json", "--skip-git-repo-check", *_QUIET, "-c", f'sandbox_mode="{sandbox}"']
         words += ["-m", given.model] if given.model else []
         words += ["-c", f"model_reasoning_effort={json.dumps(given.effort)}"] if given.effort else []

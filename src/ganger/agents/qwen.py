@@ -13,11 +13,12 @@ from typing import Any
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import amount, items, number, part, plain, read_json, text
-from ganger.agents.transcripts import moment
+from ganger.agents.transcripts import moment, records, span, summed
 from ganger.agents.words import meaning
 from ganger.core.signs import (
     Context,
     Denied,
+    Heard,
     Limited,
     Model,
     Over,
@@ -40,19 +41,20 @@ _LISTENER = ".qwen/listen.mjs"
 _LISTEN = rb"""import { subscribe } from "node:diagnostics_channel";
 const asks = (request) => /\/(chat\/completions|responses|messages)$/.test(String(request.path).split("?")[0]);
 const tell = (what) =>
-  process.stderr.write(JSON.stringify({ type: "http", timestamp: new Date(), ...what }) + "\n");
+  process.stderr.write(JSON.stringify({ timestamp: new Date(), ...what }) + "\n");
 const header = (all, name) => {
   const at = all.findIndex((word, i) => i % 2 === 0 && String(word).toLowerCase() === name);
   return at < 0 ? "" : String(all[at + 1]);
 };
 if (String(process.argv[1]).endsWith("cli.js")) {
   delete process.env.NODE_OPTIONS;
+  tell({ type: "begun" });
   subscribe("undici:request:headers", ({ request, response }) => {
     if (asks(request) && response.statusCode >= 400)
-      tell({ status: response.statusCode, retry_after: header(response.headers, "retry-after") });
+      tell({ type: "http", status: response.statusCode, retry_after: header(response.headers, "retry-after") });
   });
   subscribe("undici:request:error", ({ request, error }) => {
-    if (asks(request)) tell({ error: String(error).slice(0, 200) });
+    if (asks(request)) tell({ type: "http", error: String(error).slice(0, 200) });
   });
 }
 """
@@ -112,6 +114,23 @@ class QwenAgent(CliAgent):
 
     def reader(self) -> Reader:
         return QwenReader()
+
+    def kept(self, home: Path, log: Path, heard: Heard) -> Iterable[Sign]:
+        """Its running total lacks what a process before was killed for; this process's own calls are written down."""
+        if heard.tokens is None or not heard.tokens.session_tokens:
+            return []
+        written = records(home, ".qwen/projects/*/chats/*.jsonl", span(log))
+        calls = [part(record, "systemPayload", "uiEvent") for _, record in written]
+        used = summed([_call(call) for call in calls if text(call, "event.name").endswith("api_response")])
+        return [used] if used else []
+
+
+def _call(told: Mapping[str, Any]) -> Tokens:
+    return Tokens(
+        input=number(told, "input_token_count"),
+        output=number(told, "output_token_count"),
+        cache_read=number(told, "cached_content_token_count") or 0,
+    )
 
 
 _CHANGING = frozenset({"write_file", "edit", "notebook_edit"})

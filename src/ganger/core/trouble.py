@@ -28,8 +28,11 @@ class Trouble:
     empty: bool = False
 
 
-def trouble_of(heard: Heard, *, cut_short: bool) -> Trouble | None:
-    """`cut_short`: the agent was ended or ran out of time, so what it was trying then explains its end."""
+def trouble_of(heard: Heard, *, cut_short: bool, timed_out: bool = False) -> Trouble | None:
+    """`cut_short`: the agent was ended or ran out of time, so what it was trying then explains its end.
+
+    `timed_out`: what it said when it was ended says nothing of why it had to be.
+    """
     if heard.login:
         return Trouble(
             FailureClass.BLOCKED_EXTERNAL,
@@ -41,7 +44,7 @@ def trouble_of(heard: Heard, *, cut_short: bool) -> Trouble | None:
         return limited
     if heard.denied:
         return _denial(heard)
-    if heard.over is not None and heard.over.how in _ENDS:
+    if heard.over is not None and heard.over.how in _ENDS and not timed_out:
         return _ENDS[heard.over.how](heard.over)
     if cut_short and heard.retrying is not None:
         return _network(Over("network", heard.retrying.text))

@@ -97,7 +97,7 @@ class Hearing:
     async def trouble(self, ended: Ended) -> Trouble | None:
         """Why there is no result, as far as the agent told."""
         cut_short = ended.timed_out or ended.signal is not None or ended.code not in (0, None)
-        return trouble_of(await self.heard(), cut_short=cut_short)
+        return trouble_of(await self.heard(), cut_short=cut_short, timed_out=ended.timed_out)
 
     async def session(self) -> str:
         """The session that can go on; empty where there is none."""
