@@ -9,9 +9,11 @@ from pathlib import Path
 
 from ganger.app import repository_of
 from ganger.config import Project
+from ganger.core.names import file_stem
+from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, is_led
 from ganger.runs import read_state, run_folders, size_of
-from ganger.workspaces.leftovers import Kept
+from ganger.workspaces.leftovers import Kept, Leftover
 from ganger.workspaces.removal import discard
 
 # Made by a run for itself; of a run nobody leads they are of no use to anyone.
@@ -41,22 +43,40 @@ def look(project: Project, run_id: str | None = None) -> list[Piece]:
         state = read_state(folder)
         if run_id is not None and state.run_id != run_id:
             continue
-        found += _of_run(project, folder, state.run_id)
+        found += _of_run(project, folder, state)
     return sorted(found, key=lambda piece: (not piece.goes, -piece.bytes))
 
 
-def _of_run(project: Project, folder: RunFolder, run: str) -> Iterator[Piece]:
-    led = is_led(folder)
+def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Piece]:
+    led, run = is_led(folder), state.run_id
     for name in _REMADE:
         path = folder.path / name
         if path.is_dir() and (size := size_of(path)):
             kept = "in use: a process leads this run" if led else "made again when it is needed"
             yield Piece(run, path, name, size, not led, kept)
     if (project.state_path / "repo.git").is_dir() and (folder.path / "work").is_dir():
-        yield from _workspaces(project, run, led=led)
+        yield from _workspaces(project, state, led=led)
+    yield from _homes(folder, state, led=led)
 
 
-def _workspaces(project: Project, run: str, *, led: bool) -> Iterator[Piece]:
+def _homes(folder: RunFolder, state: RunState, *, led: bool) -> Iterator[Piece]:
+    """Homes of agents: of no use once no session can go on in them."""
+    waiting = {file_stem(name) for name, task in state.tasks.items() if task.resume}
+    for home in sorted((folder.path / "homes").glob("*@*")):
+        needed = home.name.rpartition("@")[0] in waiting
+        kept = "in use: a process leads this run" if led else "a session goes on in it" if needed else "no more needed"
+        yield Piece(state.run_id, home, "home of an agent", size_of(home), not led and not needed, kept)
+
+
+def _workspaces(project: Project, state: RunState, *, led: bool) -> Iterator[Piece]:
+    run = state.run_id
+    waiting = {
+        (file_stem(name), task.workspace_of) for name, task in state.tasks.items() if task.resume or task.harvest
+    }
+
+    def why_kept(left: Leftover) -> str:
+        return "the attempt that was begun in it goes on" if (left.task, left.attempt) in waiting else left.state.value
+
     async def leftovers() -> list[Piece]:
         repository = repository_of(project, run, lambda _change, _rules: None, None)
         try:
@@ -66,8 +86,8 @@ def _workspaces(project: Project, run: str, *, led: bool) -> Iterator[Piece]:
                     left.folder,
                     f"workspace of {left.task}, attempt {left.attempt}",
                     left.bytes,
-                    not led and left.state is not Kept.UNSAVED,
-                    "in use: a process leads this run" if led else left.state.value,
+                    not led and left.state is not Kept.UNSAVED and (left.task, left.attempt) not in waiting,
+                    "in use: a process leads this run" if led else why_kept(left),
                 )
                 for left in await repository.leftovers()
             ]

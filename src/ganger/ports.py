@@ -419,10 +419,11 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An attempt's own workspace: its folder, and the commit it was made from."""
+    """An attempt's own workspace: its folder, and the commit it was made from. `fresh`: it was made just now."""
 
     folder: Path
     base: str
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import pytest
 from good_runs import good_run
 from matrix import EVERY, Row
 
+pytestmark = pytest.mark.needs("bwrap")
 Note = Callable[[str, object], None]
 
 
@@ -15,7 +16,7 @@ Note = Callable[[str, object], None]
 def test_a_key_is_in_no_argument_of_any_process(
     row: Row, tmp_path_factory: pytest.TempPathFactory, record_property: Note
 ) -> None:
-    """G06: every process of the machine was looked at while the run went on."""
+    """D19: every process of the machine was looked at while the run went on."""
     ran = good_run(row.name, tmp_path_factory)
     assert ran.watch.looks > 10 and ran.watch.seen == set()
     record_property(f"{row.name}: keeps its key", "yes")
@@ -23,7 +24,7 @@ def test_a_key_is_in_no_argument_of_any_process(
 
 @pytest.mark.parametrize("row", EVERY)
 def test_a_key_is_in_no_file_a_run_leaves(row: Row, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """G06: logs, prompts, events, state, report, store, workspaces, homes; the run's own output too."""
+    """D19: logs, prompts, events, state, report, store, workspaces, homes; the run's own output too."""
     ran = good_run(row.name, tmp_path_factory)
     assert ran.project.folder.database.exists()
     assert ran.project.leaks() == [] and row.key not in ran.output

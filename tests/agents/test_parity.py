@@ -9,24 +9,28 @@ from pathlib import Path
 
 import pytest
 from matrix import ROWS, Row, params
-from trouble_runs import PENDING, QUOTA_WAIT_SEC, Case, Outcome, cases, played
+from trouble_runs import CONTRACT, PENDING, QUOTA, QUOTA_WAIT_SEC, TRANSIENT, Case, Next, Outcome, cases, played
 
+pytestmark = pytest.mark.needs("bwrap")
 Note = Callable[[str, object], None]
 SLICE = ("limit", "login", "drop")
 REAL = [name for name, row in ROWS.items() if not row.stands_in]
 # Programs that pass on when a limit ends; of the others Ganger only knows that there is one.
-TELLS_WAIT = {"limit": {"gemini"}, "quota": {"codex"}}
-# Where a program tells less than the others, and what that comes to.
-OTHERWISE: dict[tuple[str, str], tuple[Case, str]] = {}
+TELLS_WAIT = {"limit": {"gemini", "qwen", "acp-gemini"}, "quota": {"codex", "qwen"}}
+# Where a program tells less than the others: what it comes to, and why.
+OTHERWISE: dict[tuple[str, str], tuple[Next, str]] = {
+    ("qwen", "refuse"): (TRANSIENT, "a refused answer looks like an empty one, which is tried again"),
+    ("acp-gemini", "refuse"): (CONTRACT, "a refused answer looks like one without a result block"),
+}
 
 
 def require(row: Row, chosen: dict[str, Case], found: dict[str, Outcome], begun: float) -> None:
     told = {name: (found[name].then, found[name].detail) for name in chosen}
-    expected = {name: OTHERWISE.get((row.name, name), (chosen[name], ""))[0].then for name in chosen}
+    expected = {name: OTHERWISE.get((row.name, name), (case.then, ""))[0] for name, case in chosen.items()}
     assert {name: then for name, (then, _) in told.items()} == expected, told
     for name, case in chosen.items():
         due, knows = found[name].due, row.name in TELLS_WAIT.get(name, ())
-        if case.then.reason is not None and case.then.reason.value == "quota_wait":
+        if case.then == QUOTA:
             wait = case.wait_sec if knows else QUOTA_WAIT_SEC
             assert begun + wait - 120 < due < time.time() + wait + 120, (name, due - begun)
         if case.then.status is not PENDING:
@@ -54,8 +58,12 @@ def test_every_trouble_means_the_same_on_every_agent(row: Row, tmp_path: Path, r
     begun = time.time()
     project, found = played(tmp_path / "project", row, chosen)
     for name, case in chosen.items():
-        then = found[name].then
-        word = f"{then.failure_class}" + (f" ({then.reason.value})" if then.reason else "")
-        record_property(f"{row.name}: {case.says}", word + ("" if then == case.then else " *"))
+        then, known = found[name].then, OTHERWISE.get((row.name, name))
+        reason = f" ({then.reason.value})" if then.reason else ""
+        record_property(f"{row.name}: {case.says}", f"{then.failure_class}{reason}{' *' if known else ''}")
+        if known:
+            record_property(f"{row.name}: note", f"{case.says}: {known[1]}")
+        elif case.wait_sec and row.name not in TELLS_WAIT[name]:
+            record_property(f"{row.name}: note", f"{case.says}: it does not say until when; `quota_wait_sec` counts")
     require(row, chosen, found, begun)
     assert project.processes() == [] and project.leaks() == []

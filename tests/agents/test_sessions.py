@@ -17,6 +17,7 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.dev.server import ModelServer
 
+pytestmark = pytest.mark.needs("bwrap")
 Note = Callable[[str, object], None]
 TASK = "long"
 FIRST = "first.txt"
@@ -24,6 +25,12 @@ FIRST = "first.txt"
 SLEEP = "import time; time.sleep(86399)"
 ONE_PERCENT = 0.01
 RESUMING = ("claude", "codex", "gemini", "opencode", "copilot", "qwen", "acp-gemini", "acp-claude")
+# What programs leave untold of a process that was killed.
+UNTOLD = {
+    "opencode": "it says what a call of the model used when its tools are through; one that is cut off is not counted",
+    "acp-gemini": "it says what it used at its end; a process that is cut off is not counted",
+    "acp-claude": "it says what it used at its end; a process that is cut off is not counted",
+}
 STEPS = {
     "steps": [
         {"write": {"path": FIRST, "content": "begun\n"}},
@@ -65,9 +72,16 @@ def require_one_session(project: RealProject) -> None:
     last = [seen for seen in project.server.requests if seen.step >= 0][-1]
     assert f"MARK({TASK})" in str(last.conversation) and FIRST in str(last.conversation)
     assert project.merged(FIRST) == "begun\n" and project.processes() == []
-    counted = project.server.tokens(TASK, beside=False)
-    assert task.spent.input_tokens == pytest.approx(counted.input, rel=ONE_PERCENT)
-    assert task.spent.output_tokens == pytest.approx(counted.output, rel=ONE_PERCENT)
+    require_counted_once(project)
+
+
+def require_counted_once(project: RealProject) -> None:
+    spent, counted = project.task(TASK).spent, project.server.tokens(TASK, beside=False)
+    if project.row.name in UNTOLD:
+        assert 0 < spent.input_tokens < counted.input and 0 < spent.output_tokens < counted.output
+    else:
+        assert spent.input_tokens == pytest.approx(counted.input, rel=ONE_PERCENT)
+        assert spent.output_tokens == pytest.approx(counted.output, rel=ONE_PERCENT)
 
 
 @pytest.mark.parametrize("row", params(RESUMING, ["claude"]))
@@ -79,6 +93,8 @@ def test_an_agent_that_is_killed_with_all_it_started_goes_on(row: Row, tmp_path:
         require_one_session(project)
         assert project.task(TASK).respawns == 1
     record_property(f"{row.name}: goes on after a kill", "yes")
+    if row.name in UNTOLD:
+        record_property(f"{row.name}: note", f"tokens: {UNTOLD[row.name]}")
 
 
 @pytest.mark.agents_full

@@ -13,6 +13,7 @@ from runs import RealProject, plays, writes_file
 
 from ganger.dev.server import ModelServer
 
+pytestmark = pytest.mark.needs("bwrap")
 Note = Callable[[str, object], None]
 ONE_PERCENT = 0.01
 MILLION = 1_000_000
@@ -23,7 +24,7 @@ REAL = [name for name, row in ROWS.items() if not row.stands_in]
 def test_tokens_are_what_the_model_counted(
     row: Row, tmp_path_factory: pytest.TempPathFactory, record_property: Note
 ) -> None:
-    """G04 D16: input and output each within one percent, for each task."""
+    """G04: input and output each within one percent, for each task."""
     ran = good_run(row.name, tmp_path_factory)
     for name in ran.project.tasks:
         spent, counted = ran.project.task(name).spent, ran.server.tokens(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -9,6 +11,7 @@ from ganger.core.lines import LONGEST_LINE, Lines
 from ganger.core.signs import (
     Heard,
     Limited,
+    Model,
     Over,
     Retrying,
     Said,
@@ -71,6 +74,29 @@ def test_progress_ends_the_trouble_that_was_passed(progress: Sign) -> None:
 def test_a_session_that_was_named_is_not_forgotten() -> None:
     """H05: an empty name says nothing."""
     assert heard(Session("s1"), Session("")).session == "s1"
+
+
+BEYOND: dict[str, tuple[Sign, Callable[[Heard], object], object]] = {
+    "a session with a NUL": (Session("s\0"), lambda h: h.session, ""),
+    "a session that is an option": (Session("--force"), lambda h: h.session, ""),
+    "a session of half a letter": (Session("\ud800"), lambda h: h.session, ""),
+    "a session without end": (Session("s" * 5000), lambda h: h.session, ""),
+    "a model of half a letter": (Model("m\ud800"), lambda h: h.model, "m "),
+    "tokens without end": (Tokens(10**400, 5), lambda h: h.tokens, Tokens(None, 5)),
+    "money without end": (Tokens(1, 1, usd=float("inf")), lambda h: h.tokens, Tokens(1, 1)),
+    "money that is no number": (Tokens(1, 1, usd=float("nan")), lambda h: h.tokens, Tokens(1, 1)),
+    "less than nothing": (Tokens(-1, 1), lambda h: h.tokens, Tokens(None, 1)),
+    "a reset in milliseconds": (Limited("x", 1_790_000_000_000.0), lambda h: h.limited, Limited("x", 1_790_000_000.0)),
+    "a reset after all time": (Limited("x", float("inf")), lambda h: h.limited, Limited("x")),
+    "a reset before all time": (Limited("x", -5.0), lambda h: h.limited, Limited("x")),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_what_is_beyond_all_measure_is_as_good_as_not_said(name: str) -> None:
+    """T24 G01: an agent's output never brings the lead down, nor keeps it down."""
+    sign, look, wanted = BEYOND[name]
+    assert look(heard(sign)) == wanted
 
 
 @given(st.binary(max_size=400), st.lists(st.integers(1, 40), max_size=30))

@@ -15,6 +15,7 @@ from ganger.core.signs import Heard, Sign
 from ganger.ports import Reader
 
 _CHUNK = 1024 * 1024
+_HUGE = 1e15
 
 
 def opened(log: Path) -> BinaryIO:
@@ -102,13 +103,15 @@ def text(data: object, *names: str) -> str:
 def number(data: object, *names: str) -> int | None:
     *above, last = names
     value = part(data, *above).get(last)
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _HUGE else None
 
 
 def amount(data: object, *names: str) -> float | None:
     *above, last = names
     value = part(data, *above).get(last)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < _HUGE:
+        return None
+    return float(value)
 
 
 def items(data: object, *names: str) -> Iterable[Mapping[str, Any]]:

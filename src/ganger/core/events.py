@@ -106,7 +106,8 @@ class WindowClosed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
-    """The claim: recorded before anything is launched. `token` fences every later report."""
+    """The claim: recorded before anything is launched. `token` fences every later report. `session` is the one of the
+    agent's that goes on, and only by an agent of the same name and `kind`."""
 
     task: str
     attempt: int
@@ -118,6 +119,7 @@ class AttemptStarted:
     reserved_usd: float = 0.0
     reserved_tokens: int = 0
     session: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

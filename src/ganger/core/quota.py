@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from ganger.core import events as ev
 from ganger.core.records import RunState
 
+# A limit that is said to end later than any plan's is a slip of whoever said it.
+_LONGEST_PAUSE_SEC = 40 * 86400.0
+
 
 def account_of(state: RunState, task: str) -> str:
     """The account that pays for this task's agent."""
@@ -32,7 +35,8 @@ def has_room(state: RunState, account: str, running: Mapping[str, int]) -> bool:
 def after_quota(state: RunState, account: str, now: float, reset_at: float | None) -> list[ev.Event]:
     """A rate limit was hit: every worker of the account waits, and fewer run at once afterwards."""
     known = paused_until(state, account, now)
-    until = reset_at if reset_at is not None and reset_at > now else now + state.policy.quota_wait_sec
+    known_end = reset_at is not None and now < reset_at < now + _LONGEST_PAUSE_SEC
+    until = reset_at if reset_at is not None and known_end else now + state.policy.quota_wait_sec
     events: list[ev.Event] = []
     if until > known:
         events.append(ev.AccountPaused(account, until, "quota or rate limit"))

@@ -278,6 +278,7 @@ class TaskState:
     totals: Totals | None = None
     model: str = ""
     resume: str = ""
+    worked_by: str = ""
     continued: str = ""
     doing: str = ""
     workspace_of: int = 0

@@ -6,12 +6,17 @@ has no result, they never make one good.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 LONGEST_TEXT = 16 * 1024 * 1024
 _SHORT = 400
+_LONGEST_NAME = 2000
+_SESSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,199}")
+_MOST_TOKENS, _MOST_USD = 10**12, 1e6
+_MILLISECONDS, _LATEST = 1e11, 4.0e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +192,7 @@ class Heard:
 
     def add(self, signs: Iterable[Sign]) -> None:
         for sign in signs:
-            self._add(sign)
+            self._add(_sane(sign))
 
     @property
     def answer(self) -> str:
@@ -249,6 +254,49 @@ class Heard:
         self.retrying = None
         if self.limited is not None and not self.limited.final:
             self.limited = None
+
+
+def _sane(sign: Sign) -> Sign:
+    """Agents may print anything: what is beyond all measure is as good as not said."""
+    match sign:
+        case Session(name):
+            return sign if _SESSION.fullmatch(name) else Session("")
+        case Model(name):
+            return Model(_plain(name))
+        case ToolStarted(tool, name, about):
+            return ToolStarted(_plain(tool), _plain(name), _plain(about))
+        case ToolEnded(tool, name, ok):
+            return ToolEnded(_plain(tool), _plain(name), ok)
+        case Denied(name, about, rule):
+            return Denied(_plain(name), _plain(about), rule)
+        case Tokens():
+            return replace(
+                sign,
+                input=_count(sign.input),
+                output=_count(sign.output),
+                cache_read=_count(sign.cache_read) or 0,
+                cache_write=_count(sign.cache_write) or 0,
+                usd=_within(sign.usd, _MOST_USD),
+            )
+        case Limited(reset_at=at):
+            moment = at / 1000 if at is not None and at > _MILLISECONDS else at
+            return replace(sign, text=_plain(sign.text), reset_at=_within(moment, _LATEST))
+        case Context(used_, window):
+            return Context(_count(used_) or 0, _count(window) or 0)
+    return sign
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text[:_LONGEST_NAME])
+
+
+def _count(value: int | None) -> int | None:
+    return value if value is None or 0 <= value <= _MOST_TOKENS else None
+
+
+def _within(value: float | None, most: float) -> float | None:
+    """Also what is no number at all fails the comparison."""
+    return value if value is None or 0 <= value <= most else None
 
 
 def _sum(known: Tokens | None, new: Tokens) -> Tokens:

@@ -89,11 +89,14 @@ class Attempt:
             self._answered = False
             raise Lost
         folder = await self.road.enter()
+        if self.road.lost_work:
+            await self._interrupt("the workspace of its session is gone; begun anew", resume=False)
+            return
         ended = self.case.now.ended or await self._execute(agent, folder)
         self._require_whole_log(ended)
         self.road.recall_verdict()
         if await self.hearing.session_is_gone():
-            await self._interrupt("the agent's session is gone; begun anew")
+            await self._interrupt("the agent's session is gone; begun anew", resume=False)
             return
         result = await self._read_result(agent, ended)
         await self._heed_status(result)
@@ -330,14 +333,14 @@ class Attempt:
         await self._interrupt(why)
         await self.road.leave()
 
-    async def _interrupt(self, why: str, *, harvest: bool = False) -> None:
+    async def _interrupt(self, why: str, *, harvest: bool = False, resume: bool = True) -> None:
         """Ends the attempt as if it had not been; nothing pays for it. `harvest`: its answer is used by the next."""
         await self.road.undo(why, keep_place=harvest)
         if self.road.lost_changes:
             await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
         else:
             kept = harvest and self.road.keeps_answer
-            session = "" if harvest else await self._resumable()
+            session = await self._resumable() if resume and not harvest else ""
             await self.case.record(ev.AttemptInterrupted(self.task, self.number, why, harvest=kept, resume=session))
 
     async def _fail(self, problem: Failed) -> None:

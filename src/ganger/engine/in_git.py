@@ -32,6 +32,7 @@ class InGit:
         self.case, self.tools = case, case.tools
         self.repository, self.merging = repository, merging
         self.lost_changes = ""
+        self.lost_work = False
         self._home = case.now.workspace_of or case.number
         self._keep_folder = False
 
@@ -50,6 +51,7 @@ class InGit:
     async def enter(self) -> Path:
         place = await self.repository.place(self.case.task, self._home)
         self.case.mention(ev.WorkspaceReady(self.case.task, self.case.number, place.base))
+        self.lost_work = place.fresh and bool(self.case.now.continued)
         return place.folder
 
     def room(self, folder: Path) -> Room:

@@ -38,6 +38,7 @@ class InPlace:
         backup = case.now.backup
         self.backup: Path | None = self.tools.folder.path / backup if backup else None
         self.lost_changes = ""
+        self.lost_work = False
         self._wrote: tuple[str, ...] = ()
         self._edited = False
         self._writes_only = case.now.backup != ""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ganger.engine.tools import Tools
+from ganger.errors import GangerError
 from ganger.ports import Agent, AttemptContext, Launch, Room
 
 
@@ -20,13 +23,24 @@ def at_home(tools: Tools, agent: Agent, task: str, context: AttemptContext) -> A
 
 def confined(tools: Tools, agent: Agent, context: AttemptContext, room: Room) -> Launch:
     """Everything is ready when this returns; raises GangerError for what stands in the way."""
-    launch = agent.prepare(context)
+    launch, files = _called(agent, context)
     room = replace(room, readable=(*room.readable, context.prompt_file))
     if context.home is not None and context.shared is not None:
-        tools.homes.furnish(context.home, agent.furnish(context), _owner(room))
+        tools.homes.furnish(context.home, files, _owner(room))
         readable, writable = (*room.readable, context.shared), (*room.writable, context.home)
         room = replace(room, readable=readable, writable=writable, home=context.home)
     return replace(tools.sandbox.confine(launch, room), output_limit_bytes=tools.output_limit_bytes)
+
+
+def _called(agent: Agent, context: AttemptContext) -> tuple[Launch, Mapping[str, bytes]]:
+    """An adapter may be anybody's: what it raises concerns the task, never the run."""
+    try:
+        return agent.prepare(context), agent.furnish(context)
+    except GangerError:
+        raise
+    except Exception as error:
+        message = f"agent {agent.name}: its adapter {agent.kind!r} cannot say how to call it: {error!r}"
+        raise GangerError(message, hint="ganger agents --check", code="ADAPTER_FAILED") from error
 
 
 def _owner(room: Room) -> tuple[int, int] | None:
@@ -40,4 +54,5 @@ def _owner(room: Room) -> tuple[int, int] | None:
 def forget_login(tools: Tools, agent: Agent, context: AttemptContext) -> None:
     """What was put into its home is there only while it works."""
     if context.home is not None:
-        tools.homes.forget(context.home, agent.furnish(context))
+        with contextlib.suppress(GangerError):
+            tools.homes.forget(context.home, _called(agent, context)[1])

@@ -32,6 +32,10 @@ class Road(Protocol):
     def lost_changes(self) -> str:
         """Unverified changes that could not be put back."""
 
+    @property
+    def lost_work(self) -> bool:
+        """Whether the folder in which a session was to go on is not there any more."""
+
     async def enter(self) -> Path:
         """Where the agent works."""
 

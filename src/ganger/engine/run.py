@@ -299,21 +299,23 @@ class Lead:
         for name in names:
             task = self.state.tasks[name]
             number = task.attempts + 1
-            agent = self.tools.agent_of(self.state.specs[name]).name
+            agent = self.tools.agent_of(self.state.specs[name])
+            same = task.worked_by == f"{agent.name}/{agent.kind}"
             why = task.detail if task.attempts else "first attempt"
             claims.append(
                 ev.AttemptStarted(
                     name,
                     number,
                     secrets.token_hex(8),
-                    agent,
+                    agent.name,
                     why,
                     task.harvest or worker_log(name, number),
                     account_of(self.state, name),
                     wanted.usd,
                     wanted.tokens,
                     # What was written shortly before a power cut may be gone from a workspace, and nothing tells.
-                    "" if task.harvest or self.state.rebooted else task.resume,
+                    task.resume if same and not task.harvest and not self.state.rebooted else "",
+                    agent.kind,
                 )
             )
         await self.journal.record(*self._seen(names), *claims)

@@ -37,6 +37,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "UNKNOWN_AGENT": ("a role names an agent that is not configured", "Roles point to sections [agents.NAME].", "Add the section, or correct the name."),
     "UNKNOWN_AGENT_KIND": ("there is no such agent kind", "kind chooses the adapter.", "ganger agents lists the kinds."),
     "UNKNOWN_SETTING": ("a GANGER_ variable names no setting", "A typing mistake would otherwise be silently ignored.", "ganger config show lists every setting."),
+    "ADAPTER_FAILED": ("an agent's adapter broke", "The program that knows how to call this kind of agent raised an error.", "Mend the adapter, or use another kind; ganger agents --check shows it."),
     "AGENT_NOT_READY": ("an agent cannot be started", "It is checked before the run so that nothing fails half-way.", "ganger agents --check says what is missing."),
     "MANIFEST_CHANGED": ("the manifest or a prompt is not the one the run began with", "Continuing would mix two plans.", "ganger run --reconcile takes the change over; with --dry-run it only shows what would happen."),
     "RUN_LOCKED": ("another process leads this run", "One lead per run; the message names its process.", "Watch it with ganger status, or end it first."),

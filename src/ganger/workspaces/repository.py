@@ -243,7 +243,7 @@ class GitRepository:
             # A durable ref would force the whole fresh folder to the disk; the index's name tells the commit as well.
             self._bare.set_ref(self._refs.at(attempt), commit, durable=False)
             put_in_place(made, folder)
-            return Place(folder, commit)
+            return Place(folder, commit, fresh=True)
 
     def _made(self, above: Path, name: str, commit: str) -> Path:
         """A whole folder under a passing name."""
