@@ -9,7 +9,19 @@ from pathlib import Path
 
 import pytest
 from matrix import ROWS, Row, params
-from trouble_runs import CONTRACT, PENDING, QUOTA, QUOTA_WAIT_SEC, TRANSIENT, Case, Next, Outcome, cases, played
+from trouble_runs import (
+    CONTRACT,
+    HOUR_SEC,
+    PENDING,
+    QUOTA,
+    QUOTA_WAIT_SEC,
+    TRANSIENT,
+    Case,
+    Next,
+    Outcome,
+    cases,
+    played,
+)
 
 pytestmark = pytest.mark.needs("bwrap")
 Note = Callable[[str, object], None]
@@ -67,3 +79,15 @@ def test_every_trouble_means_the_same_on_every_agent(row: Row, tmp_path: Path, r
             record_property(f"{row.name}: note", f"{case.says}: it does not say until when; `quota_wait_sec` counts")
     require(row, chosen, found, begun)
     assert project.processes() == [] and project.leaks() == []
+
+
+def test_a_subscription_says_until_when_it_is_used_up(tmp_path: Path, record_property: Note) -> None:
+    """G04 W07: claude tells the time of a plan's limit, though not that of a key's."""
+    row = replace(ROWS["claude"], key="CLAUDE_CODE_OAUTH_TOKEN")
+    chosen = {name: case for name, case in cases(row).items() if name == "quota"}
+    begun = time.time()
+    project, found = played(tmp_path / "project", row, chosen)
+    assert found["quota"].then == QUOTA and project.task("quota").worker_attempts == 0
+    assert begun + 2 * HOUR_SEC - 60 < found["quota"].due < time.time() + 2 * HOUR_SEC + 60
+    assert "goes on at" in project.task("quota").detail
+    record_property("claude: note", "with a subscription's login instead of a key it says until when a limit lasts")

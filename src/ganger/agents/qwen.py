@@ -54,7 +54,8 @@ if (String(process.argv[1]).endsWith("cli.js")) {
       tell({ type: "http", status: response.statusCode, retry_after: header(response.headers, "retry-after") });
   });
   subscribe("undici:request:error", ({ request, error }) => {
-    if (asks(request)) tell({ type: "http", error: String(error).slice(0, 200) });
+    if (asks(request) && !/abort|cancel/i.test(`${error?.name} ${error}`))
+      tell({ type: "http", error: String(error).slice(0, 200) });
   });
 }
 """

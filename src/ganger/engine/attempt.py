@@ -73,7 +73,7 @@ class Attempt:
             await self._fail(problem)
         except Lost:
             await self.road.undo("the keeper was lost", keep_place=self._answered)
-            await self.case.record(*self.hearing.unsettled(), *await self._after_loss())
+            await self.case.record(*await self.hearing.unsettled(), *await self._after_loss())
         except Stopped:
             await self._interrupt("the run was stopped", harvest=self._answered)
         await self.road.leave()
@@ -341,7 +341,8 @@ class Attempt:
         else:
             kept = harvest and self.road.keeps_answer
             session = await self._resumable() if resume and not harvest else ""
-            await self.case.record(ev.AttemptInterrupted(self.task, self.number, why, harvest=kept, resume=session))
+            again = ev.AttemptInterrupted(self.task, self.number, why, harvest=kept, resume=session)
+            await self.case.record(*await self.hearing.told_until_now(), again)
 
     async def _fail(self, problem: Failed) -> None:
         failed = problem.failed

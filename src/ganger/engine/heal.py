@@ -257,14 +257,14 @@ class Healing:
         )
 
     def _cost(self, ended: Exit) -> list[ev.Event]:
-        heard = Heard()
+        agent, heard = self.tools.agents[_HEALER], Heard()
         if ended.started:
             with contextlib.suppress(OSError, GangerError):
-                heard = self.tools.agents[_HEALER].hear(self.log_path)
+                heard = agent.hear(self.log_path, self._context(self._prompt_path).home)
         held, tokens = self.round, heard.tokens
         if tokens is None and not held.reserved_usd and not held.reserved_tokens:
             return []
-        model = heard.model or self.tools.agents[_HEALER].model
+        model = heard.model or agent.model
         used = used_by(tokens, model, self.tools.prices, None) if tokens is not None else Totals()
         return [cost_settled("", self.number, used, held.reserved_usd, held.reserved_tokens)]
 

@@ -77,9 +77,14 @@ class Hearing:
         told = heard_event(self.case.task, self.case.number, heard)
         return replace(told, doing=told.doing.replace(self._folder, "") if self._folder else told.doing)
 
-    def unsettled(self) -> list[ev.Event]:
-        """Nobody saw its end: what was set aside counts as spent."""
-        return self._cost(Heard())
+    async def unsettled(self) -> list[ev.Event]:
+        """Nobody saw its end: what it told until then counts, else what was set aside."""
+        return [] if self.case.now.ended is not None else self._cost(await self.heard())
+
+    async def told_until_now(self) -> list[ev.Event]:
+        """It was ended by us: what it told counts, and what it did not tell is taken to be nothing."""
+        heard = await self.heard() if self.case.now.ended is None and self.case.now.launched else Heard()
+        return self._cost(heard) if heard.tokens is not None else []
 
     def _cost(self, heard: Heard) -> list[ev.Event]:
         """An unknown cost is taken to be what was set aside; where neither is there, there is nothing to say."""
