@@ -84,7 +84,7 @@ class House:
                 clock=self.clock,
             ),
             sandbox=Bare(),
-            homes=Homes(self.folder.path, self.folder.path / "agents"),
+            homes=Homes(self.folder.path, self.folder.path / "agents", lambda _home: None),
             turns=Turns(),
             overlay=Overlay(self.folder.path, workspace, healer.extract_heal),
             output_limit_bytes=_OUTPUT_LIMIT_BYTES,

@@ -50,6 +50,7 @@ from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.direct import DirectWorkspace, Judge
 from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
+from ganger.workspaces.removal import discard
 from ganger.workspaces.repository import GitRepository, GitSettings
 from ganger.workspaces.roles import gates_of, paths_of
 from ganger.workspaces.safeguards import ChangeLimits, require
@@ -169,6 +170,17 @@ def signs_in(agent: Agent, log: Path) -> tuple[list[Sign], Heard]:
     signs, heard = list(signs_of(reader, log)), Heard()
     heard.add(signs)
     return signs, heard
+
+
+def _reading(project: Project, worked_by: str) -> Agent | None:
+    """Somebody who understands what an agent of this name and kind printed; None where there is no such kind."""
+    name, _, kind = worked_by.rpartition("/")
+    section = project.config.agents.get(name)
+    given = agent_settings(section) if section is not None and section.kind == kind else AgentSettings(kind, (kind,))
+    try:
+        return make_agent(name, given, project.root, environment())
+    except GangerError:
+        return None
 
 
 def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent:
@@ -295,8 +307,9 @@ def _tools(
         watch=None if git else watch_of(project, checked, limits),
         roles={name: role_rules(project, name) for name in config.roles},
         strong=strong_agents(project, agents),
+        reading=lambda worked_by: _reading(project, worked_by),
         prices={name: Price(**given.model_dump()) for name, given in config.prices.items()},
-        homes=Homes(folder.path, project.state_path / shared_folder()),
+        homes=Homes(folder.path, project.state_path / shared_folder(), discard),
         expected_must_come=config.workspace.expected_files == "fail",
         merge_batch=config.workspace.merge_batch,
         own_gates_only=config.workspace.merge_gates == "own",

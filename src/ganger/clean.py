@@ -12,7 +12,7 @@ from ganger.config import Project
 from ganger.core.names import file_stem
 from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, is_led
-from ganger.runs import read_state, run_folders, size_of
+from ganger.runs import keeper_pid, read_state, run_folders, size_of
 from ganger.workspaces.leftovers import Kept, Leftover
 from ganger.workspaces.removal import discard
 
@@ -48,7 +48,8 @@ def look(project: Project, run_id: str | None = None) -> list[Piece]:
 
 
 def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Piece]:
-    led, run = is_led(folder), state.run_id
+    # Agents go on when their lead dies: as long as a keeper has them, nothing of theirs may go.
+    led, run = is_led(folder) or keeper_pid(folder) is not None, state.run_id
     for name in _REMADE:
         path = folder.path / name
         if path.is_dir() and (size := size_of(path)):
@@ -61,8 +62,8 @@ def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Pi
 
 def _homes(folder: RunFolder, state: RunState, *, led: bool) -> Iterator[Piece]:
     """Homes of agents: of no use once no session can go on in them."""
-    waiting = {file_stem(name) for name, task in state.tasks.items() if task.resume}
-    for home in sorted((folder.path / "homes").glob("*@*")):
+    waiting = {file_stem(name) for name, task in state.tasks.items() if task.resume or name in state.running}
+    for home in sorted(home for home in (folder.path / "homes").glob("*@*") if home.is_dir()):
         needed = home.name.rpartition("@")[0] in waiting
         kept = "in use: a process leads this run" if led else "a session goes on in it" if needed else "no more needed"
         yield Piece(state.run_id, home, "home of an agent", size_of(home), not led and not needed, kept)
@@ -71,7 +72,9 @@ def _homes(folder: RunFolder, state: RunState, *, led: bool) -> Iterator[Piece]:
 def _workspaces(project: Project, state: RunState, *, led: bool) -> Iterator[Piece]:
     run = state.run_id
     waiting = {
-        (file_stem(name), task.workspace_of) for name, task in state.tasks.items() if task.resume or task.harvest
+        (file_stem(name), task.workspace_of)
+        for name, task in state.tasks.items()
+        if task.resume or task.harvest or name in state.running
     }
 
     def why_kept(left: Leftover) -> str:

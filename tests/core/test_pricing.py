@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.core.pricing import Price, price_of, told, used_by
+from ganger.core.pricing import Price, counted_after, price_of, used_by
 from ganger.core.records import Totals
 from ganger.core.signs import Tokens
 from ganger.core.spending import cost_settled
@@ -21,9 +21,19 @@ def test_a_session_that_only_tells_its_total_is_counted_once(parts: list[tuple[i
         total = [a + b for a, b in zip(total, part, strict=True)]
         tokens = Tokens(total[0], total[1], usd=float(total[2]), session_tokens=True, session_usd=True)
         counted.append(used_by(tokens, "m", NONE, before))
-        before = told(tokens)
+        before = counted_after(tokens, counted[-1], before)
     assert [sum(p.input_tokens or 0 for p in counted), sum(p.output_tokens or 0 for p in counted)] == total[:2]
     assert sum(p.usd or 0.0 for p in counted) == total[2]
+
+
+def test_counts_of_processes_and_running_totals_mix() -> None:
+    """G04 H05: a program may tell one or the other, as far as it got."""
+    before = None
+    counted = []
+    for tokens in (Tokens(100, 1, step=True), Tokens(200, 2), Tokens(600, 6, session_tokens=True)):
+        counted.append(used_by(tokens, "m", NONE, before))
+        before = counted_after(tokens, counted[-1], before)
+    assert [used.input_tokens for used in counted] == [100, 200, 300]
 
 
 def test_what_a_killed_process_could_not_tell_comes_with_the_next_total() -> None:

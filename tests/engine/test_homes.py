@@ -10,13 +10,14 @@ import pytest
 
 from ganger.engine.homes import Homes
 from ganger.errors import GangerError
+from ganger.workspaces.removal import discard
 
 LOGIN = {".tool/login.json": b'{"token": "t"}', "settings.toml": b"x = 1\n"}
 
 
 @pytest.fixture
 def homes(tmp_path: Path) -> Homes:
-    return Homes(tmp_path / "run", tmp_path / "shared")
+    return Homes(tmp_path / "run", tmp_path / "shared", discard)
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_a_name_that_leads_out_of_the_home_is_refused(homes: Homes, home: Path, 
     given = {name.replace("/{own}", str(outside)): b"theirs"}
     with pytest.raises(GangerError, match="no path inside a home"):
         homes.furnish(home, given, None)
-    homes.forget(home, given)
+    homes.forget(home)
     assert (outside / "login.json").read_bytes() == b"mine"
 
 
@@ -125,16 +126,16 @@ def test_a_login_is_there_only_while_the_agent_works(homes: Homes, home: Path) -
     """T24: what the agent made itself stays."""
     homes.furnish(home, LOGIN, None)
     (home / ".tool" / "session.jsonl").write_text("mine\n")
-    homes.forget(home, LOGIN)
+    homes.forget(home)
     assert sorted(p.relative_to(home).as_posix() for p in home.rglob("*")) == [".tool", ".tool/session.jsonl"]
-    homes.forget(home, LOGIN)
+    homes.forget(home)
 
 
 def test_to_forget_follows_no_link(homes: Homes, home: Path, outside: Path) -> None:
     """G06: an agent that replaced a folder by a link gets nothing outside removed."""
     home.mkdir(parents=True)
     (home / ".tool").symlink_to(outside)
-    homes.forget(home, LOGIN)
+    homes.forget(home)
     assert (outside / "login.json").read_bytes() == b"mine"
 
 

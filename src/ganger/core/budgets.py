@@ -47,6 +47,11 @@ def run_refusal(state: RunState, now: str, purse: Purse | None = None) -> str:
     wanted = reservation(state)
     if budget.attempts is not None and spent.attempts + taken.attempts >= budget.attempts:
         return f"budget.attempts: {spent.attempts} of {budget.attempts} attempts are used"
+    if (budget.usd is not None or budget.task_usd is not None) and spent.unpriced and not budget.attempt_usd:
+        return (
+            "budget: there is one in dollars, and nobody knows what an attempt costs; "
+            "set prices.MODEL.input and output, or budget.attempt_usd"
+        )
     if budget.usd is not None and _total(spent) + taken.usd + wanted.usd > budget.usd:
         return f"budget.usd: ${_total(spent):.2f} of ${budget.usd:.2f} are spent or set aside"
     if budget.usd is not None and spent.usd >= budget.usd:

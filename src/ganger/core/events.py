@@ -107,7 +107,7 @@ class WindowClosed:
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
     """The claim: recorded before anything is launched. `token` fences every later report. `session` is the one of the
-    agent's that goes on, and only by an agent of the same name and `kind`."""
+    agent's that goes on, and only by an agent of the same name and `kind` within the same `walls`."""
 
     task: str
     attempt: int
@@ -120,6 +120,7 @@ class AttemptStarted:
     reserved_tokens: int = 0
     session: str = ""
     kind: str = ""
+    walls: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,14 @@ def _round_change(state: RunState, number: int, **changes: Any) -> HealRound:
     return after
 
 
+# Why a healer is asked again although its answer was not refused: there was none.
+LOST, QUOTA, TRANSIENT = "LOST", "QUOTA", "TRANSIENT"
+NO_ANSWER = frozenset({LOST, QUOTA, TRANSIENT})
+
+
 def _heal_refused(state: RunState, event: ev.HealRefused, _at: str) -> None:
     now = state.heal_rounds[event.round - 1]
-    refused = 0 if event.code == "LOST" else 1
+    refused = 0 if event.code in NO_ANSWER else 1
     words = f"{event.code}: {event.message}" if refused else now.refusal
     _round_change(state, event.round, tries=now.tries + 1, refusals=now.refusals + refused, refusal=words)
 

@@ -27,7 +27,7 @@ class CostSettled:
     """What an attempt really cost; its reservation ends. A healer's has no task and its round as the attempt.
 
     Where the money (`known`) or the tokens (`counted`) are not known, what was set aside stands for them. `totals` is
-    what the agent's session has told in all.
+    what of the agent's session is counted by now.
     """
 
     task: str

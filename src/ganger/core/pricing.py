@@ -44,9 +44,19 @@ def used_by(tokens: Tokens, model: str, prices: Mapping[str, Price], before: Tot
     return own
 
 
-def told(tokens: Tokens) -> Totals:
-    """What a session has told so far, as it told it."""
-    return Totals(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.usd)
+def counted_after(tokens: Tokens, own: Totals, before: Totals | None) -> Totals:
+    """What of a session is counted once one more of its processes is: the base of its next running total."""
+    base = before or Totals()
+    usd = tokens.usd if tokens.session_usd else (base.usd or 0.0) + (own.usd or 0.0)
+    if tokens.session_tokens:
+        return Totals(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, usd)
+    return Totals(
+        (base.input_tokens or 0) + (own.input_tokens or 0),
+        (base.output_tokens or 0) + (own.output_tokens or 0),
+        base.cache_read_tokens + own.cache_read_tokens,
+        base.cache_write_tokens + own.cache_write_tokens,
+        usd,
+    )
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:

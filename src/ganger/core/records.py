@@ -72,7 +72,8 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What was used, and what is set aside for attempts that run. `priced`: attempts whose cost is known."""
+    """What was used, and what is set aside for attempts that run. `priced`: attempts whose cost is known.
+    `unpriced`: those whose tokens are known and their price is not."""
 
     usd: float = 0.0
     tokens: int = 0
@@ -81,6 +82,7 @@ class Spending:
     wall_sec: float = 0.0
     attempts: int = 0
     priced: int = 0
+    unpriced: int = 0
     counted: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -279,6 +281,7 @@ class TaskState:
     model: str = ""
     resume: str = ""
     worked_by: str = ""
+    walls: str = ""
     continued: str = ""
     doing: str = ""
     workspace_of: int = 0

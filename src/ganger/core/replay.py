@@ -17,6 +17,7 @@ from ganger.contracts.parser import Parsed, Refused
 from ganger.core import events as ev
 from ganger.core.control import SETTINGS, Refusal, read_setting
 from ganger.core.failures import Failure, known_class
+from ganger.core.heal_changes import NO_ANSWER
 from ganger.core.healing import healing_on
 from ganger.core.names import healer_log
 from ganger.core.records import Budget, Policy, RunState
@@ -399,7 +400,7 @@ def _answered(event: ev.Event) -> tuple[_Key, str]:
             return (task, number), _accepted(status, writes, repaired=repaired)
         case ev.ResultRefused(task=task, attempt=number, code=code):
             return (task, number), f"refused: {code}"
-        case ev.HealRefused(round=number, code=code) if code != "LOST":
+        case ev.HealRefused(round=number, code=code) if code not in NO_ANSWER:
             return ("", number), f"refused: {code}"
         case ev.HealFinished(round=number, decision=decision, problem=""):
             return ("", number), decision

@@ -41,6 +41,7 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
         workspace_of=task.workspace_of if task.harvest or event.session else event.attempt,
         continued=event.session,
         worked_by=f"{event.agent}/{event.kind}",
+        walls=event.walls,
         resume="",
         doing="",
         change=task.change if task.harvest else None,

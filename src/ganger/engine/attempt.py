@@ -59,7 +59,10 @@ class Attempt:
         self.case, self.road, self.tools, self.gate = case, road, case.tools, case.gate
         self.task, self.number, self.spec, self.state = case.task, case.number, case.spec, case.state
         self._answered = case.now.ended is not None
-        self.agent = case.tools.agent_of(case.spec)
+        self.agent = self._starts = case.tools.agent_of(case.spec)
+        if (case.again or case.now.harvest) and case.now.worked_by not in ("", f"{self.agent.name}/{self.agent.kind}"):
+            # The settings changed under it: its output is still read by those who know it.
+            self.agent = case.tools.reading(case.now.worked_by) or self.agent
         self.hearing = Hearing(case, self.agent)
 
     async def run(self) -> None:
@@ -77,7 +80,7 @@ class Attempt:
         except Stopped:
             await self._interrupt("the run was stopped", harvest=self._answered)
         await self.road.leave()
-        self._leave_home()
+        await self._leave_home()
 
     async def _run(self) -> None:
         agent = self.agent
@@ -114,12 +117,14 @@ class Attempt:
         if running is None and case.again and not self.gate.knows_all():
             # After a power cut nobody can tell whether it was started; as a new attempt it is counted for certain.
             raise Lost
+        if running is None and self.agent is not self._starts:
+            raise Lost
         if running is None:
-            running = await agent.execute(self._prepare(agent, folder), self.gate)
+            running = await agent.execute(await self._prepare(agent, folder), self.gate)
         if running.pid is not None and running.start_time is not None and case.now.launched is None:
             case.mention(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
         ended = await self.hearing.wait(running, folder)
-        forget_login(self.tools, agent, self._context(self._prompt_path, folder))
+        forget_login(self.tools, self._context(self._prompt_path, folder))
         if ended.lost:
             self.gate.check()
             raise Lost
@@ -155,19 +160,23 @@ class Attempt:
             ended.log_bytes,
         )
 
-    def _prepare(self, agent: Agent, folder: Path) -> Launch:
+    async def _prepare(self, agent: Agent, folder: Path) -> Launch:
         """What stands in the way here concerns this task's prompt or its agent's settings, never the run."""
         prompt = self._write_prompt()
         try:
-            return confined(self.tools, agent, self._context(prompt, folder), self.road.room(folder))
+            context, room = self._context(prompt, folder), self.road.room(folder)
+            if not agent.capabilities.stream:
+                return confined(self.tools, agent, context, room)
+            # Some programs are asked something first, which takes seconds.
+            return await asyncio.to_thread(confined, self.tools, agent, context, room)
         except GangerError as error:
             detail = f"{error.code}: {error.message}" + (f"; {error.hint}" if error.hint else "")
             raise self.case.failed(FailureClass.BLOCKED_EXTERNAL, error.code, detail) from error
 
-    def _leave_home(self) -> None:
+    async def _leave_home(self) -> None:
         """A session ends with its task; until then it may go on."""
         if self.agent.capabilities.stream and self.case.now.final:
-            self.tools.homes.remove(self.task)
+            await asyncio.to_thread(self.tools.homes.remove, self.task)
 
     def _context(self, prompt: Path, folder: Path) -> AttemptContext:
         context = AttemptContext(
@@ -229,7 +238,7 @@ class Attempt:
     async def _extract(self, agent: Agent, log: Path) -> Parsed[TaskResult] | Refused:
         """An agent can remove or replace its own log; then it has given no answer."""
         try:
-            if log.stat().st_size <= _PARSE_ASIDE_BYTES:
+            if log.stat().st_size <= _PARSE_ASIDE_BYTES and not agent.capabilities.stream:
                 return agent.extract_result(log, self.task)
             return await asyncio.to_thread(agent.extract_result, log, self.task)
         except (OSError, GangerError) as error:
@@ -330,7 +339,7 @@ class Attempt:
 
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""
-        await self._interrupt(why)
+        await self._interrupt(why, resume=False)
         await self.road.leave()
 
     async def _interrupt(self, why: str, *, harvest: bool = False, resume: bool = True) -> None:

@@ -6,10 +6,11 @@ are on disk before their events, and everything a round decides is recorded in o
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ganger.contracts.heal_decision import HealDecision
@@ -18,25 +19,31 @@ from ganger.contracts.task_result import Write
 from ganger.core import events as ev
 from ganger.core.budgets import active_seconds, reservation
 from ganger.core.dependents import blocked_behind
+from ganger.core.heal_changes import QUOTA, TRANSIENT
 from ganger.core.healing import Cure, after_nothing, after_round, questions_for
 from ganger.core.moments import stamp
 from ganger.core.names import healer_log, healer_prompt
 from ganger.core.patches import Ground, Judged, judge
 from ganger.core.pricing import used_by
+from ganger.core.quota import after_quota, paused_until
 from ganger.core.records import HealRound, RunState, Totals, Window
+from ganger.core.retries import backoff_sec
 from ganger.core.signs import Heard
 from ganger.core.spending import cost_settled
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.trouble import Trouble, trouble_of
+from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.files import named_os_errors
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.heal_prompt import gather, render
 from ganger.engine.launching import at_home, confined, forget_login
+from ganger.engine.listening import Listening, followed
 from ganger.engine.overlay import Kept
 from ganger.engine.tools import Tools, one_line
 from ganger.errors import GangerError, RollbackFailed, WriteRefused
-from ganger.ports import AttemptContext, Exit, Room, Rules
+from ganger.ports import Agent, AttemptContext, Exit, Room, Rules, Running
 
 _HEALER = "healer"
+_LOOK_EVERY_SEC = 0.5
 
 
 def heal_started(
@@ -82,6 +89,8 @@ class Healing:
         self.tools, self.gate = tools, gate
         self.state = tools.journal.state
         self.number = len(self.state.heal_rounds)
+        self._unpaid: list[ev.Event] = []
+        self._passing = 0
 
     @property
     def round(self) -> HealRound:
@@ -100,22 +109,69 @@ class Healing:
         try:
             await self._run()
         except Stopped:
-            await self.tools.journal.record(ev.HealRefused(self.number, "LOST", "the run was stopped"))
+            await self._ask_again("LOST", "the run was stopped")
 
     async def _run(self) -> None:
         while True:
+            await self._wait_for_account()
             ended = await self._execute()
+            self._unpaid = self._cost(ended)
             if ended.lost:
-                await self.tools.journal.record(ev.HealRefused(self.number, "LOST", "the keeper was lost"))
+                await self._ask_again("LOST", "the keeper was lost")
                 continue
             self.gate.check()
             answer = self._read(ended)
-            if isinstance(answer, Refused) and self.round.refusals < self.state.policy.format_retries:
-                message = one_line(answer.message)
-                await self.tools.journal.record(ev.HealRefused(self.number, answer.code, message))
+            trouble = self._trouble(ended) if isinstance(answer, Refused) else None
+            if trouble is not None and await self._waits(trouble):
+                continue
+            if trouble is not None and isinstance(answer, Refused):
+                answer = Refused(answer.code, trouble.detail)
+            if (
+                isinstance(answer, Refused)
+                and trouble is None
+                and self.round.refusals < self.state.policy.format_retries
+            ):
+                await self._ask_again(answer.code, answer.message)
                 continue
             await self._conclude(answer, ended)
             return
+
+    async def _ask_again(self, code: str, message: str, *after: ev.Event) -> None:
+        paid, self._unpaid = self._unpaid, []
+        await self.tools.journal.record(*paid, *after, ev.HealRefused(self.number, code, one_line(message)))
+
+    def _trouble(self, ended: Exit) -> Trouble | None:
+        """What stands in the healer's way, as far as its output tells; as with every other agent."""
+        cut_short = ended.timed_out or ended.signal is not None or bool(ended.code)
+        return trouble_of(self._heard(ended), cut_short=cut_short, timed_out=ended.timed_out)
+
+    async def _waits(self, trouble: Trouble) -> bool:
+        """A limit is waited out, and so is trouble that tends to pass; neither uses up the round."""
+        if trouble.failure_class is FailureClass.QUOTA:
+            paused = after_quota(self.state, self._account, self.tools.clock.now(), trouble.reset_at)
+            await self._ask_again(QUOTA, trouble.detail, *paused)
+            return True
+        if (
+            trouble.failure_class is FailureClass.TRANSIENT_INFRA
+            and self._passing < self.state.policy.transient_retries
+        ):
+            self._passing += 1
+            await self._ask_again(TRANSIENT, trouble.detail)
+            await self._rest(self.tools.clock.now() + backoff_sec(_HEALER, self._passing - 1))
+            return True
+        return False
+
+    @property
+    def _account(self) -> str:
+        return self.state.accounts.get(_HEALER, "")
+
+    async def _wait_for_account(self) -> None:
+        await self._rest(paused_until(self.state, self._account, self.tools.clock.now()))
+
+    async def _rest(self, until: float) -> None:
+        while (left := until - self.tools.clock.now()) > 0:
+            self.gate.check()
+            await asyncio.sleep(min(_LOOK_EVERY_SEC, left))
 
     async def _execute(self) -> Exit:
         agent = self.tools.agents[_HEALER]
@@ -125,14 +181,23 @@ class Healing:
             prompt = self._write_prompt()
             launch = confined(self.tools, agent, self._context(prompt), Room(writable=(self._folder(),)))
             running = await agent.execute(launch, self.gate)
-        ended = await running.wait()
-        forget_login(self.tools, agent, self._context(self._prompt_path))
+        ended = await self._followed(agent, running)
+        forget_login(self.tools, self._context(self._prompt_path))
         return ended
 
+    async def _followed(self, agent: Agent, running: Running) -> Exit:
+        reader = agent.reader()
+        if reader is None or running.pid is None:
+            return await running.wait()
+        log = self.log_path
+
+        def listening(end: Callable[[str], None]) -> Listening:
+            return Listening(log, reader, self.tools.clock, lambda _heard: None, end)
+
+        return await followed(running, listening, lambda: self.gate.end(str(log)))
+
     def _folder(self) -> Path:
-        """Where the healer works: all it needs is in its prompt, so beside workspaces it gets an empty one."""
-        if self.tools.repository is None:
-            return self.tools.workspace.root
+        """Where the healer works: all it needs is in its prompt, and nothing of the project is its to touch."""
         folder = self.tools.folder.path / "healer"
         with named_os_errors(folder):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -223,7 +288,7 @@ class Healing:
             if again
             else []
         )
-        await self.tools.journal.record(*self._cost(ended), *kept.applied, *refused, finished, *after, *opened)
+        await self.tools.journal.record(*self._unpaid, *kept.applied, *refused, finished, *after, *opened)
         if self.tools.heal_in_place:
             write_in_place(self.tools, [applied.patch for applied in kept.applied])
 
@@ -256,11 +321,14 @@ class Healing:
             retry=retry,
         )
 
-    def _cost(self, ended: Exit) -> list[ev.Event]:
-        agent, heard = self.tools.agents[_HEALER], Heard()
+    def _heard(self, ended: Exit) -> Heard:
         if ended.started:
             with contextlib.suppress(OSError, GangerError):
-                heard = agent.hear(self.log_path, self._context(self._prompt_path).home)
+                return self.tools.agents[_HEALER].hear(self.log_path, self._context(self._prompt_path).home)
+        return Heard()
+
+    def _cost(self, ended: Exit) -> list[ev.Event]:
+        agent, heard = self.tools.agents[_HEALER], self._heard(ended)
         held, tokens = self.round, heard.tokens
         if tokens is None and not held.reserved_usd and not held.reserved_tokens:
             return []

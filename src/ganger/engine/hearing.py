@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.pricing import told, used_by
+from ganger.core.pricing import counted_after, used_by
 from ganger.core.records import Ended, Totals
 from ganger.core.signs import Heard
 from ganger.core.spending import cost_settled
 from ganger.core.trouble import Trouble, has_no_session, trouble_of
 from ganger.engine.case import Case
-from ganger.engine.listening import Listening, heard_event
+from ganger.engine.listening import Listening, followed, heard_event
 from ganger.errors import GangerError
 from ganger.ports import Agent, Exit, Running
 
 _ASIDE_BYTES = 4 * 1024 * 1024
+_WITHIN_SEC = 120.0
 
 
 class Hearing:
@@ -32,33 +33,25 @@ class Hearing:
         reader = self.agent.reader()
         if reader is None or running.pid is None:
             return await running.wait()
-        ending: list[asyncio.Task[None]] = []
 
-        def end(why: str) -> None:
-            ending.append(asyncio.ensure_future(self.case.gate.end(str(self.case.log_path))))
+        def listening(end: Callable[[str], None]) -> Listening:
+            return Listening(self.case.log_path, reader, self.tools.clock, self._mention, end)
 
-        def tell(heard: Heard) -> None:
-            self.case.mention(self._told(heard))
+        return await followed(running, listening, lambda: self.case.gate.end(str(self.case.log_path)))
 
-        listening = Listening(self.case.log_path, reader, self.tools.clock, tell, end)
-        task = asyncio.ensure_future(listening.run())
-        try:
-            return await running.wait()
-        finally:
-            for other in (task, *ending):
-                other.cancel()
-                with contextlib.suppress(asyncio.CancelledError, GangerError):
-                    await other
+    def _mention(self, heard: Heard) -> None:
+        self.case.mention(self._told(heard))
 
     async def heard(self) -> Heard:
         """Everything its log tells; an agent can remove its own log, and then has told nothing."""
         log = self.case.log_path
         home = self.tools.homes.of(self.case.task, self.agent.name) if self.agent.capabilities.stream else None
         try:
-            if log.stat().st_size <= _ASIDE_BYTES:
-                return self.agent.hear(log, home)
-            return await asyncio.to_thread(self.agent.hear, log, home)
-        except (OSError, GangerError):
+            if home is None and log.stat().st_size <= _ASIDE_BYTES:
+                return self.agent.hear(log)
+            # Both are the agent's to fill with whatever takes long to read.
+            return await asyncio.wait_for(asyncio.to_thread(self.agent.hear, log, home), _WITHIN_SEC)
+        except (OSError, GangerError, TimeoutError):
             return Heard()
 
     async def settled(self, ended: Exit) -> list[ev.Event]:
@@ -97,7 +90,7 @@ class Hearing:
         before = self.case.now.totals if session and session == self.case.now.session else None
         used = used_by(tokens, heard.model or self.agent.model or self.case.now.model, self.tools.prices, before)
         cost = cost_settled(self.case.task, self.case.number, used, spent.reserved_usd, spent.reserved_tokens)
-        return [replace(cost, session=session, totals=told(tokens))]
+        return [replace(cost, session=session, totals=counted_after(tokens, used, before))]
 
     async def trouble(self, ended: Ended) -> Trouble | None:
         """Why there is no result, as far as the agent told."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path, PurePosixPath
 
 from ganger.core.names import file_stem
@@ -22,22 +23,32 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 # There is nothing, or something that is no folder; with any other error a session could be lost by clearing it away.
 _IN_THE_WAY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
+_LIST = ".files"
+
 Owner = tuple[int, int] | None
 
 
 class Homes:
     """The homes of one run. `shared` is for what all agents of a kind may read; it is never given away."""
 
-    def __init__(self, folder: Path, shared: Path) -> None:
-        self._folder, self._shared = folder / "homes", shared
+    def __init__(self, folder: Path, shared: Path, discard: Callable[[Path], object]) -> None:
+        """`discard` removes whatever is at a path, however it was made."""
+        self._folder, self._shared, self._discard_tree = folder / "homes", shared, discard
 
     def of(self, task: str, agent: str) -> Path:
         return self._folder / f"{file_stem(task)}@{file_stem(agent)}"
 
-    def furnish(self, home: Path, files: Mapping[str, bytes], owner: Owner) -> None:
-        """Makes it and writes the agent's own settings; what stands in the way, also a link it left, is replaced."""
+    def furnish(self, home: Path, files: Mapping[str, bytes], owner: Owner, *, fresh: bool = False) -> None:
+        """Makes it and writes the agent's own settings; what stands in the way, also a link it left, is replaced.
+
+        `fresh`: no session goes on in it, so nothing that an earlier process left there is kept.
+        """
+        if fresh:
+            self._discard(home)
         with named_os_errors(home):
             self._folder.mkdir(mode=0o711, exist_ok=True)
+            # First the list: whoever finds it knows what may be there, whatever dies when.
+            _beside(home).write_text(json.dumps(list(files)), encoding="utf-8")
             top = _descend(os.open(self._folder, _FOLDER), (home.name,), make=True)
             try:
                 _give(top, owner)
@@ -54,12 +65,36 @@ class Homes:
 
     def remove(self, task: str) -> None:
         """Harmless to repeat. What an agent made unreadable for its owner stays until `ganger clean`."""
-        with contextlib.suppress(OSError):
-            for home in self._folder.glob(f"{_escaped(file_stem(task))}@*"):
-                shutil.rmtree(home, ignore_errors=True)
+        for home in self._homes(f"{_escaped(file_stem(task))}@*"):
+            self._discard(home)
 
-    def forget(self, home: Path, names: Mapping[str, bytes]) -> None:
-        """A login is in the home only while the agent works."""
+    def sweep(self, working: Collection[str], waiting: Collection[str]) -> None:
+        """Ends all homes but those of tasks whose agent works, or whose session may go on."""
+        at_work, kept = {file_stem(name) for name in working}, {file_stem(name) for name in waiting}
+        for home in self._homes("*@*"):
+            owner = home.name.rpartition("@")[0]
+            if owner not in at_work and owner not in kept:
+                self._discard(home)
+            elif owner not in at_work:
+                self.forget(home)
+
+    def _discard(self, home: Path) -> None:
+        self._discard_tree(home)
+        if not os.path.lexists(home):
+            _beside(home).unlink(missing_ok=True)
+
+    def _homes(self, pattern: str) -> list[Path]:
+        try:
+            return [home for home in self._folder.glob(pattern) if home.suffix != _LIST]
+        except OSError:
+            return []
+
+    def forget(self, home: Path) -> None:
+        """What was put there, a login among it, is in the home only while the agent works."""
+        try:
+            names = json.loads(_beside(home).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return
         for name in names:
             with contextlib.suppress(OSError, GangerError):
                 path = _inside(name)
@@ -68,6 +103,11 @@ class Homes:
                     os.unlink(path.name, dir_fd=folder)
                 finally:
                     os.close(folder)
+
+
+def _beside(home: Path) -> Path:
+    """The list of what was put into a home, where the agent cannot reach it."""
+    return home.with_name(home.name + _LIST)
 
 
 def _inside(name: str) -> PurePosixPath:

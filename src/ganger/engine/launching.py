@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +25,7 @@ def confined(tools: Tools, agent: Agent, context: AttemptContext, room: Room) ->
     launch, files = _called(agent, context)
     room = replace(room, readable=(*room.readable, context.prompt_file))
     if context.home is not None and context.shared is not None:
-        tools.homes.furnish(context.home, files, _owner(room))
+        tools.homes.furnish(context.home, files, _owner(room), fresh=not context.session)
         readable, writable = (*room.readable, context.shared), (*room.writable, context.home)
         room = replace(room, readable=readable, writable=writable, home=context.home)
     return replace(tools.sandbox.confine(launch, room), output_limit_bytes=tools.output_limit_bytes)
@@ -51,8 +50,7 @@ def _owner(room: Room) -> tuple[int, int] | None:
     return found.st_uid, found.st_gid
 
 
-def forget_login(tools: Tools, agent: Agent, context: AttemptContext) -> None:
+def forget_login(tools: Tools, context: AttemptContext) -> None:
     """What was put into its home is there only while it works."""
     if context.home is not None:
-        with contextlib.suppress(GangerError):
-            tools.homes.forget(context.home, _called(agent, context)[1])
+        tools.homes.forget(context.home)

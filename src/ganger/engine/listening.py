@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from ganger.core import events as ev
@@ -14,7 +15,7 @@ from ganger.core.signs import Heard
 from ganger.core.trouble import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC, MOST_DENIALS
 from ganger.engine.tools import one_line
 from ganger.errors import GangerError
-from ganger.ports import Clock, Reader
+from ganger.ports import Clock, Exit, Reader, Running
 
 _PACE_SEC = 0.25
 _TOLD_EVERY_SEC = 30.0
@@ -105,6 +106,21 @@ class Listening:
         if reset is not None and reset - self._clock.now() > LONGEST_WAIT_SEC:
             return "its account is at its limit for longer"
         return ""
+
+
+async def followed(
+    running: Running, listening: Callable[[Callable[[str], None]], Listening], end: Callable[[], Awaitable[None]]
+) -> Exit:
+    """Waits for a process while its output is listened to; `end` is asked for when it gets nowhere."""
+    ending: list[asyncio.Future[None]] = []
+    task = asyncio.ensure_future(listening(lambda _why: ending.append(asyncio.ensure_future(end()))).run())
+    try:
+        return await running.wait()
+    finally:
+        for other in (task, *ending):
+            other.cancel()
+            with contextlib.suppress(asyncio.CancelledError, GangerError):
+                await other
 
 
 def heard_event(task: str, attempt: int, heard: Heard) -> ev.AgentHeard:

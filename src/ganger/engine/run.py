@@ -133,9 +133,15 @@ class Lead:
             await self._leave(problem)
             raise
         await self._end_all()
+        self._sweep_homes()
         self.show_state()
         self.journal.save_snapshot(ending=True)
         return exit_code(self.state)
+
+    def _sweep_homes(self) -> None:
+        tasks = self.state.tasks
+        at_work = [*self.state.running, *([""] if open_round(self.state) is not None else [])]
+        self.tools.homes.sweep(at_work, [name for name, task in tasks.items() if task.resume or task.harvest])
 
     def show_state(self) -> None:
         """What people and programs read, as the events have it: the last lead may have died before it got here."""
@@ -191,6 +197,7 @@ class Lead:
         if self.tools.heal_in_place:
             write_in_place(self.tools, self.state.patches)
         tools = self.tools
+        self._sweep_homes()
         for name in await recover(self.journal, tools.folder, tools.workspace, tools.launcher, clean=clean):
             self._spawn(self._attempt(name, again=True).run())
 
@@ -300,7 +307,9 @@ class Lead:
             task = self.state.tasks[name]
             number = task.attempts + 1
             agent = self.tools.agent_of(self.state.specs[name])
-            same = task.worked_by == f"{agent.name}/{agent.kind}"
+            # What an agent left in its home within walls must never be met by one without them.
+            walls = self.tools.sandbox.name
+            same = (task.worked_by, task.walls) == (f"{agent.name}/{agent.kind}", walls)
             why = task.detail if task.attempts else "first attempt"
             claims.append(
                 ev.AttemptStarted(
@@ -316,6 +325,7 @@ class Lead:
                     # What was written shortly before a power cut may be gone from a workspace, and nothing tells.
                     task.resume if same and not task.harvest and not self.state.rebooted else "",
                     agent.kind,
+                    walls,
                 )
             )
         await self.journal.record(*self._seen(names), *claims)

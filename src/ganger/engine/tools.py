@@ -27,7 +27,7 @@ class Stronger:
 @dataclass(frozen=True)
 class Tools:
     """`repository` is there in the git modes, `watch` in direct mode. `agents` are by role; `strong` are those a role
-    has for tasks that need a stronger model."""
+    has for tasks that need a stronger model. `reading` gives one that knows the output of another `NAME/KIND`."""
 
     journal: Journal
     folder: RunFolder
@@ -53,6 +53,8 @@ class Tools:
     heal_timeout_sec: float = 900.0
     strong: Mapping[str, Stronger] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
+
+    reading: Callable[[str], Agent | None] = lambda _worked_by: None
 
     def agent_of(self, spec: TaskSpec) -> Agent:
         strong = self.strong.get(spec.role)
