@@ -28,7 +28,7 @@ Note = Callable[[str, object], None]
 SLICE = ("limit", "login", "drop")
 REAL = [name for name, row in ROWS.items() if not row.stands_in]
 # Programs that pass on when a limit ends; of the others Ganger only knows that there is one.
-TELLS_WAIT = {"limit": {"gemini", "qwen", "acp-gemini"}, "quota": {"codex", "qwen"}}
+TELLS_WAIT = {"limit": {"gemini", "copilot", "qwen", "acp-gemini"}, "quota": {"codex", "copilot", "qwen"}}
 # Where a program tells less than the others: what it comes to, and why.
 OTHERWISE: dict[tuple[str, str], tuple[Next, str]] = {
     ("qwen", "refuse"): (TRANSIENT, "a refused answer looks like an empty one, which is tried again"),
@@ -45,7 +45,7 @@ def require(row: Row, chosen: dict[str, Case], found: dict[str, Outcome], begun:
         if case.then == QUOTA:
             wait = case.wait_sec if knows else QUOTA_WAIT_SEC
             assert begun + wait - 120 < due < time.time() + wait + 120, (name, due - begun)
-        if case.then.status is not PENDING:
+        if expected[name].status is not PENDING:
             assert found[name].starts == 1, name
 
 

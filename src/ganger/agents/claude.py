@@ -235,8 +235,8 @@ class ClaudeReader:
                 yield ToolEnded(text(block, "tool_use_id"), ok=block.get("is_error") is not True)
 
     def _limit(self, info: Mapping[str, Any]) -> Iterator[Sign]:
-        """Comes with every answer of an account with a plan; only a refusal is a limit."""
-        if text(info, "status") != "rejected":
+        """Comes with every answer of an account with a plan; only a refusal is a limit, and no paid one goes on."""
+        if text(info, "status") != "rejected" or _goes_on(info):
             return
         self._reset_at = amount(info, "resetsAt")
         yield Limited(text(info, "rateLimitType") or "usage limit", reset_at=self._reset_at, final=False)
@@ -280,6 +280,12 @@ class ClaudeReader:
             yield Limited(said, reset_at=reset_at, empty=self._error == "billing_error")
         else:
             yield from _complaint(said, self._now(), status=number(data, "api_error_status"))
+
+
+def _goes_on(info: Mapping[str, Any]) -> bool:
+    """Beyond what its plan holds, an account may pay for more or be let work for a while."""
+    flags = (info.get("isUsingOverage"), info.get("rateLimitGraceActive"))
+    return True in flags or text(info, "overageStatus") in ("allowed", "allowed_warning")
 
 
 _ENDS: Mapping[str, How] = {

@@ -59,6 +59,14 @@ def _usage(value: dict[str, Any], _task: str) -> None:
     print(f"GANGER_USAGE {json.dumps(value)}")
 
 
+def _sign(value: dict[str, Any], _task: str) -> None:
+    """`reset_in` are the seconds from now, because no script knows when it is played."""
+    told = {name: told for name, told in value.items() if name != "reset_in"}
+    if "reset_in" in value:
+        told["reset_at"] = time.time() + float(value["reset_in"])
+    print(json.dumps({"ganger": "sign", **told}))
+
+
 def _heal(value: dict[str, Any], _task: str) -> None:
     said = {"failure_class": "prompt_gap", "root_cause": "played by script", "patches": []}
     full = {"contract_version": "2.0", "scope": "batch", "decision": "RETRY"} | said | value
@@ -123,6 +131,7 @@ _ACTIONS: dict[str, Callable[[Any, str], None]] = {
     "files": _files,
     "garbage": _garbage,
     "usage": _usage,
+    "sign": _sign,
     "result": _result,
     "heal": _heal,
     "block": _block,

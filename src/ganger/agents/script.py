@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 STEP_KEYS = (
-    *("text", "error", "delay", "needs", "echo_prompt", "files", "garbage", "usage"),
+    *("text", "error", "delay", "needs", "echo_prompt", "files", "garbage", "usage", "sign"),
     *("result", "heal", "block", "hang", "crash", "exit"),
 )
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -22,6 +22,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "files": (dict,),
     "garbage": (int, str),
     "usage": (dict,),
+    "sign": (dict,),
     "result": (dict, str),
     "heal": (dict,),
     "block": (str,),
@@ -50,6 +51,12 @@ class Step:
 class Script:
     tasks: dict[str, tuple[tuple[Step, ...], ...]]
     default: tuple[tuple[Step, ...], ...]
+
+    @property
+    def speaks(self) -> bool:
+        """Whether it tells more than an answer: a session, a limit, a refusal."""
+        every = [*self.tasks.values(), self.default]
+        return any(step.key == "sign" for attempts in every for steps in attempts for step in steps)
 
     def steps(self, task_id: str, attempt: int) -> tuple[Step, ...]:
         """The behaviour of one attempt; the last one given is repeated."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ganger.agents.command import CommandAgent
 from ganger.agents.script import ScriptProblem, load_script
 from ganger.agents.settings import AgentSettings
+from ganger.agents.sign_lines import SignReader
+from ganger.agents.streams import hear
+from ganger.core.signs import Heard
 from ganger.errors import Fault, InputError
-from ganger.ports import AgentHealth
+from ganger.ports import AgentHealth, Reader
 
 
 class ScriptedAgent(CommandAgent):
@@ -21,6 +25,19 @@ class ScriptedAgent(CommandAgent):
         argv = (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.play", str(script))
         super().__init__(name, argv=argv, prompt="stdin", passed=(), environ=environ, root=root)
         self._script = script
+        self._speaks = _speaks(script)
+        self.capabilities = replace(self.capabilities, stream=self._speaks, resume=self._speaks)
+
+    def reader(self) -> Reader | None:
+        return SignReader() if self._speaks else None
+
+    def hear(self, log: Path, home: Path | None = None) -> Heard:
+        plain = super().hear(log)
+        if not self._speaks:
+            return plain
+        heard = hear(SignReader(), log)
+        heard.tokens = heard.tokens or plain.tokens
+        return heard
 
     def healthcheck(self) -> AgentHealth:
         try:
@@ -28,6 +45,14 @@ class ScriptedAgent(CommandAgent):
         except ScriptProblem as problem:
             return AgentHealth(False, details=(str(problem),))
         return AgentHealth(True, details=(f"plays {self._script.name} ({len(script.tasks)} tasks)",))
+
+
+def _speaks(script: Path) -> bool:
+    """A script that cannot be read is told of by the healthcheck."""
+    try:
+        return load_script(script).speaks
+    except ScriptProblem:
+        return False
 
 
 def make(name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> ScriptedAgent:

@@ -16,6 +16,8 @@ from ganger.ports import Reader
 
 _CHUNK = 1024 * 1024
 _HUGE = 1e15
+# Each one may read the whole line, and a line may hold a million places where an object could begin.
+_TRIES = 3
 
 
 def opened(log: Path) -> BinaryIO:
@@ -71,7 +73,9 @@ class LastHeard:
 def read_json(line: bytes) -> dict[str, Any] | None:
     """The JSON object a line holds; words that another stream left at its beginning are passed over."""
     start = line.find(b"{")
-    while start >= 0:
+    for _ in range(_TRIES):
+        if start < 0:
+            break
         try:
             data = json.loads(line[start:])
         except (ValueError, RecursionError):

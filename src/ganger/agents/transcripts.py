@@ -8,8 +8,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,11 @@ from ganger.agents.streams import Lines, read_json, text
 from ganger.core.signs import Tokens
 
 _CHUNK = 1024 * 1024
-_LARGEST = 256 * 1024 * 1024
 _FIRST_LINES = 64 * 1024
+# Of one question about a home: bytes that are read, files and folders that are opened, names that are looked at in one.
+_MOST_BYTES, _MOST_OPENED, _MOST_NAMES = 64 * 1024 * 1024, 200, 2000
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # What the next process of the same session writes is not this one's: no process starts and asks its model that fast.
 _LATE_SEC = 1.0
 
@@ -53,10 +59,16 @@ def records(home: Path, pattern: str, during: Span) -> Iterator[tuple[Path, Mapp
 
 
 def lines(home: Path, pattern: str) -> Iterator[tuple[Path, bytes]]:
-    """Every line of the files of `home` that match."""
-    for path in sorted(home.glob(pattern)):
-        for line in _lines(path):
-            yield path, line
+    """The lines of the files of `home` that match, the newest file last; of more than can be read, the newest."""
+    left, chosen = _MOST_BYTES, []
+    for file in _newest(home, pattern):
+        if left <= 0:
+            break
+        chosen.append((file, left))
+        left -= file.size
+    for file, most in reversed(chosen):
+        for line in _lines(home, file, most):
+            yield home.joinpath(*file.names), line
 
 
 def moment(stamp: str) -> float | None:
@@ -80,15 +92,63 @@ def summed(calls: Collection[Tokens]) -> Tokens | None:
     )
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file or folder of a home by the names that lead to it; `key` is the same for all names of one file."""
+
+    names: tuple[str, ...] = ()
+    key: tuple[int, int] = (0, 0)
+    changed: float = 0.0
+    size: int = 0
+
+
+def _newest(home: Path, pattern: str) -> list[_Found]:
+    """What matches, each file once, the newest first. No link is followed, neither to a file nor to a folder."""
+    found = [_Found()]
+    for name in pattern.split("/"):
+        inside = {one.key: one for folder in found for one in _inside(home, folder, name)}
+        found = sorted(inside.values(), key=lambda one: one.changed, reverse=True)[:_MOST_OPENED]
+    return found
+
+
+def _inside(home: Path, folder: _Found, pattern: str) -> Iterator[_Found]:
+    with suppress(OSError):
+        descriptor = _opened(home, folder.names, _FOLDER)
+        try:
+            with os.scandir(descriptor) as entries:
+                for entry in islice(entries, _MOST_NAMES):
+                    if fnmatchcase(entry.name, pattern) and not entry.is_symlink():
+                        at = entry.stat(follow_symlinks=False)
+                        names = (*folder.names, entry.name)
+                        yield _Found(names, (at.st_dev, at.st_ino), at.st_mtime, at.st_size)
+        finally:
+            os.close(descriptor)
+
+
+def _opened(home: Path, names: tuple[str, ...], flags: int) -> int:
+    """What is at the end of these names, reached by folders alone."""
+    descriptor = os.open(home, flags if not names else _FOLDER)
+    for number, name in enumerate(names, start=1):
+        above = descriptor
+        try:
+            descriptor = os.open(name, flags if number == len(names) else _FOLDER, dir_fd=above)
+        finally:
+            os.close(above)
+    return descriptor
+
+
+def _lines(home: Path, found: _Found, most: int) -> Iterator[bytes]:
+    """The last `most` bytes of a file, as lines."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = _opened(home, found.names, _FILE)
     except OSError:
         return
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        at = os.fstat(descriptor)
+        if not stat.S_ISREG(at.st_mode):
             return
-        cut, left = Lines(), _LARGEST
+        cut, left = Lines(), min(most, at.st_size)
+        file.seek(at.st_size - left)
         while left > 0 and (data := file.read(min(_CHUNK, left))):
             left -= len(data)
             yield from cut.feed(data)

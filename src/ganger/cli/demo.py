@@ -20,8 +20,8 @@ def command(keep: Path | None) -> int:
 
     Each agent works in a workspace of its own; what passes its tests is merged, and your checkout stays as it is. Most
     tasks succeed. One breaks a test, is kept out and becomes a question to you; two miss the same rule and are healed
-    by one patch; one answers with garbage and is saved by the format retry; one is blocked. Exits 0 when all of that
-    happened.
+    by one patch; one answers with garbage and is saved by the format retry; one meets its account's limit, waits and
+    goes on with its session; one is blocked. Exits 0 when all of that happened.
 
     \b
     Examples:
@@ -75,6 +75,8 @@ def _report(root: Path, state: object, *, kept: bool) -> int:
         wrong.append(f"{len(commits)} commits on {', '.join(files)}")
     if len(state.heal_rounds) != 2 or len(state.patches) != 1:
         wrong.append(f"{len(state.heal_rounds)} heal rounds and {len(state.patches)} patches, expected 2 and 1")
+    if not state.tasks["transfer"].continued:
+        wrong.append("transfer did not go on with its session after the limit")
     took = shown_duration(seconds_between(state.started_at, state.finished_at))
     click.echo(f"\nWhat happened ({took}, $0.00): {counts_line(state)}")
     for name in EXPECTED:
@@ -86,6 +88,7 @@ def _report(root: Path, state: object, *, kept: bool) -> int:
         click.echo(f"    {line[:92]}")
     click.echo("  The broken change is not among them, your checkout is as it was, and ganger land moves your branch.")
     click.echo("  One patch to the shared context healed two tasks; your prompt files are as they were.")
+    click.echo("  transfer met its account's limit: all its agents waited, then its own session went on.")
     if wrong:
         click.echo("\nThis is not what the demo's script says:\n  " + "\n  ".join(wrong), err=True)
         return 1

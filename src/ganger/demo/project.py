@@ -190,6 +190,14 @@ _GARBAGE_TRY = [
     {"delay": 0.6},
     {"garbage": "All done! I created the CSV export, it works great."},
 ]
+# The account's limit is waited out; then its session goes on where it was.
+_LIMITED_TRY = [
+    {"sign": {"is": "Session", "id": "session-of-transfer"}},
+    {"text": "reading ledger/account.py"},
+    {"delay": 0.3},
+    {"sign": {"is": "Limited", "text": "too many requests", "reset_in": 1.5}},
+    {"exit": 1},
+]
 _SCRIPT = {
     "tasks": {
         "account": [_works(0.9, ["reading ledger/money.py", "writing account and test"], "Added Account with a test.", _create("ledger/account.py", _ACCOUNT), _create("tests/test_account.py", _TEST_ACCOUNT))],
@@ -199,7 +207,7 @@ _SCRIPT = {
         "healer": _HEALS,
         "statement": [[{"needs": _RULE}, *_works(0.7, ["writing statement"], "Added statement().", _create("ledger/statement.py", _STATEMENT))]],
         "csv-export": [[{"needs": _RULE}, *_GARBAGE_TRY], [{"needs": _RULE}, *_GARBAGE_TRY], _works(0.6, ["answering again, in the wanted form"], "Added to_csv().", _create("ledger/csv_export.py", _CSV))],
-        "transfer": [_works(0.8, ["writing transfer"], "Added transfer().", _create("ledger/transfer.py", _TRANSFER))],
+        "transfer": [_LIMITED_TRY, _works(0.8, ["writing transfer"], "Added transfer().", _create("ledger/transfer.py", _TRANSFER))],
         "command-line": [_works(0.6, ["writing __main__"], "Added the command line.", _create("ledger/__main__.py", _MAIN))],
     }
 }  # fmt: skip
