@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -224,3 +225,15 @@ def test_no_test_opens_a_second_sqlite() -> None:
         for file in (ROOT / folder).rglob("*.py"):
             modules = {found[1] for found in imports_of(ast.parse(file.read_text(encoding="utf-8")), file, ROOT)}
             assert "sqlite3" not in modules, file
+
+
+PROGRAMS = re.compile(r"\b(?:claude|codex|opencode|gemini|qwen|copilot|anthropic|openai)\b", re.IGNORECASE)
+
+
+def test_no_agent_program_is_named_where_decisions_are_made() -> None:
+    """T24: neither in code nor in words: what one of them does is known in its own file."""
+    rooms = [PACKAGE / room for room in ("core", "engine", "contracts", "launchers", "stores")]
+    files = [PACKAGE / "ports.py", *(file for room in rooms for file in sorted(room.rglob("*.py")))]
+    named = [str(file) for file in files if PROGRAMS.search(file.read_text(encoding="utf-8"))]
+    assert len(files) > 80 and named == []
+    assert PROGRAMS.search((PACKAGE / "agents" / "table.py").read_text(encoding="utf-8"))

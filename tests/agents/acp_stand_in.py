@@ -29,7 +29,7 @@ def send(message: object) -> None:
 
 
 def update(**fields: object) -> None:
-    send({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s 1", "update": fields}})
+    send({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s-1", "update": fields}})
 
 
 def speak(words: str) -> None:
@@ -54,7 +54,7 @@ def fail(message: Message, code: int, words: str, data: object = None) -> None:
 
 
 def ask(call: Message, number: object = "ask-\u00e9 1") -> Message:
-    params = {"sessionId": "s 1", "toolCall": call, "options": OPTIONS}
+    params = {"sessionId": "s-1", "toolCall": call, "options": OPTIONS}
     send({"jsonrpc": "2.0", "id": number, "method": "session/request_permission", "params": params})
     while (reply := hear()).get("id") != number or "method" in reply:
         continue
@@ -73,7 +73,7 @@ def begin() -> Message:
             Path("mode").write_text(message["params"]["modeId"], encoding="utf-8")
             speak("[mode changed]")
         modes = {"availableModes": [{"id": "ask"}, {"id": "free"}], "currentModeId": "ask"}
-        answer(message, sessionId="s 1", modes=modes)
+        answer(message, sessionId="s-1", modes=modes)
     return message
 
 

@@ -75,7 +75,7 @@ def alive(pid: int) -> bool:
 def test_the_agent_works_and_its_answer_is_found(tmp_path: Path) -> None:
     """T24 G04: session, tools, tokens and the whole answer; the odd ids of a question are given back as they came."""
     found = heard(tmp_path, "good")
-    assert (found.session, found.tools, how(found)) == ("s 1", 1, "success")
+    assert (found.session, found.tools, how(found)) == ("s-1", 1, "success")
     assert found.answer.startswith("Done.\n<<<TASK_RESULT_V2>>>") and found.answer.endswith(
         "<<<END_TASK_RESULT_V2>>>\n"
     )
@@ -100,8 +100,8 @@ def test_what_is_not_allowed_is_rejected_and_told(tmp_path: Path) -> None:
 
 def test_an_old_session_told_again_is_no_answer(tmp_path: Path) -> None:
     """H05 T09: what a loaded session said before counts for nothing."""
-    found = heard(tmp_path, "max_tokens", session="s 1", mode="free")
-    assert (found.session, found.answer, how(found)) == ("s 1", "", "length")
+    found = heard(tmp_path, "max_tokens", session="s-1", mode="free")
+    assert (found.session, found.answer, how(found)) == ("s-1", "", "length")
     assert (tmp_path / "mode").read_text() == "free"
 
 

@@ -118,6 +118,25 @@ def test_claude_limits() -> None:
     assert empty == Limited("Credit balance is too low", empty=True)
 
 
+@pytest.mark.parametrize(
+    ("more", "limited"),
+    [
+        ({}, True),
+        ({"overageStatus": "rejected", "isUsingOverage": False}, True),
+        ({"isUsingOverage": True}, False),
+        ({"overageStatus": "allowed"}, False),
+        ({"overageStatus": "allowed_warning"}, False),
+        ({"rateLimitGraceActive": True}, False),
+    ],
+)
+def test_claude_that_pays_beyond_its_plan_is_not_limited(more: dict[str, Any], limited: bool) -> None:
+    """D12 G04: the plan is used up, and the work goes on."""
+    info = {"status": "rejected", "resetsAt": 1794768740, "rateLimitType": "five_hour", **more}
+    line = json.dumps({"type": "rate_limit_event", "rate_limit_info": info}).encode()
+    found = [Limited("five_hour", reset_at=1794768740.0, final=False)] if limited else []
+    assert list(ClaudeReader().line(line)) == found
+
+
 def test_claude_that_tries_again_says_how_long_it_waits() -> None:
     """D12: while it waits it is a limit that is not final, and the wait is known."""
     signs = list(signs_of(ClaudeReader(lambda: 100.0), stream("429")))
@@ -189,9 +208,10 @@ def test_claude_says_which_session_it_is_at_once() -> None:
     assert len([sign for sign in signs if isinstance(sign, ToolEnded)]) == 1
 
 
-def test_claude_is_called_as_configured(tmp_path: Path) -> None:
+def test_claude_is_called_as_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """T24 W01: model, effort, turns, session and the operator's words are arguments; the prompt is not."""
     given = agent(model="opus", effort="high", max_turns=7, args=("--add-dir", "/x"))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
     launch = given.prepare(context(tmp_path, session="s-1", walled=True))
     words = " ".join(launch.argv)
     assert "--model opus --effort high --max-turns 7" in words
@@ -201,14 +221,19 @@ def test_claude_is_called_as_configured(tmp_path: Path) -> None:
 
 
 def test_claude_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """T24: root outside the walls cannot switch its questions off, and gets its tools by name."""
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    modes = [
-        agent(permissions=permissions).arguments(context(tmp_path, walled=walled))[-1]
-        for permissions, walled in [("auto", True), ("auto", False), ("edit", True), ("full", False)]
-    ]
-    assert modes[:3] == ["bypassPermissions", "acceptEdits", "acceptEdits"]
-    assert modes[3].startswith("--allowedTools=Bash,")
+    """T24: root cannot switch its questions off, and gets its tools by name; within walls it is who owns the place."""
+    asked = [("auto", True), ("auto", False), ("edit", True), ("full", False)]
+
+    def modes(uid: int) -> list[str]:
+        monkeypatch.setattr("os.geteuid", lambda: uid)
+        wheres = [(permissions, context(tmp_path, walled=walled)) for permissions, walled in asked]
+        return [agent(permissions=permissions).arguments(where)[-1] for permissions, where in wheres]
+
+    owner = tmp_path.stat().st_uid
+    assert modes(owner or 1000) == ["bypassPermissions", "acceptEdits", "acceptEdits", "bypassPermissions"]
+    as_root = modes(0)
+    assert as_root[0].startswith("--allowedTools=Bash,") == (owner == 0)
+    assert as_root[1:3] == ["acceptEdits"] * 2 and as_root[3].startswith("--allowedTools=Bash,")
 
 
 def test_claude_key_of_another_name_is_the_only_one(tmp_path: Path) -> None:

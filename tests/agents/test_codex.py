@@ -150,6 +150,41 @@ def test_codex_patch_outside_breaks_the_rule() -> None:
     assert list(CodexReader().line(line.encode())) == [Denied("apply_patch", words, rule=True)]
 
 
+def told(error: str) -> list[object]:
+    line = f"2026-11-15T17:22:06.729170Z ERROR codex_core::tools::router: error={error}"
+    return list(CodexReader().line(line.encode()))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        'exec_command failed: CreateProcess { message: "Rejected(\\"Failed to create unified exec process: No such '
+        'file or directory (os error 2)\\")" }',
+        "unsupported call: no_such_tool_reject",
+        "patch rejected: empty patch",
+        "write_stdin rejected: the session is closed",
+    ],
+)
+def test_codex_mistake_of_the_model_is_no_denial(error: str) -> None:
+    """D12: a command in a folder that does not exist is refused by nobody."""
+    assert told(error) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "approval policy is Never; reject command — you cannot ask for escalated permissions",
+        'exec_command failed: CreateProcess { message: "Rejected(\\"`rm -rf /` rejected: blocked by policy\\")" }',
+        'exec_command failed: CreateProcess { message: "Rejected(\\"rejected by user\\")" }',
+        "MCP tool call requires approval, but approval policy is never",
+        "This action was rejected due to unacceptable risk.",
+    ],
+)
+def test_codex_refusal_by_a_policy_is_a_denial(error: str) -> None:
+    """D12: whatever it refuses the command for."""
+    assert told(error) == [Denied("shell", error[:200])]
+
+
 def test_codex_failed_command_is_a_failed_tool() -> None:
     """T24: a command that fails is no denial and no end."""
     signs = list(signs_of(CodexReader(), stream("failed-command")))

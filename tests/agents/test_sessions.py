@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from matrix import Row, params
+from matrix import ROWS, Row, params
 from runs import RealProject, plays, until, writes_file
 
 from ganger.core import events as ev
@@ -24,11 +24,11 @@ FIRST = "first.txt"
 # A command that goes on until somebody ends it, and can be told from all others.
 SLEEP = "import time; time.sleep(86399)"
 ONE_PERCENT = 0.01
-RESUMING = ("claude", "codex", "gemini", "opencode", "copilot", "qwen", "acp-gemini", "acp-claude")
+# Gemini does not find a session again that was cut off while it spoke this protocol.
+RESUMING = [name for name, row in ROWS.items() if not row.stands_in and name != "acp-gemini"]
 # What programs leave untold of a process that was killed.
 UNTOLD = {
     "opencode": "it says what a call of the model used when its tools are through; one that is cut off is not counted",
-    "acp-gemini": "it says what it used at its end; a process that is cut off is not counted",
     "acp-claude": "it says what it used at its end; a process that is cut off is not counted",
 }
 STEPS = {
@@ -67,8 +67,8 @@ def require_one_session(project: RealProject) -> None:
     task = project.task(TASK)
     assert task.status is TaskStatus.DONE, task.detail
     first, second = project.find(ev.AttemptStarted, TASK)
-    heard = {event.attempt: event.session for event in project.find(ev.AgentHeard, TASK)}
-    assert second.session == heard[1] == heard[2] and first.session == ""
+    heard = {event.session for event in project.find(ev.AgentHeard, TASK) if event.session}
+    assert heard == {second.session} and first.session == ""
     last = [seen for seen in project.server.requests if seen.step >= 0][-1]
     assert f"MARK({TASK})" in str(last.conversation) and FIRST in str(last.conversation)
     assert project.merged(FIRST) == "begun\n" and project.processes() == []

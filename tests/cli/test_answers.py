@@ -255,11 +255,13 @@ def test_init_finds_the_test_command(tmp_path: Path, file: str, text: str, comma
 
 
 def test_the_demo_ends_as_its_script_says(tmp_path: Path) -> None:
-    """G06: most succeed, one is kept out, one saved by the format retry, one blocked; exit 0."""
+    """G06: most succeed, one is kept out, one saved by the format retry, one waits for its quota and goes on with its
+    session, one is blocked; exit 0."""
     answer = ganger("demo", "--keep", str(tmp_path / "demo"), cwd=tmp_path, env={"HOME": str(tmp_path)})
     assert answer.code == 0 and "Next steps:" in answer.out and answer.out.count("✓ DONE") == 6
     events = ganger("events", "--json", cwd=tmp_path / "demo").lines
-    assert [e["task"] for e in events if e["type"] == "result_refused"] == ["csv-export"]
+    assert [e["task"] for e in events if e["type"] == "result_refused"] == ["transfer", "csv-export"]
+    assert [e["task"] for e in events if e["type"] == "attempt_started" and e["session"]] == ["transfer"]
     assert {e["task"] for e in events if e["type"] == "work_saved"} == {"rounding"}
     assert ganger("demo", "--keep", str(tmp_path / "demo"), cwd=tmp_path).code == 1
 

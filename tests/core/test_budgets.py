@@ -78,6 +78,19 @@ def test_an_unknown_cost_counts_as_what_was_set_aside() -> None:
     assert {(e.usd, e.known) for e in settled} == {(0.3, False)}
 
 
+@pytest.mark.parametrize("at_once", [1, 8])
+@pytest.mark.parametrize("budget", [Budget(usd=0.01), Budget(task_usd=5.0)], ids=["run", "task"])
+def test_a_budget_in_dollars_stops_where_nobody_knows_the_price(budget: Budget, at_once: int) -> None:
+    """G04: tokens are told and have no price; one attempt shows it, and an estimate lets the rest go on."""
+    alone = replace(budget, usd=budget.usd or 99.0)
+    run = ward(alone, count=4, at_once=at_once, usd=None).run()
+    assert len(run.started) == 1 and run.state.status is RunStatus.ABORTED
+    (question,) = run.state.questions.values()
+    assert question.kind == "budget" and "prices." in question.text and "budget.attempt_usd" in question.text
+    run.budget = Budget(usd=99, attempt_usd=0.5)
+    assert run.begin().run().state.status is RunStatus.COMPLETED and len(run.started) == 4
+
+
 def test_what_attempts_cost_so_far_raises_what_is_set_aside() -> None:
     """G04: an estimate that is too low holds for no longer than one attempt."""
     run = ward(Budget(usd=10, attempt_usd=0.1), usd=2.0)

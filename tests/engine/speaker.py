@@ -26,6 +26,7 @@ def note_start(starts: Path) -> int:
         "home": os.environ["HOME"],
         "task": os.environ["GANGER_TASK_ID"],
         "files": sorted(os.listdir(".")),
+        "at_home": sorted(os.listdir(os.environ["HOME"])),
         "prompt": sys.stdin.read(),
     }
     with open(starts, "a", encoding="utf-8") as file:
@@ -42,12 +43,18 @@ def play(step: dict[str, Any]) -> None:
         elif word == "write":
             for name, text in value.items():
                 Path(name).write_text(text)
+        elif word == "home":
+            for name, text in value.items():
+                (Path(os.environ["HOME"]) / name).write_text(text)
         elif word == "done":
             result = json.dumps({**RESULT, "task_id": os.environ["GANGER_TASK_ID"]})
             say(type="said", text=f"<<<TASK_RESULT_V2>>>\n{result}\n<<<END_TASK_RESULT_V2>>>")
             say(type="over", how="success")
         elif word == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        elif word == "wait_for":
+            while not Path(value).exists():
+                time.sleep(0.02)
         elif word == "hang":
             time.sleep(600)
         elif word == "exit":

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from ganger.agents.cli import CliAgent
 from ganger.agents.streams import amount, number, read_json, text
@@ -15,6 +18,7 @@ from ganger.core.signs import Denied, Limited, LoginMissing, Model, Over, Said, 
 from ganger.ports import AttemptContext, Capabilities
 
 PROGRAM = Path(__file__).with_name("speaker.py")
+ENDS: dict[str, Over] = {"no_session": Over("no_session"), "network": Over("network", "HTTP 500")}
 
 
 class SpeakingReader:
@@ -35,7 +39,7 @@ class SpeakingReader:
             case "tokens":
                 yield self._tokens(data)
             case "over":
-                yield Over("no_session" if text(data, "how") == "no_session" else "success")
+                yield ENDS.get(text(data, "how"), Over("success"))
 
     def _tokens(self, data: object) -> Tokens:
         return Tokens(
@@ -66,6 +70,33 @@ class SpeakingAgent(CliAgent):
         return SpeakingReader()
 
 
+class DeafReader:
+    def line(self, _line: bytes) -> Iterator[Sign]:
+        yield from ()
+
+    def end(self) -> Iterator[Sign]:
+        yield from ()
+
+
+class StrangeAgent(SpeakingAgent):
+    """Another kind, which understands nothing of what the first one prints."""
+
+    kind = "stranger"
+
+    def reader(self) -> DeafReader:  # type: ignore[override]
+        return DeafReader()
+
+
+def speaking(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Speech:
+    """The stand-in's kinds are there as if a package had brought them, in this process and in others."""
+    site = advertise(folder / "site", "speaker", "speaking_agent:SpeakingAgent")
+    advertise(site, "stranger", "speaking_agent:StrangeAgent")
+    monkeypatch.syspath_prepend(site)
+    given = filter(None, (str(site), str(Path(__file__).parent), os.environ.get("PYTHONPATH")))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(given))
+    return Speech(folder / "plan.json")
+
+
 def advertise(site: Path, kind: str, target: str) -> Path:
     """What installing such a package leaves behind: a folder that names its entry point."""
     info = site / f"{kind}_for_ganger-1.0.dist-info"
@@ -86,9 +117,13 @@ class Speech:
         self.plan.write_text(json.dumps(attempts))
         return f'kind = "speaker"\nargv = ["{sys.executable}", "{PROGRAM}", "{self.plan}"]'
 
+    def sibling(self, name: str) -> Speech:
+        """Another program with a plan of its own."""
+        return Speech(self.plan.with_name(f"{name}.json"))
+
     def starts(self) -> list[dict[str, Any]]:
-        text = self.plan.with_suffix(".starts").read_text()
-        return [json.loads(line) for line in text.splitlines()]
+        path = self.plan.with_suffix(".starts")
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def sessions(self) -> list[str]:
         """The session each start was told to continue."""

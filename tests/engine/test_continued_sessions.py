@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from git_runs import GitProject
 from run_projects import Project, leading, until
-from speaking_agent import Speech, advertise
+from speaking_agent import Speech, speaking
 
 from ganger.core import events as ev
 from ganger.core.records import TaskState
@@ -26,11 +25,7 @@ KILLED, DONE = {"kill": True}, {"done": True}
 
 @pytest.fixture
 def speech(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Speech:
-    """The stand-in's kind is there as if a package had brought it, in this process and in others."""
-    site = advertise(tmp_path / "site", "speaker", "speaking_agent:SpeakingAgent")
-    monkeypatch.syspath_prepend(site)
-    monkeypatch.setenv("PYTHONPATH", f"{site}{os.pathsep}{Path(__file__).parent}")
-    return Speech(tmp_path / "plan.json")
+    return speaking(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -80,6 +75,18 @@ def test_a_limit_with_a_time_waits_for_that_time_and_goes_on(in_git: Any, speech
     assert starts[1] >= paused.until > starts[0]
     assert speech.sessions() == ["", "s-1"] and "half.txt" in speech.starts()[1]["files"]
     assert (ended(project).status, ended(project).worker_attempts) == (TaskStatus.DONE, 1)
+
+
+@pytest.mark.parametrize("reset_at", [3.9e12, 1e308, -5.0, "inf"])
+def test_a_limit_with_an_absurd_time_waits_as_one_without_any(in_git: Any, reset_at: object) -> None:
+    """D12 G02: milliseconds of another century, no number, the past: `quota_wait_sec`, and the run goes on."""
+    said = {"type": "limit", "text": "usage limit reached", "reset_at": float(reset_at)}  # type: ignore[arg-type]
+    project = in_git([HALF, {"say": said, "exit": 1}], [REST, DONE], policy="quota_wait_sec = 0.2")
+    assert project.run() == 0
+    ((paused, said_at),) = [
+        (r.event.until, at(r.at)) for r in project.events() if isinstance(r.event, ev.AccountPaused)
+    ]
+    assert 0 < paused - said_at <= 0.2 and ended(project).worker_attempts == 1
 
 
 def test_an_agent_that_waits_for_a_far_limit_itself_is_ended_and_ganger_waits(in_git: Any) -> None:
@@ -199,6 +206,23 @@ def test_what_a_session_used_is_counted_once(in_git: Any, second: dict[str, Any]
     assert told == [(100, 10, 1.0), (150, 20, 1.5)]
     spent = project.state().spent
     assert (spent.input_tokens, spent.output_tokens, spent.usd) == (250, 30, 2.5)
+
+
+@pytest.mark.parametrize("running", [1, 0], ids=["running totals", "own"])
+def test_what_a_stopped_agent_had_told_is_counted_once(in_git: Any, running: int) -> None:
+    """G04 T23: it was paid for, however its process ended; what its session tells later comes on top."""
+    more = tokens(250, 30, 2.5, 1) if running else tokens(150, 20, 1.5, 0)
+    project = in_git([tokens(100, 10, 1.0, running), HALF, {"hang": True}], [REST, more, DONE])
+    with leading(project) as lead:
+        until(lambda: list(project.folder.path.glob("work/*/half.txt")), beside=lead)
+        assert project.ganger("stop").returncode == 0
+        lead.communicate(timeout=60)
+    spent = project.state().spent
+    assert (spent.input_tokens, spent.output_tokens, spent.usd) == (100, 10, 1.0)
+    assert project.run() == 0
+    spent = project.state().spent
+    assert (spent.input_tokens, spent.output_tokens, spent.usd) == (250, 30, 2.5)
+    assert len(project.find(ev.CostSettled)) == 2
 
 
 def test_a_new_session_is_counted_from_its_own_beginning(in_git: Any) -> None:

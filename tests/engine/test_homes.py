@@ -151,3 +151,54 @@ def test_a_task_that_is_over_leaves_no_home_and_takes_no_other_with_it(homes: Ho
     homes.remove("a")
     assert [homes.of(name, "mine").exists() for name in names] == [False, True, True, False, False]
     assert not homes.of("a", "other").exists()
+
+
+def test_a_home_as_deep_as_can_be_is_removed(homes: Homes, home: Path, request: pytest.FixtureRequest) -> None:
+    """G06 G02: neither stack nor descriptors end with it, also where it only stands in the way of a file."""
+    homes.furnish(home, LOGIN, None)
+    (home / ".tool" / "login.json").unlink()
+    _dig(home / ".tool" / "login.json", 3000)
+    request.addfinalizer(lambda: discard(home))
+    homes.furnish(home, LOGIN, None)
+    assert (home / ".tool" / "login.json").read_bytes() == LOGIN[".tool/login.json"]
+    _dig(home, 3000)
+    homes.remove("a")
+    assert not home.exists()
+
+
+def _dig(top: Path, deep: int) -> None:
+    top.mkdir(exist_ok=True)
+    folder = os.open(top, os.O_RDONLY)
+    for _ in range(deep):
+        os.mkdir("d", dir_fd=folder)
+        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+
+
+def test_a_sweep_leaves_the_homes_of_whoever_works_and_the_sessions_that_may_go_on(homes: Homes, home: Path) -> None:
+    """T24 G06: nothing of those that left the run, no login of those that wait, all of those at work."""
+    for name in ("works", "waits", "gone", ""):
+        homes.furnish(homes.of(name, "mine"), LOGIN, None)
+        (homes.of(name, "mine") / "session.jsonl").write_text("mine")
+    homes.sweep(["works"], ["waits"])
+    left = {name: sorted(p.name for p in homes.of(name, "mine").rglob("*")) for name in ("works", "waits", "gone", "")}
+    everything = [".tool", "login.json", "session.jsonl", "settings.toml"]
+    assert left == {"works": everything, "waits": [".tool", "session.jsonl"], "gone": [], "": []}
+    assert not homes.of("gone", "mine").exists() and not homes.of("", "mine").exists()
+
+
+def test_a_login_is_forgotten_by_whoever_comes_next(homes: Homes, home: Path, tmp_path: Path) -> None:
+    """T24: it knows what was put there, whatever the settings say by then."""
+    homes.furnish(home, LOGIN, None)
+    Homes(tmp_path / "run", tmp_path / "shared", discard).sweep([], ["a"])
+    assert sorted(p.name for p in home.rglob("*")) == [".tool"]
+
+
+def test_a_fresh_session_meets_nothing_that_an_earlier_one_left(homes: Homes, home: Path) -> None:
+    """G06: settings and hooks a process planted would be run by its successor."""
+    homes.furnish(home, LOGIN, None)
+    (home / ".tool" / "hooks.json").write_text("run me")
+    homes.furnish(home, LOGIN, None, fresh=True)
+    assert sorted(p.relative_to(home).as_posix() for p in home.rglob("*")) == [".tool", *LOGIN]

@@ -83,7 +83,7 @@ class ClaudeAgent(CliAgent):
     def _permissions(self, context: AttemptContext) -> list[str]:
         if not self.may_all(context):
             return ["--permission-mode", "acceptEdits"]
-        if context.walled or os.geteuid() != 0:
+        if not _is_root(context):
             return ["--permission-mode", "bypassPermissions"]
         return ["--permission-mode", "acceptEdits", f"--allowedTools={_ALL_TOOLS}"]
 
@@ -118,6 +118,11 @@ class _Message:
     id: str
     parent: str
     tokens: Tokens
+
+
+def _is_root(context: AttemptContext) -> bool:
+    """Within walls it is whoever owns the workspace."""
+    return os.geteuid() == 0 and (not context.walled or context.workspace.stat().st_uid == 0)
 
 
 class ClaudeReader:
@@ -235,11 +240,12 @@ class ClaudeReader:
                 yield ToolEnded(text(block, "tool_use_id"), ok=block.get("is_error") is not True)
 
     def _limit(self, info: Mapping[str, Any]) -> Iterator[Sign]:
-        """Comes with every answer of an account with a plan; only a refusal is a limit, and no paid one goes on."""
-        if text(info, "status") != "rejected" or _goes_on(info):
+        """Comes with every answer of an account with a plan; only a refusal that ends the work is a limit."""
+        if text(info, "status") != "rejected":
             return
-        self._reset_at = amount(info, "resetsAt")
-        yield Limited(text(info, "rateLimitType") or "usage limit", reset_at=self._reset_at, final=False)
+        self._reset_at = None if _goes_on(info) else amount(info, "resetsAt")
+        if not _goes_on(info):
+            yield Limited(text(info, "rateLimitType") or "usage limit", reset_at=self._reset_at, final=False)
 
     def _result(self, data: Mapping[str, Any]) -> Iterator[Sign]:
         """There can be several: work that was left in the background starts another turn when it is through."""

@@ -109,8 +109,12 @@ class CodexAgent(CliAgent):
 
 _AGAIN = re.compile(r"^Reconnecting\.\.\. \d+/\d+ ?(?:\((.*)\))?$", re.DOTALL)
 _TRACED = re.compile(r"^\S+Z +(?:ERROR|WARN|INFO|DEBUG|TRACE) (\S+): (.*)")
-_REJECTED = re.compile(r"\berror=(.*\breject.*)", re.IGNORECASE)
-_FIELDS = re.compile(r'([\w.]+)="?([^\s"]+)')
+# It also says "Rejected" where a command could not be started at all.
+_REJECTED = re.compile(
+    r"approval policy is|rejected by user|` rejected: |approval review rejected|unacceptable risk",
+    re.IGNORECASE,
+)
+_FIELDS = re.compile(r'(?<![\w.])([\w.]+)="?([^\s"]+)')
 _WRONG_CALL = re.compile(r"unexpected argument|invalid value|cannot be used multiple times|[Ee]rror loading config")
 _NO_SESSION = re.compile(r"no rollout found|thread/resume failed|no (?:saved )?session found", re.IGNORECASE)
 
@@ -161,9 +165,11 @@ class CodexReader:
             self._words = [*self._words[-4:], said] if said and not said.startswith("WARNING") else self._words
         elif traced[1] == "codex_otel.trace_safe":
             yield from self._traced(dict(_FIELDS.findall(traced[2])))
-        elif found := _REJECTED.search(traced[2]):
-            outside = "outside of the project" in found[1]
-            yield Denied("apply_patch" if "patch" in found[1] else "shell", found[1][:200], rule=outside)
+        else:
+            error = traced[2].partition("error=")[2]
+            if _REJECTED.search(error):
+                outside = "outside of the project" in error
+                yield Denied("apply_patch" if "patch" in error else "shell", error[:200], rule=outside)
 
     def _traced(self, fields: Mapping[str, str]) -> Iterator[Sign]:
         if fields.get("event.name") == "codex.turn_profile":

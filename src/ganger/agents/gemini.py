@@ -12,6 +12,7 @@ from typing import Any
 
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
+from ganger.agents.shells import shell_file, shell_settings
 from ganger.agents.streams import number, part, plain, read_json, text
 from ganger.agents.transcripts import moment, records, span, summed
 from ganger.agents.words import meaning, status_in
@@ -38,6 +39,8 @@ _VERTEX = "GOOGLE_GENAI_USE_VERTEXAI"
 _LOGIN_FILE = ".gemini/oauth_creds.json"
 # The program's own name for the strongest model it knows. Without any name it first asks a small model which to take.
 _MODEL = "pro"
+# It sets this for the commands it runs. Its own setting that withholds keys takes GIT_AUTHOR_NAME and the like too.
+_INSIDE = "GEMINI_CLI"
 _SHORT = 200
 
 
@@ -69,7 +72,8 @@ class GeminiAgent(CliAgent):
 
     def settings(self, context: AttemptContext) -> Mapping[str, str]:
         # Without trust in the folder every mode but the asking one is refused.
-        return {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
+        trusted = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
+        return {**trusted, **shell_settings(context.home, _INSIDE)}
 
     def files(self, context: AttemptContext) -> Mapping[str, bytes]:
         ours: dict[str, Any] = {
@@ -85,7 +89,7 @@ class GeminiAgent(CliAgent):
         }
         if chosen := self._way_in():
             ours["security"] = {"auth": {"selectedType": chosen}}
-        return {".gemini/settings.json": json.dumps(ours).encode()}
+        return {".gemini/settings.json": json.dumps(ours).encode(), **shell_file(self, _INSIDE)}
 
     def has_login(self) -> bool:
         return super().has_login() or self._way_in() == "vertex-ai"
@@ -129,7 +133,7 @@ _TYPED: dict[str, How] = {
 }
 _BLOCKED = re.compile(r"response was blocked")
 _CUT = re.compile(r"exceeded the token limit")
-_AGAIN = re.compile(r"Attempt \d+ failed(?: with status (\d+))?.*Retrying with backoff")
+_AGAIN = re.compile(r"\A(?>.*?Attempt \d+ failed)(?: with status (\d+))?.*Retrying with backoff")
 _AGAIN_AFTER = re.compile(r"Retrying after (\d+)ms")
 _STATUS = re.compile(r"\A\s*status: (\d{3}),?\Z")
 _NO_LOGIN = re.compile(r"Error authenticating|set an Auth method|Invalid auth method|authorization is required")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
+from ganger.agents.shells import shell_file, shell_settings
 from ganger.agents.streams import amount, number, part, plain, read_json, text
 from ganger.agents.words import meaning
 from ganger.core.signs import (
@@ -33,6 +35,8 @@ from ganger.errors import Fault, InputError
 from ganger.ports import AttemptContext, Capabilities
 
 CONFIG = "OPENCODE_CONFIG_CONTENT"
+# It sets this for itself and the commands it runs.
+_INSIDE = "OPENCODE"
 _OTHER = "@ai-sdk/openai-compatible"
 _SHORT = 200
 # A model that answers with nothing this often in a row speaks another protocol, and opencode asks it again for ever.
@@ -88,7 +92,11 @@ class OpencodeAgent(CliAgent):
         return argv + (["--variant", self.given.effort] if self.given.effort else [])
 
     def settings(self, context: AttemptContext) -> Mapping[str, str]:
+        bash = shutil.which("bash", path=self.environ.get("PATH"))
         return {
+            **shell_settings(context.home, _INSIDE),
+            # It runs commands in the operator's shell, and no other shell reads what withholds the key.
+            **({"SHELL": bash} if bash else {}),
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
@@ -96,6 +104,9 @@ class OpencodeAgent(CliAgent):
             "OPENCODE_DISABLE_SHARE": "1",
             CONFIG: json.dumps(_merged(self.config(context), self.own_config)),
         }
+
+    def files(self, context: AttemptContext) -> Mapping[str, bytes]:
+        return shell_file(self, _INSIDE, CONFIG)
 
     def config(self, context: AttemptContext) -> dict[str, Any]:
         """Only what Ganger has to say; what the operator's own config says wins."""
@@ -154,13 +165,16 @@ def _merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-_LOGGED = re.compile(r'level=ERROR .*?message="stream error".*? small=(true|false).*? error\.error="(.*)"')
+# Each part is looked for once, after the one before: in a line that only begins like these, nothing is tried again.
+_LOGGED = re.compile(
+    r'\A(?>.*?level=ERROR )(?>.*?message="stream error")(?>.*? small=(true|false))(?>.*? error\.error=")(.*)"'
+)
 _OUTSIDE = re.compile(r"permission requested: external_directory \(")
 _LOGGED_SESSION = re.compile(r" session\.id=(ses_\w+) ")
-_CREATED = re.compile(r" message=created id=(ses_\w+) .* parentID=undefined ")
-_ASKED_MODEL = re.compile(r" message=stream providerID=(\S+) modelID=(\S+) .* small=false ")
+_CREATED = re.compile(r"\A(?>.*? message=created id=(ses_\w+) ).* parentID=undefined ")
+_ASKED_MODEL = re.compile(r"\A(?>.*? message=stream providerID=(\S+) modelID=(\S+) ).* small=false ")
 _ALLOWED = re.compile(
-    r' message=evaluated permission=(\w+) pattern="?(.*?)"? action\.permission=.* action\.action=allow '
+    r'\A(?>.*? message=evaluated permission=(\w+) pattern="?)(?>(.*?)"? action\.permission=).* action\.action=allow '
 )
 _NO_TOOLS = frozenset(("external_directory", "doom_loop"))
 _REFUSALS = ("rejected permission", "specified a rule", "user dismissed")

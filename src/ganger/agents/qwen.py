@@ -12,6 +12,7 @@ from typing import Any
 
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
+from ganger.agents.shells import shell_file, shell_settings
 from ganger.agents.streams import amount, items, number, part, plain, read_json, text
 from ganger.agents.transcripts import moment, records, span, summed
 from ganger.agents.words import meaning
@@ -34,6 +35,8 @@ from ganger.ports import AttemptContext, Capabilities, Reader
 
 _KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"
+# It sets this for the commands it runs.
+_INSIDE = "QWEN_CODE"
 _SHORT = 200
 _LISTENER = ".qwen/listen.mjs"
 # It tries again for minutes, and waits as long as it is told to, without a word. What its model answers is heard in the
@@ -96,6 +99,7 @@ class QwenAgent(CliAgent):
             "QWEN_DISABLE_AUTO_TITLE": "1",
             "QWEN_USAGE_STATISTICS_ENABLED": "false",
             **({"NODE_OPTIONS": listener} if listener else {}),
+            **shell_settings(context.home, _INSIDE),
         }
 
     def files(self, context: AttemptContext) -> Mapping[str, bytes]:
@@ -111,7 +115,7 @@ class QwenAgent(CliAgent):
             "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
             "model": {"generationConfig": generation},
         }
-        return {".qwen/settings.json": json.dumps(ours).encode(), _LISTENER: _LISTEN}
+        return {".qwen/settings.json": json.dumps(ours).encode(), _LISTENER: _LISTEN, **shell_file(self, _INSIDE)}
 
     def reader(self) -> Reader:
         return QwenReader()

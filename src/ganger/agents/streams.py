@@ -18,6 +18,7 @@ _CHUNK = 1024 * 1024
 _HUGE = 1e15
 # Each one may read the whole line, and a line may hold a million places where an object could begin.
 _TRIES = 3
+_LONGEST_WORDS = 64 * 1024
 
 
 def opened(log: Path) -> BinaryIO:
@@ -86,8 +87,8 @@ def read_json(line: bytes) -> dict[str, Any] | None:
 
 
 def plain(line: bytes) -> str:
-    """A line that is not JSON, as text."""
-    return line.decode("utf-8", "replace").strip()
+    """A line that is not JSON, as text; of a very long one its beginning."""
+    return line[:_LONGEST_WORDS].decode("utf-8", "replace").strip()
 
 
 def part(data: object, *names: str) -> Mapping[str, Any]:

@@ -44,6 +44,7 @@ from ganger.ports import Agent, AttemptContext, Exit, Room, Rules, Running
 
 _HEALER = "healer"
 _LOOK_EVERY_SEC = 0.5
+_HEARD_WITHIN_SEC = 120.0
 
 
 def heal_started(
@@ -115,13 +116,14 @@ class Healing:
         while True:
             await self._wait_for_account()
             ended = await self._execute()
-            self._unpaid = self._cost(ended)
+            heard = await self._heard(ended)
+            self._unpaid = self._cost(heard)
             if ended.lost:
                 await self._ask_again("LOST", "the keeper was lost")
                 continue
             self.gate.check()
             answer = self._read(ended)
-            trouble = self._trouble(ended) if isinstance(answer, Refused) else None
+            trouble = self._trouble(ended, heard) if isinstance(answer, Refused) else None
             if trouble is not None and await self._waits(trouble):
                 continue
             if trouble is not None and isinstance(answer, Refused):
@@ -140,10 +142,10 @@ class Healing:
         paid, self._unpaid = self._unpaid, []
         await self.tools.journal.record(*paid, *after, ev.HealRefused(self.number, code, one_line(message)))
 
-    def _trouble(self, ended: Exit) -> Trouble | None:
+    def _trouble(self, ended: Exit, heard: Heard) -> Trouble | None:
         """What stands in the healer's way, as far as its output tells; as with every other agent."""
         cut_short = ended.timed_out or ended.signal is not None or bool(ended.code)
-        return trouble_of(self._heard(ended), cut_short=cut_short, timed_out=ended.timed_out)
+        return trouble_of(heard, cut_short=cut_short, timed_out=ended.timed_out)
 
     async def _waits(self, trouble: Trouble) -> bool:
         """A limit is waited out, and so is trouble that tends to pass; neither uses up the round."""
@@ -179,7 +181,13 @@ class Healing:
         if running is None:
             self.gate.check()
             prompt = self._write_prompt()
-            launch = confined(self.tools, agent, self._context(prompt), Room(writable=(self._folder(),)))
+            # Settings and hooks that an earlier call left there would be taken up by this one.
+            await asyncio.to_thread(self.tools.homes.discard, self._folder())
+            try:
+                launch = confined(self.tools, agent, self._context(prompt), Room(writable=(self._folder(),)))
+            except GangerError as error:
+                # As with a worker: what its adapter or its settings cannot do is no reason to end the run.
+                return Exit(None, None, False, 0.0, started=False, error=f"{error.code}: {error.message}")
             running = await agent.execute(launch, self.gate)
         ended = await self._followed(agent, running)
         forget_login(self.tools, self._context(self._prompt_path))
@@ -321,15 +329,16 @@ class Healing:
             retry=retry,
         )
 
-    def _heard(self, ended: Exit) -> Heard:
+    async def _heard(self, ended: Exit) -> Heard:
+        """Its log and its home are its own to fill with whatever takes long to read."""
         if ended.started:
-            with contextlib.suppress(OSError, GangerError):
-                return self.tools.agents[_HEALER].hear(self.log_path, self._context(self._prompt_path).home)
+            hear, home = self.tools.agents[_HEALER].hear, self._context(self._prompt_path).home
+            with contextlib.suppress(OSError, GangerError, TimeoutError):
+                return await asyncio.wait_for(asyncio.to_thread(hear, self.log_path, home), _HEARD_WITHIN_SEC)
         return Heard()
 
-    def _cost(self, ended: Exit) -> list[ev.Event]:
-        agent, heard = self.tools.agents[_HEALER], self._heard(ended)
-        held, tokens = self.round, heard.tokens
+    def _cost(self, heard: Heard) -> list[ev.Event]:
+        agent, held, tokens = self.tools.agents[_HEALER], self.round, heard.tokens
         if tokens is None and not held.reserved_usd and not held.reserved_tokens:
             return []
         model = heard.model or agent.model

@@ -9,7 +9,6 @@ import contextlib
 import errno
 import json
 import os
-import shutil
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -26,6 +25,7 @@ _IN_THE_WAY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _LIST = ".files"
 
 Owner = tuple[int, int] | None
+Clear = Callable[[int, str], None]
 
 
 class Homes:
@@ -33,7 +33,7 @@ class Homes:
 
     def __init__(self, folder: Path, shared: Path, discard: Callable[[Path], object]) -> None:
         """`discard` removes whatever is at a path, however it was made."""
-        self._folder, self._shared, self._discard_tree = folder / "homes", shared, discard
+        self._folder, self._shared, self.discard = folder / "homes", shared, discard
 
     def of(self, task: str, agent: str) -> Path:
         return self._folder / f"{file_stem(task)}@{file_stem(agent)}"
@@ -43,17 +43,17 @@ class Homes:
 
         `fresh`: no session goes on in it, so nothing that an earlier process left there is kept.
         """
-        if fresh:
-            self._discard(home)
         with named_os_errors(home):
+            if fresh:
+                self._discard(home)
             self._folder.mkdir(mode=0o711, exist_ok=True)
             # First the list: whoever finds it knows what may be there, whatever dies when.
             _beside(home).write_text(json.dumps(list(files)), encoding="utf-8")
-            top = _descend(os.open(self._folder, _FOLDER), (home.name,), make=True)
+            top = _descend(os.open(self._folder, _FOLDER), (home.name,), clear=self._clear)
             try:
                 _give(top, owner)
                 for name, data in files.items():
-                    _write(top, _inside(name), data, owner)
+                    self._write(top, _inside(name), data, owner)
             finally:
                 os.close(top)
 
@@ -79,7 +79,7 @@ class Homes:
                 self.forget(home)
 
     def _discard(self, home: Path) -> None:
-        self._discard_tree(home)
+        self.discard(home)
         if not os.path.lexists(home):
             _beside(home).unlink(missing_ok=True)
 
@@ -104,6 +104,25 @@ class Homes:
                 finally:
                     os.close(folder)
 
+    def _write(self, top: int, path: PurePosixPath, data: bytes, owner: Owner) -> None:
+        folder = _descend(os.dup(top), path.parent.parts, clear=self._clear, owner=owner)
+        try:
+            self._clear(folder, path.name)
+            file = os.open(path.name, _NEW_FILE, _PRIVATE_FILE, dir_fd=folder)
+            with open(file, "wb") as opened:
+                opened.write(data)
+                _give(opened.fileno(), owner)
+        finally:
+            os.close(folder)
+
+    def _clear(self, folder: int, name: str) -> None:
+        try:
+            os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return
+        except (IsADirectoryError, PermissionError):
+            self.discard(Path(f"/proc/self/fd/{folder}") / name)
+
 
 def _beside(home: Path) -> Path:
     """The list of what was put into a home, where the agent cannot reach it."""
@@ -122,28 +141,16 @@ def _inside(name: str) -> PurePosixPath:
     return path
 
 
-def _write(top: int, path: PurePosixPath, data: bytes, owner: Owner) -> None:
-    folder = _descend(os.dup(top), path.parent.parts, make=True, owner=owner)
-    try:
-        _clear(folder, path.name)
-        file = os.open(path.name, _NEW_FILE, _PRIVATE_FILE, dir_fd=folder)
-        with open(file, "wb") as opened:
-            opened.write(data)
-            _give(opened.fileno(), owner)
-    finally:
-        os.close(folder)
-
-
-def _descend(folder: int, parts: tuple[str, ...], *, make: bool = False, owner: Owner = None) -> int:
-    """Consumes `folder`."""
+def _descend(folder: int, parts: tuple[str, ...], *, clear: Clear | None = None, owner: Owner = None) -> int:
+    """Consumes `folder`. With `clear`, which removes what is in the way, folders that are missing are made."""
     for part in parts:
         try:
             try:
                 inner = os.open(part, _FOLDER, dir_fd=folder)
             except OSError as error:
-                if not make or error.errno not in _IN_THE_WAY:
+                if clear is None or error.errno not in _IN_THE_WAY:
                     raise
-                _clear(folder, part)
+                clear(folder, part)
                 os.mkdir(part, _PRIVATE_FOLDER, dir_fd=folder)
                 inner = os.open(part, _FOLDER, dir_fd=folder)
                 _give(inner, owner)
@@ -156,15 +163,6 @@ def _descend(folder: int, parts: tuple[str, ...], *, make: bool = False, owner: 
 def _give(descriptor: int, owner: Owner) -> None:
     if owner is not None:
         os.fchown(descriptor, *owner)
-
-
-def _clear(folder: int, name: str) -> None:
-    try:
-        os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        return
-    except (IsADirectoryError, PermissionError):
-        shutil.rmtree(name, dir_fd=folder)
 
 
 def _escaped(stem: str) -> str:
