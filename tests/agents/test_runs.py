@@ -14,10 +14,12 @@ from ganger.core.vocabulary import TaskStatus
 
 pytestmark = pytest.mark.needs("bwrap")
 Note = Callable[[str, object], None]
-STAND_IN = (
-    "Cursor's own installer is the only way to its program, so this was tried with a stand-in that keeps to its "
-    "documented interface, never with the real one"
-)
+NOTES = {
+    "agent": "Cursor's own installer is the only way to its program, so this was tried with a stand-in that keeps to "
+    "its documented interface, never with the real one",
+    "acp-gemini": "a session that was cut off is seldom found again, for reasons not known yet; the next attempt then "
+    "starts afresh",
+}
 
 
 @pytest.mark.parametrize("row", EVERY)
@@ -30,8 +32,8 @@ def test_an_agent_edits_a_file_with_its_own_tools_and_it_is_merged(
     assert ran.project.merged(made_file(EDITS)) == MADE
     assert row.stands_in or "write" in [seen.answered for seen in ran.server.requests if seen.scenario == EDITS]
     record_property(f"{row.name}: edits files", "yes")
-    if row.stands_in:
-        record_property(f"{row.name}: note", STAND_IN)
+    if row.name in NOTES:
+        record_property(f"{row.name}: note", NOTES[row.name])
 
 
 @pytest.mark.parametrize("row", EVERY)

@@ -24,7 +24,7 @@ FIRST = "first.txt"
 # A command that goes on until somebody ends it, and can be told from all others.
 SLEEP = "import time; time.sleep(86399)"
 ONE_PERCENT = 0.01
-# Gemini does not find a session again that was cut off while it spoke this protocol.
+# Without acp-gemini: a session that was cut off there was found again once and not found in every later try.
 RESUMING = [name for name, row in ROWS.items() if not row.stands_in and name != "acp-gemini"]
 # What programs leave untold of a process that was killed.
 UNTOLD = {

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from run_projects import Project
+from run_projects import Project, kill, until
+
+from ganger.core import events as ev
 
 
 def git(folder: Path, *words: str) -> str:
@@ -76,3 +78,12 @@ class GitProject(Project):
         return git(self.root, "log", "--format=%s") == "begin" and not git(
             self.root, "status", "--porcelain", "--untracked-files=no"
         )
+
+
+def orphan(project: GitProject) -> None:
+    """Leads until the agent has written `half.txt`, then dies at once; the agent goes on under its keeper."""
+    lead = project.start()
+    until(lambda: list(project.folder.path.glob("work/*/half.txt")), beside=lead)
+    until(lambda: project.find(ev.AttemptLaunched), beside=lead)
+    kill(lead)
+    lead.communicate()

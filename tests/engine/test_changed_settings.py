@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_runs import GitProject
-from run_projects import Project, kill, leading, task, until
+from git_runs import GitProject, orphan
+from run_projects import Project, leading, task, until
 from speaking_agent import Speech, speaking
 
 from ganger.core import events as ev
@@ -58,15 +58,6 @@ def ended(project: Project) -> TaskState:
     return project.state().tasks["a"]
 
 
-def begun(project: Project, speech: Speech) -> None:
-    """Leads until the agent works, then dies at once; the agent goes on under its keeper."""
-    lead = project.start()
-    until(lambda: list(project.folder.path.glob("work/*/half.txt")), beside=lead)
-    until(lambda: project.find(ev.AttemptLaunched), beside=lead)
-    kill(lead)
-    lead.communicate()
-
-
 def logins(project: Project) -> list[str]:
     """Where Ganger keeps a copy of the operator's login."""
     return [str(p) for p in project.folder.path.rglob("*") if p.is_file() and b"SECRET" in p.read_bytes()]
@@ -78,7 +69,7 @@ def test_an_attempt_that_works_on_is_read_by_those_who_know_it(tmp_path: Path, s
     go = tmp_path / "go"
     agent = speech.write([HALF, {"wait_for": str(go)}, PAID, DONE])
     project = GitProject(tmp_path / "p", agent=agent).make()
-    begun(project, speech)
+    orphan(project)
     change(project)
 
     def during(lead: Lead) -> None:
@@ -97,7 +88,7 @@ def test_an_attempt_that_ended_meanwhile_is_read_by_those_who_know_it(
     go, last = tmp_path / "go", tmp_path / "last"
     agent = speech.write([HALF, {"wait_for": str(go)}, PAID, DONE, {"write": {str(last): ""}}])
     project = GitProject(tmp_path / "p", agent=agent).make()
-    begun(project, speech)
+    orphan(project)
     go.touch()
     until(last.exists)
     change(project)
@@ -191,7 +182,7 @@ def test_the_next_lead_removes_a_login_that_the_last_one_left(
     go = tmp_path / "go"
     agent = f"{speech.write([HALF, {'wait_for': str(go)}, {'exit': 1}], [REST, HANG])}\n{login}"
     project = GitProject(tmp_path / "p", agent=agent).make()
-    begun(project, speech)
+    orphan(project)
     assert len(logins(project)) == 1
     go.touch()
     edit(project, login, "")
@@ -206,7 +197,7 @@ def test_the_next_lead_removes_a_login_that_the_last_one_left(
 def test_a_task_that_left_the_manifest_leaves_no_home(tmp_path: Path, speech: Speech, login: str) -> None:
     """T24 G06: also when its agent was at work as the lead died."""
     project = GitProject(tmp_path / "p", agent=f"{speech.write([HALF, HANG], [REST, DONE])}\n{login}").make()
-    begun(project, speech)
+    orphan(project)
     assert len(logins(project)) == 1
     manifest = project.root / "manifest.json"
     data: dict[str, Any] = json.loads(manifest.read_text())
@@ -214,19 +205,6 @@ def test_a_task_that_left_the_manifest_leaves_no_home(tmp_path: Path, speech: Sp
     manifest.write_text(json.dumps(data))
     assert project.run(reconcile=True) == 0 and project.status("b") is TaskStatus.DONE
     assert logins(project) == [] and not list((project.folder.path / "homes").iterdir())
-
-
-def test_clean_beside_an_agent_that_works_on_removes_nothing_of_its(tmp_path: Path, speech: Speech) -> None:
-    """G01 Z05: its lead is dead; its workspace and its home are all it has."""
-    go = tmp_path / "go"
-    project = GitProject(tmp_path / "p", agent=speech.write([HALF, {"wait_for": str(go)}, REST, DONE])).make()
-    begun(project, speech)
-    freed = json.loads(project.ganger("clean", "--json").stdout)
-    assert [piece for piece in freed["pieces"] if piece["goes"]] == []
-    assert {"home of an agent", "workspace of a, attempt 1"} <= {piece["what"] for piece in freed["pieces"]}
-    go.touch()
-    assert project.run() == 0 and len(speech.starts()) == 1
-    assert {"half.txt", "rest.txt"} <= set(project.merged_files())
 
 
 def unpriced(root: Path, speech: Speech) -> GitProject:

@@ -202,3 +202,38 @@ def test_a_fresh_session_meets_nothing_that_an_earlier_one_left(homes: Homes, ho
     (home / ".tool" / "hooks.json").write_text("run me")
     homes.furnish(home, LOGIN, None, fresh=True)
     assert sorted(p.relative_to(home).as_posix() for p in home.rglob("*")) == [".tool", *LOGIN]
+
+
+def test_a_sweep_leaves_no_list_behind_and_takes_no_home_for_one(homes: Homes, home: Path) -> None:
+    """T24: a home that somebody else removed, and an agent whose name ends as a file's could."""
+    for agent in ("mine", "mine.files", "files"):
+        homes.furnish(homes.of("a", agent), LOGIN, None)
+    discard(home)
+    homes.sweep([], [])
+    assert list(home.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "planted", ["link", "pipe", "folder", "[1, null]", '["a\\u0000b", "../../own/login.json"]', "{", "7"]
+)
+def test_whatever_an_agent_puts_in_the_place_of_the_list_is_not_followed(
+    homes: Homes, home: Path, outside: Path, planted: str
+) -> None:
+    """G06: one without walls reaches it; nobody waits, nothing outside is written or removed."""
+    homes.furnish(home, LOGIN, None)
+    (listed,) = [path for path in home.parent.iterdir() if path != home]
+    listed.unlink()
+    if planted == "link":
+        listed.symlink_to(outside / "login.json")
+    elif planted == "pipe":
+        os.mkfifo(listed)
+    elif planted == "folder":
+        (listed / "in").mkdir(parents=True)
+    else:
+        listed.write_text(planted)
+    homes.forget(home)
+    homes.furnish(home, LOGIN, None)
+    homes.sweep([], ["a"])
+    assert not (home / ".tool" / "login.json").exists()
+    homes.sweep([], [])
+    assert (outside / "login.json").read_bytes() == b"mine" and list(home.parent.iterdir()) == []

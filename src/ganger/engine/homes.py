@@ -9,6 +9,7 @@ import contextlib
 import errno
 import json
 import os
+import stat
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -18,11 +19,14 @@ from ganger.errors import GangerError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 # There is nothing, or something that is no folder; with any other error a session could be lost by clearing it away.
 _IN_THE_WAY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
-_LIST = ".files"
+# No task's or agent's name has a "+" in a file's name.
+_LIST = "+files"
+_LONGEST_LIST = 1024 * 1024
 
 Owner = tuple[int, int] | None
 Clear = Callable[[int, str], None]
@@ -47,9 +51,14 @@ class Homes:
             if fresh:
                 self._discard(home)
             self._folder.mkdir(mode=0o711, exist_ok=True)
-            # First the list: whoever finds it knows what may be there, whatever dies when.
-            _beside(home).write_text(json.dumps(list(files)), encoding="utf-8")
-            top = _descend(os.open(self._folder, _FOLDER), (home.name,), clear=self._clear)
+            above = os.open(self._folder, _FOLDER)
+            try:
+                # First the list: whoever finds it knows what may be there, whatever dies when.
+                self._write(above, PurePosixPath(_beside(home).name), json.dumps(list(files)).encode(), None)
+            except BaseException:
+                os.close(above)
+                raise
+            top = _descend(above, (home.name,), clear=self._clear)
             try:
                 _give(top, owner)
                 for name, data in files.items():
@@ -81,22 +90,19 @@ class Homes:
     def _discard(self, home: Path) -> None:
         self.discard(home)
         if not os.path.lexists(home):
-            _beside(home).unlink(missing_ok=True)
+            self.discard(_beside(home))
 
     def _homes(self, pattern: str) -> list[Path]:
+        """Also those of which only the list is left."""
         try:
-            return [home for home in self._folder.glob(pattern) if home.suffix != _LIST]
+            return sorted({self._folder / found.name.removesuffix(_LIST) for found in self._folder.glob(pattern)})
         except OSError:
             return []
 
     def forget(self, home: Path) -> None:
         """What was put there, a login among it, is in the home only while the agent works."""
-        try:
-            names = json.loads(_beside(home).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return
-        for name in names:
-            with contextlib.suppress(OSError, GangerError):
+        for name in _listed(home):
+            with contextlib.suppress(OSError, ValueError, GangerError):
                 path = _inside(name)
                 folder = _descend(os.open(home, _FOLDER), path.parent.parts)
                 try:
@@ -125,8 +131,20 @@ class Homes:
 
 
 def _beside(home: Path) -> Path:
-    """The list of what was put into a home, where the agent cannot reach it."""
+    """The list of what was put into a home, where an agent within walls cannot reach it."""
     return home.with_name(home.name + _LIST)
+
+
+def _listed(home: Path) -> list[str]:
+    """An agent without walls may have put anything in its place."""
+    try:
+        with open(os.open(_beside(home), _READ), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return []
+            names = json.loads(file.read(_LONGEST_LIST))
+    except (OSError, ValueError, RecursionError):
+        return []
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _inside(name: str) -> PurePosixPath:
