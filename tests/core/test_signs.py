@@ -54,6 +54,8 @@ def test_a_block_before_a_closing_remark_counts_only_where_the_agent_was_through
     said = (Said("<<<TASK_RESULT_V2>>>{}<<<END_TASK_RESULT_V2>>>"), Said("That is all."))
     assert "<<<TASK_RESULT_V2>>>" in heard(*said, Over("success", "That is all.")).answer
     assert heard(*said, Over("network", "reset")).answer == "That is all."
+    went_on = (said[0], ToolStarted("1", "sh"), ToolEnded("1"), Said("I give up."), Over("success", "I give up."))
+    assert "<<<" not in heard(*went_on).answer
 
 
 def test_steps_add_up_until_a_sum_replaces_them() -> None:

@@ -124,29 +124,19 @@ def stopped(project: Project) -> None:
     assert ended(project).resume == "s-1"
 
 
-@CHANGES
+def renamed(project: Project) -> None:
+    edit(project, "mine", "new")
+
+
+@pytest.mark.parametrize("change", [other_kind, renamed])
 def test_no_session_goes_on_with_another_agent(tmp_path: Path, speech: Speech, change: Change) -> None:
     """H05: it would not know it; the task is begun anew with the whole prompt."""
     project = GitProject(tmp_path / "p", agent=speech.write([HALF, HANG], [REST, DONE])).make()
     stopped(project)
-    if change is other_agent:
-        edit(
-            project,
-            '[roles.worker]\nagent = "mine"',
-            f'[agents.new]\n{section(project)}\n[roles.worker]\nagent = "new"',
-        )
-    elif change is agent_gone:
-        edit(project, "mine", "new")
-    else:
-        edit(project, 'kind = "speaker"', 'kind = "stranger"')
+    change(project)
     project.run()
     assert speech.sessions()[:2] == ["", ""] and "Do it." in speech.starts()[1]["prompt"]
     assert "half.txt" not in speech.starts()[1]["files"]
-
-
-def section(project: Project) -> str:
-    text = (project.root / "ganger.toml").read_text()
-    return text.split("[agents.mine]\n")[1].split("\n[roles")[0]
 
 
 @pytest.mark.needs("bwrap")

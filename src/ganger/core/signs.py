@@ -189,6 +189,7 @@ class Heard:
     running: dict[str, ToolStarted] = field(default_factory=dict)
     _open: bool = False
     _size: int = 0
+    _after_tools: int = 0
 
     def add(self, signs: Iterable[Sign]) -> None:
         for sign in signs:
@@ -196,12 +197,12 @@ class Heard:
 
     @property
     def answer(self) -> str:
-        """The text in which the result is looked for: the last message, or all of them where that holds no block."""
+        """The text in which the result is looked for: the last message, or all since the last tool if it has none."""
         last = self.over.text if self.over is not None and self.over.how == "success" and self.over.text else ""
         last = last or (self.messages[-1] if self.messages else "")
         if "<<<" in last or self.over is None or self.over.how != "success":
             return last
-        return "\n".join([*self.messages, last])
+        return "\n".join([*self.messages[self._after_tools :], last])
 
     def _add(self, sign: Sign) -> None:
         match sign:
@@ -238,6 +239,7 @@ class Heard:
         if self._size + len(sign.text) > LONGEST_TEXT and self.messages:
             dropped = self.messages.pop(0)
             self._size -= len(dropped)
+            self._after_tools = max(0, self._after_tools - 1)
             self._open = self._open and bool(self.messages)
         if sign.part and self._open:
             self.messages[-1] += sign.text
@@ -251,6 +253,7 @@ class Heard:
 
     def _progress(self) -> None:
         self._open = False
+        self._after_tools = len(self.messages)
         self.retrying = None
         if self.limited is not None and not self.limited.final:
             self.limited = None

@@ -5,7 +5,6 @@ An agent owns its home while it works and is not trusted with it: nothing there 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
@@ -50,21 +49,29 @@ class Homes:
         with named_os_errors(home):
             if fresh:
                 self._discard(home)
-            self._folder.mkdir(mode=0o711, exist_ok=True)
-            above = os.open(self._folder, _FOLDER)
             try:
-                # First the list: whoever finds it knows what may be there, whatever dies when.
-                self._write(above, PurePosixPath(_beside(home).name), json.dumps(list(files)).encode(), None)
-            except BaseException:
-                os.close(above)
-                raise
-            top = _descend(above, (home.name,), clear=self._clear)
-            try:
-                _give(top, owner)
-                for name, data in files.items():
-                    self._write(top, _inside(name), data, owner)
-            finally:
-                os.close(top)
+                self._fill(home, files, owner)
+            except PermissionError:
+                # The agent locked a folder against its owner: then nothing of its session can be used either.
+                self._discard(home)
+                self._fill(home, files, owner)
+
+    def _fill(self, home: Path, files: Mapping[str, bytes], owner: Owner) -> None:
+        self._folder.mkdir(mode=0o711, exist_ok=True)
+        above = os.open(self._folder, _FOLDER)
+        try:
+            # First the list: whoever finds it knows what may be there, whatever dies when.
+            self._write(above, PurePosixPath(_beside(home).name), json.dumps(list(files)).encode(), None)
+        except BaseException:
+            os.close(above)
+            raise
+        top = _descend(above, (home.name,), clear=self._clear)
+        try:
+            _give(top, owner)
+            for name, data in files.items():
+                self._write(top, _inside(name), data, owner)
+        finally:
+            os.close(top)
 
     def share(self, kind: str) -> Path:
         place = self._shared / file_stem(kind)
@@ -101,14 +108,26 @@ class Homes:
 
     def forget(self, home: Path) -> None:
         """What was put there, a login among it, is in the home only while the agent works."""
+        try:
+            self._forget(home)
+        except PermissionError:
+            self._discard(home)
+
+    def _forget(self, home: Path) -> None:
         for name in _listed(home):
-            with contextlib.suppress(OSError, ValueError, GangerError):
+            try:
                 path = _inside(name)
                 folder = _descend(os.open(home, _FOLDER), path.parent.parts)
-                try:
-                    os.unlink(path.name, dir_fd=folder)
-                finally:
-                    os.close(folder)
+            except PermissionError:
+                raise
+            except (OSError, ValueError, GangerError):
+                continue
+            try:
+                os.unlink(path.name, dir_fd=folder)
+            except (FileNotFoundError, IsADirectoryError, ValueError):
+                continue
+            finally:
+                os.close(folder)
 
     def _write(self, top: int, path: PurePosixPath, data: bytes, owner: Owner) -> None:
         folder = _descend(os.dup(top), path.parent.parts, clear=self._clear, owner=owner)
