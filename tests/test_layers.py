@@ -34,7 +34,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents"},
     "runs": INNER | {"config", "engine.files", "stores"},
     "land": INNER | {"app", "check", "config", "engine", "launchers", "stores", "workspaces"},
-    "clean": INNER | {"app", "config", "engine.files", "runs", "workspaces"},
+    "clean": INNER | {"app", "config", "engine.files", "engine.homes", "runs", "workspaces"},
     "start": INNER | {"config", "engine.files"},
     "doctor": INNER | {"app", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(

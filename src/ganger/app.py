@@ -165,9 +165,12 @@ def agent_of_kind(kind: str) -> Agent:
 def signs_in(agent: Agent, log: Path) -> tuple[list[Sign], Heard]:
     """What an agent's output tells, sign by sign and in all."""
     reader = agent.reader()
-    if reader is None:
-        return [], agent.hear(log)
-    signs, heard = list(signs_of(reader, log)), Heard()
+    try:
+        if reader is None:
+            return [], agent.hear(log)
+        signs, heard = list(signs_of(reader, log)), Heard()
+    except OSError as error:
+        raise GangerError(f"{log}: cannot be read: {error.strerror}", code="FILE_UNREADABLE") from error
     heard.add(signs)
     return signs, heard
 

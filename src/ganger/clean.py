@@ -12,12 +12,14 @@ from ganger.config import Project
 from ganger.core.names import file_stem
 from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, is_led
+from ganger.engine.homes import Homes
 from ganger.runs import keeper_pid, read_state, run_folders, size_of
 from ganger.workspaces.leftovers import Kept, Leftover
 from ganger.workspaces.removal import discard
 
 # Made by a run for itself; of a run nobody leads they are of no use to anyone.
 _REMADE = ("checks", "pool")
+_HOME, _GOES_ON = "home of an agent", "a session goes on in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,8 @@ def _homes(folder: RunFolder, state: RunState, *, led: bool) -> Iterator[Piece]:
     waiting = {file_stem(name) for name, task in state.tasks.items() if task.resume or name in state.running}
     for home in sorted(home for home in (folder.path / "homes").glob("*@*") if home.is_dir()):
         needed = home.name.rpartition("@")[0] in waiting
-        kept = "in use: a process leads this run" if led else "a session goes on in it" if needed else "no more needed"
-        yield Piece(state.run_id, home, "home of an agent", size_of(home), not led and not needed, kept)
+        kept = "in use: a process leads this run" if led else _GOES_ON if needed else "no more needed"
+        yield Piece(state.run_id, home, _HOME, size_of(home), not led and not needed, kept)
 
 
 def _workspaces(project: Project, state: RunState, *, led: bool) -> Iterator[Piece]:
@@ -104,6 +106,9 @@ def free(pieces: list[Piece]) -> int:
     """Removes what can go; the bytes that are free now."""
     freed = 0
     for piece in pieces:
+        if piece.what == _HOME and not piece.goes and piece.kept == _GOES_ON:
+            # Its session stays, and the login that was lent to a process which is gone does not.
+            Homes(piece.path.parent.parent, piece.path.parent, discard).forget(piece.path)
         if piece.goes and discard(piece.path):
             freed += piece.bytes
     return freed

@@ -6,11 +6,12 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-_WITHIN_SEC = 30.0
+_WITHIN_SEC = 20.0
 _MOST_KEPT = 200
 NUMBERED = re.compile(r"\d+\.\d+")
 _MAJOR = re.compile(r"(\d+)\.\d+")
@@ -40,14 +41,27 @@ def is_other_major(version: str, tried: str) -> bool:
 
 
 def _ask(argv: tuple[str, ...], env: Mapping[str, str]) -> str:
+    """One that does not answer is ended with all it started."""
     words = [*argv, "--version"]
     try:
-        asked = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WITHIN_SEC, env=dict(env), check=False
+        asked = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=dict(env),
+            start_new_session=True,
         )
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, ValueError):
         return ""
-    lines = asked.stdout.decode("utf-8", "replace").strip().splitlines() if asked.returncode == 0 else []
+    with asked:
+        try:
+            said = asked.communicate(timeout=_WITHIN_SEC)[0]
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(asked.pid, signal.SIGKILL)
+            return ""
+    lines = said.decode("utf-8", "replace").strip().splitlines() if asked.returncode == 0 else []
     return next((line.strip()[:80] for line in lines if NUMBERED.search(line)), "")
 
 

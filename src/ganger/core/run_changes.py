@@ -70,6 +70,8 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
         if patch.concurrency is not None and not patch.undone and state.policy.concurrency == patch.before[0]:
             state.policy = replace(state.policy, concurrency=patch.concurrency)
     state.budget, state.limits, state.healer = event.budget, event.limits, event.healer
+    # Whoever goes on may have said meanwhile what things cost.
+    state.spent = replace(state.spent, unpriced=0)
     state.accounts = dict(event.accounts)
     state.mode, state.merging = event.mode, event.merging
     state.in_place_roles.update(event.in_place)

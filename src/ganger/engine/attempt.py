@@ -261,6 +261,11 @@ class Attempt:
             return self.case.failed(FailureClass.CRASH, how, f"the agent ended with {how} and no result block")
         return self._contract_error(answer.code, answer.message)
 
+    def _account_asked(self) -> bool:
+        tasks = self.state.tasks
+        asked = [q.task for q in self.state.questions.values() if q.kind == "account" and q.answer is None]
+        return any(name in tasks and tasks[name].account == self.case.now.account for name in asked)
+
     async def _explained(self, problem: Failed) -> Failed:
         """Who was refused its tools and changed nothing would be refused them again."""
         if problem.failed.failure_class is not FailureClass.NO_CHANGE:
@@ -273,7 +278,7 @@ class Attempt:
     def _troubled(self, trouble: Trouble) -> Failed:
         problem = self.case.failed(trouble.failure_class, trouble.signal, trouble.detail, trouble.reminder)
         problem.reset_at = trouble.reset_at
-        if trouble.empty and not any(q.kind == "account" and q.answer is None for q in self.state.questions.values()):
+        if trouble.empty and not self._account_asked():
             problem.question = "account"
         return problem
 
