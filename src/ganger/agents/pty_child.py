@@ -15,12 +15,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
+
+from ganger.agents.family import below
 
 _PIECE = 1024
 _READ = 64 * 1024
 _DEATH_SIGNAL, _SUBREAPER = 1, 36
-_STATE, _PARENT = 0, 1
 _PAUSE_SEC = 0.05
 # Keys that come all at once are taken for a paste, or lost, by programs made for fingers.
 _KEY_SEC = 0.06
@@ -127,7 +127,7 @@ class PtyChild:
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
             if self._is_over():
                 break
-            for pid in descendants(os.getpid()):
+            for pid in below(os.getpid()):
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
             self.wait(hear, grace_sec)
@@ -147,23 +147,4 @@ class PtyChild:
         return True
 
     def _is_over(self) -> bool:
-        return self.code is not None and not descendants(os.getpid())
-
-
-def descendants(root: int) -> set[int]:
-    """Living processes below one."""
-    children: dict[int, list[int]] = {}
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            told = (place / "stat").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        fields = told.rpartition(")")[2].split()
-        if fields[_STATE] not in "ZX":
-            children.setdefault(int(fields[_PARENT]), []).append(int(place.name))
-    found: set[int] = set()
-    fresh = [root]
-    while fresh:
-        fresh = [child for parent in fresh for child in children.get(parent, []) if child not in found]
-        found.update(fresh)
-    return found
+        return self.code is not None and not below(os.getpid())

@@ -1,0 +1,48 @@
+"""The processes an agent program has started, as the kernel tells them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_STATE, _PARENT, _SESSION, _START = 0, 1, 3, 19
+_DEAD = "ZX"
+
+
+def tree_of(root: int) -> dict[int, str]:
+    """The living processes below one, it and all of its session, each with the moment it was started."""
+    starts: dict[int, str] = {}
+    own = [root]
+    children: dict[int, list[int]] = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        pid, fields = int(place.name), _stat(place.name)
+        if fields and fields[_STATE] not in _DEAD:
+            starts[pid] = fields[_START]
+            own += [pid] if int(fields[_SESSION]) == root else []
+            children.setdefault(int(fields[_PARENT]), []).append(pid)
+    found: dict[int, str] = {}
+    fresh = own
+    while fresh:
+        found |= {pid: starts[pid] for pid in fresh if pid in starts}
+        fresh = [child for parent in fresh for child in children.get(parent, []) if child not in found]
+    return found
+
+
+def below(root: int) -> set[int]:
+    """The same without itself."""
+    return set(tree_of(root)) - {root}
+
+
+def started(pid: int) -> str:
+    """When a process was started; a number that is another's by now tells another moment."""
+    fields = _stat(str(pid))
+    return fields[_START] if fields else ""
+
+
+def _stat(pid: str) -> list[str]:
+    """What the kernel tells of a process, from its state on; empty when it is gone."""
+    try:
+        told = Path("/proc", pid, "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    fields = told.rpartition(")")[2].split()
+    return fields if len(fields) > _START else []
