@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ PLACE = ROOT / ".agents"
 MACHINE = dict(os.environ)
 INSTALL_SEC = 900.0
 VERSION_SEC = 90.0
+FAILED_SEC = 900.0
+AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ def fetch(name: str) -> Installed:
     if not program.exists():
         with _locked(pin.folder.with_suffix(f"{pin.folder.suffix}.lock")):
             if not program.exists():
-                _install(pin, path)
+                _install_once(pin, path)
     return Installed(pin.name, pin.version, (str(program),), path)
 
 
@@ -104,6 +107,19 @@ def _machine_node() -> int:
     return int(number[1]) if number else 0
 
 
+def _install_once(pin: Pin, path: str) -> None:
+    """What could not be had a moment ago is not waited for again by every test that needs it."""
+    failed = pin.folder.with_suffix(f"{pin.folder.suffix}.failed")
+    if failed.exists() and time.time() - failed.stat().st_mtime < FAILED_SEC:
+        raise CannotInstall(failed.read_text(encoding="utf-8"))
+    failed.unlink(missing_ok=True)
+    try:
+        _install(pin, path)
+    except CannotInstall as reason:
+        failed.write_text(str(reason), encoding="utf-8")
+        raise
+
+
 def _install(pin: Pin, path: str) -> None:
     """Made beside its place and moved there when it is whole, so that a broken-off one is never used."""
     npm = shutil.which("npm", path=MACHINE.get("PATH"))
@@ -120,8 +136,10 @@ def _install(pin: Pin, path: str) -> None:
             "--no-update-notifier",
             "--save-exact",
             "--loglevel=error",
+            "--fetch-retries=2",
         ]
-        done = _run([*command, f"--prefix={made}", f"{pin.package}@{pin.version}"], path, INSTALL_SEC)
+        # In its own folder and not by --prefix, which would hide the machine's settings for all from npm.
+        done = _run([*command, f"{pin.package}@{pin.version}"], path, INSTALL_SEC, where=made)
         if done.returncode != 0:
             words = (done.stderr or done.stdout).strip()[-600:]
             raise CannotInstall(f"npm could not install {pin.package} {pin.version}: {words or 'it does not say why'}")
@@ -142,7 +160,9 @@ def _compare(pin: Pin, program: Path, path: str) -> None:
         raise CannotInstall(f"{pin.name} says {said.stdout.strip()[-200:]!r}, and {pin.version} is pinned")
 
 
-def _run(command: list[str], path: str, seconds: float, **more: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    command: list[str], path: str, seconds: float, *, where: Path = PLACE, **more: str
+) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             command,
@@ -152,7 +172,7 @@ def _run(command: list[str], path: str, seconds: float, **more: str) -> subproce
             errors="replace",
             timeout=seconds,
             env={**_environment(), "PATH": path, **more},
-            cwd=PLACE,
+            cwd=where,
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -160,8 +180,13 @@ def _run(command: list[str], path: str, seconds: float, **more: str) -> subproce
 
 
 def _environment() -> Mapping[str, str]:
-    own = any(name.lower() == "npm_config_cache" for name in MACHINE)
-    return MACHINE if own else {**MACHINE, "npm_config_cache": str(PLACE / "npm-cache")}
+    """The machine's own certificates count also where nobody told node of them."""
+    given = {"npm_config_cache": str(PLACE / "npm-cache")}
+    if any(name.lower() == "npm_config_cache" for name in MACHINE):
+        given.clear()
+    if AUTHORITIES.is_file():
+        given["NODE_EXTRA_CA_CERTS"] = str(AUTHORITIES)
+    return {**given, **MACHINE}
 
 
 @contextmanager
