@@ -423,7 +423,7 @@ class Place:
 
     folder: Path
     base: str
-    fresh: bool = False
+    fresh: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
