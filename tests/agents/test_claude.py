@@ -276,7 +276,8 @@ def test_real_claude_killed_in_a_tool_goes_on(tmp_path: Path) -> None:
         ran = one.run("Make a.txt.", session=killed.heard.session, walled=True)
         counted, seen = server.tokens(), server.requests[asked].conversation
     assert status_of(ran.heard) == "DONE"
-    assert [call.name for turn in seen for call in turn.calls] == ["Write", "Bash"]
+    # The call that was running may not have reached its transcript yet.
+    assert [call.name for turn in seen for call in turn.calls] in (["Write", "Bash"], ["Write"])
     used = [found.tokens for found in (killed.heard, ran.heard) if found.tokens is not None]
     assert sum((one.input or 0) for one in used) == counted.input
     assert sum((one.output or 0) for one in used) == counted.output

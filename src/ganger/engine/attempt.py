@@ -211,7 +211,7 @@ class Attempt:
         hints = self.tools.overlay.hints(self.task, patches) if self.case.now.healed else ()
         now = self.case.now
         if now.continued:
-            return continuation(self.spec, now.reminder, now.hints)
+            return continuation(self.spec, self.tools.overlay.reader(self.task, patches), now.reminder, now.hints)
         advice = Advice(
             hints=hints,
             answers=now.hints,

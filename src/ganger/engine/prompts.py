@@ -96,9 +96,11 @@ def assemble(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_
     return "\n\n".join(parts)
 
 
-def continuation(spec: TaskSpec, reminder: str, answers: tuple[str, ...]) -> str:
-    """What a session is told that goes on; everything else it knows."""
+def continuation(spec: TaskSpec, reader: Reader, reminder: str, answers: tuple[str, ...]) -> str:
+    """What a session is told that goes on. The task again, because a program that was killed may have lost its last
+    turns; everything else it knows."""
     parts = [_CONTINUED.format(task_id=neutralise(spec.id))]
+    parts.append(f"## What to do\n\n{_file(reader, spec.prompt_ref)}")
     if reminder:
         parts.append(f"## Note on your previous answer\n\n{neutralise(reminder)}")
     parts += _section(_ANSWERS, answers)
