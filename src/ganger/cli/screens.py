@@ -66,6 +66,16 @@ class Screen(Protocol):
     def show_end(self, lead: Lead, *, quiet: bool) -> None: ...
 
 
+def _say(line: str) -> None:
+    """A full disk under the output must not end the work: what could not be written now comes with the next line."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        return
+
+
 class JsonLines:
     """One event per line on stdout; talk on stderr."""
 
@@ -73,7 +83,7 @@ class JsonLines:
         return None
 
     def on_event(self, recorded: ev.Recorded) -> None:
-        print(json.dumps(event_line(recorded), ensure_ascii=False), flush=True)
+        _say(json.dumps(event_line(recorded), ensure_ascii=False))
 
     def note(self, text: str) -> None:
         print(f"note: {text}", file=sys.stderr)
@@ -100,11 +110,11 @@ class Lines:
 
     def begin(self, lead: Lead) -> None:
         for line in opening(lead):
-            print(line, flush=True)
+            _say(line)
 
     def on_event(self, recorded: ev.Recorded) -> None:
         if isinstance(recorded.event, _SHOWN):
-            print(f"{recorded.at[11:19]} {printable(sentence(recorded.event))}", flush=True)
+            _say(f"{recorded.at[11:19]} {printable(sentence(recorded.event))}")
 
     def note(self, text: str) -> None:
         print(f"note: {text}", file=sys.stderr, flush=True)
@@ -118,7 +128,7 @@ class Lines:
     def show_end(self, lead: Lead, *, quiet: bool) -> None:
         if not quiet:
             for line in closing(lead):
-                print(line, flush=True)
+                _say(line)
 
 
 def opening(lead: Lead) -> list[str]:
