@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Laun
 _NAMES = uuid.UUID("6f1f2f0e-6a57-4d0c-9a3e-3f1f6f0a9d11")
 
 
-class CliAgent:
+class CliAgent(ABC):
     """`variables` are those the program itself reads; what of them the operator has set is passed on.
 
     `keys` are the ones of them that hold a key: any one will do. `logins` are files of the operator's home that hold a
@@ -55,9 +56,9 @@ class CliAgent:
 
     # --- what a kind says of itself ---------------------------------------------------------------------------------
 
+    @abstractmethod
     def arguments(self, context: AttemptContext) -> list[str]:
         """Everything after the program's name, but for the operator's own arguments."""
-        raise NotImplementedError
 
     def settings(self, context: AttemptContext) -> Mapping[str, str]:
         """Variables that are always set: no telemetry, no self-update, few retries."""
@@ -67,8 +68,9 @@ class CliAgent:
         """The program's own settings files, by their path in its home."""
         return {}
 
+    @abstractmethod
     def reader(self) -> Reader:
-        raise NotImplementedError
+        """One that understands this program's output."""
 
     # --- the port -----------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ganger.agents.settings import AgentSettings
@@ -55,13 +55,7 @@ class CommandAgent:
         )
 
     def _arguments(self, context: AttemptContext) -> tuple[str, ...]:
-        values = {
-            "{task_id}": context.task_id,
-            "{attempt}": str(context.attempt),
-            "{prompt_file}": str(context.prompt_file),
-            "{workspace}": str(context.workspace),
-        }
-        argv = [fill(self._at_home(word, context.workspace), values) for word in self.argv]
+        argv = words_of(self.argv, context, self.root)
         if self.prompt == "argument":
             text = context.prompt_file.read_text(encoding="utf-8")
             if len(text.encode()) > _LONGEST_ARGUMENT:
@@ -74,12 +68,6 @@ class CommandAgent:
         elif self.prompt == "file" and not any("{prompt_file}" in word for word in self.argv):
             argv.append(str(context.prompt_file))
         return tuple(argv)
-
-    def _at_home(self, word: str, workspace: Path) -> str:
-        """A file of the operator's stays the operator's: a workspace may hold another one of that name."""
-        own = self.root / word
-        relative = bool(word) and not word.startswith(("/", "-")) and "{" not in word
-        return str(own) if relative and workspace != self.root and own.is_file() else word
 
     async def execute(self, launch: Launch, launcher: Launcher) -> Running:
         return await launcher.start(launch)
@@ -107,6 +95,24 @@ class CommandAgent:
         if "/" in program and Path(place).is_file():
             return AgentHealth(False, details=(f"program {program!r} is not executable; set its mode with chmod +x",))
         return AgentHealth(False, details=(f"program {program!r} was not found; install it or correct argv",))
+
+
+def words_of(argv: Iterable[str], context: AttemptContext, root: Path) -> list[str]:
+    """A command line of the operator's with its placeholders filled."""
+    values = {
+        "{task_id}": context.task_id,
+        "{attempt}": str(context.attempt),
+        "{prompt_file}": str(context.prompt_file),
+        "{workspace}": str(context.workspace),
+    }
+    return [fill(_at_home(word, root, context.workspace), values) for word in argv]
+
+
+def _at_home(word: str, root: Path, workspace: Path) -> str:
+    """A file of the operator's stays the operator's: a workspace may hold another one of that name."""
+    own = root / word
+    relative = bool(word) and not word.startswith(("/", "-")) and "{" not in word
+    return str(own) if relative and workspace != root and own.is_file() else word
 
 
 def fill(word: str, values: Mapping[str, str]) -> str:

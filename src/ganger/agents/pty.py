@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ganger.agents.cli import CliAgent
-from ganger.agents.command import fill
+from ganger.agents.command import words_of
 from ganger.agents.settings import AgentSettings, TerminalSettings
 from ganger.agents.sign_lines import SignReader
 from ganger.errors import Fault, InputError
@@ -33,13 +33,7 @@ class PtyAgent(CliAgent):
         return (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.pty_talk")
 
     def arguments(self, context: AttemptContext) -> list[str]:
-        values = {
-            "{task_id}": context.task_id,
-            "{attempt}": str(context.attempt),
-            "{prompt_file}": str(context.prompt_file),
-            "{workspace}": str(context.workspace),
-        }
-        words = [fill(self._at_home(word, context.workspace), values) for word in self.argv[1:]]
+        words = words_of(self.argv[1:], context, self.root)
         settings = json.dumps(dataclasses.asdict(self.given.terminal))
         return [settings, self._found() or self.argv[0], *words]
 
@@ -55,12 +49,6 @@ class PtyAgent(CliAgent):
         if found is None:
             return AgentHealth(False, details=(f"program {self.argv[0]!r} was not found; {self.install_hint}",))
         return AgentHealth(True, details=(f"talks to {found} in a terminal",))
-
-    def _at_home(self, word: str, workspace: Path) -> str:
-        """A file of the operator's stays the operator's: a workspace may hold another one of that name."""
-        own = self.root / word
-        relative = bool(word) and not word.startswith(("/", "-")) and "{" not in word
-        return str(own) if relative and workspace != self.root and own.is_file() else word
 
 
 def _faults(name: str, given: AgentSettings) -> Iterator[Fault]:
