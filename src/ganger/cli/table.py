@@ -36,7 +36,7 @@ COMMANDS: dict[str, Row] = {
     "retry": Row("Control", "Run a task again, with a hint if you like"),
     "skip": Row("Control", "Leave a task out"),
     "set": Row("Control", "Change a setting while running"),
-    "parse": Row("Files", "Read a result or heal block out of a log"),
+    "parse": Row("Files", "Read a result, a heal decision or an agent's events out of a log"),
     "schema": Row("Files", "Print a JSON Schema"),
     "explain": Row("Files", "Say what a code or failure class means and what to do"),
     "state": Row("Files", "Write a fresh state.json, or export the current one"),
