@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ganger.ports import Exit, Launch
+from ganger.ports import Exit, Facts, Launch, Running
 from sim.clock import SimClock
 from sim.life import Life
 
@@ -186,6 +186,9 @@ class SimLauncher:
         await self._talk("find")
         process = self._keeper.processes.get(key)
         return None if process is None else SimRunning(process, self._life)
+
+    def facts(self, running: Running) -> Facts | None:
+        """A simulated process is a black box."""
 
     async def end(self, key: str) -> None:
         await self._talk("end")

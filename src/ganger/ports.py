@@ -7,11 +7,12 @@ Agent      how one kind of CLI is called and how its answer is read
 Workspace  the project's own folder, and the one door through which changes land in it
 Repository  a git repository Ganger owns: workspaces made from it, changes taken from them, the branch that moves
 Sandbox    the walls around an untrusted process
+Endpoint   where workers reach whoever leads the run
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -137,6 +138,15 @@ class Exit:
     log_bytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A process tree as the system shows it. `stopped`: every one of its processes is stopped by a signal."""
+
+    processes: int
+    cpu_sec: float
+    stopped: bool = False
+
+
 class Running(Protocol):
     """A started process; `pid` is None when it never ran. `start_time` tells it from a later one with the same pid."""
 
@@ -166,6 +176,9 @@ class Launcher(Protocol):
 
     async def end(self, key: str) -> None:
         """Ends this tree: SIGTERM, grace, SIGKILL. Its `wait` tells when it is over; harmless when it is."""
+
+    def facts(self, running: Running) -> Facts | None:
+        """What its processes do at this moment; None when nothing can be told."""
 
     async def end_others(self, keep: Collection[str]) -> int:
         """Ends every tree of this run whose key is not kept, however it fled; returns once they are gone."""
@@ -537,6 +550,49 @@ class Sandbox(Protocol):
 
     def confine(self, launch: Launch, room: Room) -> Launch:
         """The same launch inside the walls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a worker says: a verb of the worker protocol, and the token that tells who it is. `carrier` is how it came.
+
+    `body` is JSON that nobody has checked yet.
+    """
+
+    verb: str
+    token: str
+    body: object
+    carrier: str = "http"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """`status` is HTTP's: 200 taken, 400 it makes no sense, 401 nobody knows the token, 403 not this one's to say,
+    404 there is no such thing, 409 its attempt is over or it said something else before, 413 too large, 429 too often,
+    503 nobody can take it now: say it again later."""
+
+    status: int
+    body: Mapping[str, object]
+
+
+Handler = Callable[[Request], Awaitable[Reply]]
+
+
+class Endpoint(Protocol):
+    """Where workers reach whoever leads the run. Its addresses stay the same from lead to lead."""
+
+    @property
+    def socket(self) -> Path:
+        """The Unix socket; a confined worker needs its folder."""
+
+    @property
+    def url(self) -> str:
+        """Where it answers on loopback; empty when it does not."""
+
+    async def open(self, handle: Handler) -> None:
+        """Raises GangerError where it cannot listen."""
+
+    async def close(self) -> None: ...
 
 
 Listener = Callable[["Recorded"], None]

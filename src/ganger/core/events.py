@@ -30,9 +30,33 @@ from ganger.core.change_events import (
     WorkSaved as WorkSaved,
     WorkspaceReady as WorkspaceReady,
 )
+from ganger.core.heal_events import (
+    HealAbandoned as HealAbandoned,
+    HealFinished as HealFinished,
+    HealRefused as HealRefused,
+    HealStarted as HealStarted,
+    PatchApplied as PatchApplied,
+    PatchRefused as PatchRefused,
+    PatchUndone as PatchUndone,
+)
 from ganger.core.hearing_events import AgentHeard as AgentHeard, CostSettled as CostSettled
 from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
+from ganger.core.worker_events import (
+    AttemptCheckpointed as AttemptCheckpointed,
+    CheckpointTaken as CheckpointTaken,
+    LimitExtended as LimitExtended,
+    LimitWarned as LimitWarned,
+    MessageLeft as MessageLeft,
+    QuestionRaised as QuestionRaised,
+    WorkerBeat as WorkerBeat,
+    WorkerCleared as WorkerCleared,
+    WorkerDone as WorkerDone,
+    WorkerEnding as WorkerEnding,
+    WorkerMilestone as WorkerMilestone,
+    WorkerReported as WorkerReported,
+    WorkerSuspected as WorkerSuspected,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +87,7 @@ class LeadStarted:
     levels: dict[str, int] = field(default_factory=dict)
     in_place: tuple[str, ...] = ()
     boot_id: str = ""
+    pull_roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +132,8 @@ class WindowClosed:
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
     """The claim: recorded before anything is launched. `token` fences every later report. `session` is the one of the
-    agent's that goes on, and only by an agent of the same name and `kind` within the same `walls`."""
+    agent's that goes on, and only by an agent of the same name and `kind` within the same `walls`. `worker` is the name
+    of a session that asked for it, under the request `claim`."""
 
     task: str
     attempt: int
@@ -121,6 +147,9 @@ class AttemptStarted:
     session: str = ""
     kind: str = ""
     walls: str = ""
+    worker: str = ""
+    claim: str = ""
+    worker_session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,95 +298,22 @@ class TaskHeld:
 
 
 @dataclass(frozen=True, slots=True)
-class HealStarted:
-    """The intent: recorded before the healer is launched. `failed` are the tasks it may heal."""
-
-    round: int
-    window: int
-    tasks: tuple[str, ...]
-    failed: tuple[str, ...]
-    agent: str
-    log: str
-    token: str
-    lineage: int = 0
-    isolate: bool = False
-    account: str = ""
-    reserved_usd: float = 0.0
-    reserved_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class HealRefused:
-    """The healer's answer could not be read; asked once more with a reminder."""
-
-    round: int
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class PatchApplied:
-    """One change to prompts, context, hints or runtime settings. `tasks` are those it touches, `file` has its text."""
-
-    patch: str
-    round: int
-    target: str
-    operation: str
-    tasks: tuple[str, ...]
-    path: str = ""
-    task_id: str = ""
-    file: str = ""
-    timeout_sec: float | None = None
-    concurrency: int | None = None
-    current_batch_size: int | None = None
-    in_place: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PatchRefused:
-    round: int
-    place: int
-    target: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class PatchUndone:
-    patch: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class HealFinished:
-    """What came of a round; recorded together with its patches and everything that follows from them."""
-
-    round: int
-    decision: str
-    failure_class: str
-    root_cause: str
-    exit_code: int | None = None
-    duration_sec: float = 0.0
-    scope: str = ""
-    learned_rule: str = ""
-    problem: str = ""
-    retry: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class HealAbandoned:
-    """Healing stopped helping: the run ends, and this is why."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class QuestionAsked:
-    """Something only a person can decide."""
+    """Something only a person can decide. `report` is the request with which a worker of `attempt` asked it.
+
+    With a `default`, that counts once `deadline` (Unix time) is past.
+    """
 
     question: str
     task: str
     kind: str
     text: str
+    attempt: int = 0
+    report: str = ""
+    context: str = ""
+    options: tuple[str, ...] = ()
+    default: str = ""
+    deadline: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,8 +419,20 @@ Event = (
     | HeadKept
     | Merged
     | Landed
+    | WorkerBeat
+    | WorkerMilestone
+    | CheckpointTaken
+    | WorkerReported
+    | WorkerDone
+    | WorkerSuspected
+    | WorkerCleared
+    | LimitWarned
+    | LimitExtended
+    | WorkerEnding
+    | MessageLeft
     | AttemptFailed
     | AttemptInterrupted
+    | AttemptCheckpointed
     | TaskSettled
     | TaskRequeued
     | TaskHeld
@@ -477,6 +445,7 @@ Event = (
     | HealAbandoned
     | QuestionAsked
     | QuestionAnswered
+    | QuestionRaised
     | AccountPaused
     | AccountLimited
     | CommandTaken
@@ -507,8 +476,19 @@ AttemptEvent = (
     | WorkSaved
     | MergeQueued
     | Merged
+    | WorkerBeat
+    | WorkerMilestone
+    | CheckpointTaken
+    | WorkerReported
+    | WorkerDone
+    | WorkerSuspected
+    | WorkerCleared
+    | LimitWarned
+    | LimitExtended
+    | WorkerEnding
     | AttemptFailed
     | AttemptInterrupted
+    | AttemptCheckpointed
 )
 
 

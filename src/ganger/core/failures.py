@@ -68,7 +68,12 @@ CLASSES: dict[FailureClass, ClassRow] = {
         "run again once, then BLOCKED(paused) and a question in ganger inbox",
         BlockReason.PAUSED,
     ),
-    FailureClass.STALLED: _row("recoverable", "r", "the worker was alive but made no progress"),
+    FailureClass.STALLED: _row(
+        "recoverable",
+        "r",
+        "the worker was alive but made no progress",
+        "2 restarts, then another worker, then ESCALATED and a question in ganger inbox",
+    ),
     FailureClass.QUOTA: _row(
         "blocking",
         "",

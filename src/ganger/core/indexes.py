@@ -27,6 +27,7 @@ def index_tasks(state: RunState) -> None:
             state.dependents.setdefault(need, []).append(spec.id)
     state.ready = [r for r, name in enumerate(state.by_rank) if tasks[name].status is P and not state.unmet[name]]
     state.running = {name for name, task in tasks.items() if task.status is R}
+    state.pulled = {name for name in state.running if (worker := tasks[name].worker) is not None and worker.pulled}
     state.waiting = {name for name, task in tasks.items() if waits(task)}
     state.parked = {name for name in state.running if tasks[name].parked}
     state.busy_files = {file: name for name in state.running for file in files_of(state, name)}

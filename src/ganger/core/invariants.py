@@ -357,6 +357,14 @@ class _Walk:
         if (event.task, event.attempt) in self.intents:
             self.say("writes", "unverified changes were neither put back nor judged")
 
+    def checkpointed(self, event: ev.AttemptCheckpointed) -> None:
+        task = self.tasks[event.task]
+        task.used["worker_attempts"] -= 1
+        task.harvest = False
+        self._over(event.task, TaskStatus.PENDING)
+        if (event.task, event.attempt) in self.intents:
+            self.say("writes", "unverified changes were neither put back nor judged")
+
     def _over(self, name: str, status: TaskStatus) -> None:
         task = self.tasks[name]
         task.status = status
@@ -492,6 +500,7 @@ _CHECKS: dict[type[ev.Event], Callable[[_Walk, Any], None]] = {
     ev.Merged: _Walk.merge_done,
     ev.AttemptFailed: _Walk.attempt_failed,
     ev.AttemptInterrupted: _Walk.interrupted,
+    ev.AttemptCheckpointed: _Walk.checkpointed,
     ev.TaskSettled: _Walk.settled,
     ev.TaskRequeued: _Walk.requeued,
     ev.CostSettled: _Walk.cost_settled,

@@ -9,6 +9,7 @@ from ganger.core import events as ev
 from ganger.core.plan import plan_if_sound
 from ganger.core.records import HealRound, RunState, TaskState
 from ganger.core.vocabulary import TaskStatus
+from ganger.core.worker_changes import WORKER_CHANGES
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 B, F, E = TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.ESCALATED
@@ -36,6 +37,8 @@ ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.Merged: {R: R},
     ev.AttemptFailed: {R: R},
     ev.AttemptInterrupted: {R: P},
+    ev.AttemptCheckpointed: {R: P},
+    **{kind: {R: R} for kind in WORKER_CHANGES},
     ev.TaskSettled: {R: None, P: None, F: None, B: None, E: None},
     ev.TaskRequeued: {R: P, F: P, B: P, E: P, D: P},
     ev.TaskHeld: {F: F},
@@ -44,7 +47,7 @@ SETTLED = frozenset({D, B, F, E})
 COUNTERS = frozenset(
     {
         *("worker_attempts", "format_retries", "respawns", "transient_retries"),
-        *("merge_retries", "no_change_retries", "denials", "none"),
+        *("merge_retries", "no_change_retries", "denials", "stalls", "none"),
     }
 )
 
@@ -109,6 +112,11 @@ def _question_answered(state: RunState, event: ev.QuestionAnswered) -> str:
     return "no such question" if known is None else "it is answered already" if known.answer is not None else ""
 
 
+def _question_raised(state: RunState, event: ev.QuestionRaised) -> str:
+    known = state.questions.get(event.question)
+    return "no such question" if known is None else "it is answered already" if known.answer is not None else ""
+
+
 def open_round(state: RunState) -> HealRound | None:
     """The heal round whose healer has not answered yet."""
     return state.heal_rounds[-1] if state.heal_rounds and not state.heal_rounds[-1].decision else None
@@ -151,13 +159,14 @@ _RUN_RULES: dict[type, Callable[[RunState, Any], str]] = {
     ev.CostSettled: _cost_settled,
     ev.QuestionAsked: _question_asked,
     ev.QuestionAnswered: _question_answered,
+    ev.QuestionRaised: _question_raised,
 }
 
 
 def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
     if task.status not in ALLOWED[type(event)]:
         return f"not possible while {task.status.value}"
-    if isinstance(event, ev.AttemptEvent) and event.attempt != task.attempts:
+    if isinstance(event, ev.AttemptEvent | ev.MessageLeft) and event.attempt != task.attempts:
         return f"attempt {event.attempt} is not the current one ({task.attempts})"
     if isinstance(event, ev.AttemptStarted):
         return _start_misfit(state, task, event)
@@ -167,7 +176,7 @@ def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
         return "" if task.verified_attempt == task.attempts else "it is not verified"
     if isinstance(event, ev.Merged):
         return _merged_misfit(state, task, event)
-    if isinstance(event, ev.AttemptFailed | ev.AttemptInterrupted) and task.step == "failed":
+    if isinstance(event, ev.AttemptFailed | ev.AttemptInterrupted | ev.AttemptCheckpointed) and task.step == "failed":
         return "this attempt has failed already"
     if isinstance(event, ev.AttemptFailed):
         return "" if event.counter in COUNTERS else f"there is no counter {event.counter!r}"

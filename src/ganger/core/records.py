@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ganger.core.vocabulary import BlockReason, HealSchedule, Phase, RunStatus, TaskStatus
+from ganger.core.workers import Checkpoint, WorkerNow
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,9 @@ class Policy:
     quota_wait_sec: float = 300.0
     merge_retries: int = 2
     no_change_retries: int = 1
+    stall_restarts: int = 2
+    checkpoints: int = 10
+    quota_spread_sec: float = 20.0
 
     @property
     def batch_strategy(self) -> str:
@@ -141,7 +145,7 @@ class HealRound:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something a person must decide; open until answered."""
+    """Something a person must decide; open until answered. `default` counts once `deadline` (Unix time) is past."""
 
     id: str
     task: str
@@ -149,6 +153,13 @@ class Question:
     text: str
     at: str
     answer: str | None = None
+    attempt: int = 0
+    context: str = ""
+    options: tuple[str, ...] = ()
+    default: str = ""
+    deadline: float = 0.0
+    raised: int = 0
+    raised_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +260,8 @@ class TaskState:
     merge_retries: int = 0
     no_change_retries: int = 0
     denials: int = 0
+    stalls: int = 0
+    checkpoints: int = 0
     granted: int = 0
     granted_by_person: int = 0
     repeats: int = 0
@@ -284,6 +297,8 @@ class TaskState:
     walls: str = ""
     continued: str = ""
     doing: str = ""
+    worker: WorkerNow | None = None
+    checkpoint: Checkpoint | None = None
     workspace_of: int = 0
     change: ChangeRecord | None = None
     parked: bool = False
@@ -398,3 +413,5 @@ class RunState:
     landed: str = ""
     boot_id: str = ""
     rebooted: bool = False
+    pulled: set[str] = field(default_factory=set)
+    pull_roles: set[str] = field(default_factory=set)

@@ -60,6 +60,21 @@ def may_retry_class(spec: TaskSpec, failure_class: str) -> bool:
     return cls is not None and CLASSES[cls].retryable
 
 
+def _after_stall(task: TaskState, policy: Policy) -> Next:
+    """Z03: restarts, then another worker, then a person."""
+    if task.stalls < policy.stall_restarts:
+        why = f"the worker stalled; started again ({task.stalls + 1} of {policy.stall_restarts})"
+        return Next(Then.AGAIN_NOW, "stalls", why)
+    if task.stalls == policy.stall_restarts:
+        return Next(Then.AGAIN_NOW, "stalls", "it stalled again; another worker begins anew")
+    return Next(Then.SETTLE, "stalls", "it stalled under another worker too", TaskStatus.ESCALATED)
+
+
+def is_reassigned(task: TaskState, policy: Policy) -> bool:
+    """Whether the task is with another worker than the one that stalled: a fresh session, and the role's fallback."""
+    return task.stalls > policy.stall_restarts
+
+
 # What stands outside the task uses up nothing of it.
 _PAID_BY = {
     FailureClass.QUOTA: "none",
@@ -77,6 +92,8 @@ def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Fail
         )
     if cls is FailureClass.CRASH and task.respawns < policy.respawns:
         return Next(Then.AGAIN_NOW, "respawns", "the worker crashed; run again once")
+    if cls is FailureClass.STALLED:
+        return _after_stall(task, policy)
     if cls is FailureClass.TRANSIENT_INFRA and task.transient_retries < policy.transient_retries:
         delay = backoff_sec(spec.id, task.transient_retries)
         why = f"trouble that tends to pass; tried again in {delay:.0f} s"

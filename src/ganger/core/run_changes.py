@@ -13,6 +13,7 @@ from ganger.core.misfits import SETTLED
 from ganger.core.moments import seconds_between
 from ganger.core.records import Intent, Question, RunState, Scope, TaskSpec, TaskState, Window
 from ganger.core.vocabulary import HealSchedule, RunStatus
+from ganger.core.worker_changes import escalated_by
 
 
 def _run_started(state: RunState, event: ev.RunStarted, at: str) -> None:
@@ -75,6 +76,7 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     state.accounts = dict(event.accounts)
     state.mode, state.merging = event.mode, event.merging
     state.in_place_roles.update(event.in_place)
+    state.pull_roles = set(event.pull_roles)
     state.rebooted = bool(state.boot_id) and event.boot_id != state.boot_id
     state.boot_id = event.boot_id
     if event.merging == "level":
@@ -130,12 +132,30 @@ def forget_window(state: RunState) -> None:
 
 
 def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
-    state.questions[event.question] = Question(event.question, event.task, event.kind, event.text, at)
+    state.questions[event.question] = Question(
+        event.question,
+        event.task,
+        event.kind,
+        event.text,
+        at,
+        attempt=event.attempt,
+        context=event.context,
+        options=event.options,
+        default=event.default,
+        deadline=event.deadline,
+    )
     state.asked += 1
+    task = state.tasks.get(event.task)
+    if task is not None and event.report and task.attempts == event.attempt:
+        state.tasks[event.task] = escalated_by(task, event.question, event.report)
 
 
 def _question_answered(state: RunState, event: ev.QuestionAnswered, _at: str) -> None:
     state.questions[event.question] = replace(state.questions[event.question], answer=event.text)
+
+
+def _question_raised(state: RunState, event: ev.QuestionRaised, at: str) -> None:
+    state.questions[event.question] = replace(state.questions[event.question], raised=event.times, raised_at=at)
 
 
 def _account_paused(state: RunState, event: ev.AccountPaused, _at: str) -> None:
@@ -197,6 +217,7 @@ RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
     ev.UnclaimedEdits: _unclaimed_edits,
     ev.QuestionAsked: _question_asked,
     ev.QuestionAnswered: _question_answered,
+    ev.QuestionRaised: _question_raised,
     ev.AccountPaused: _account_paused,
     ev.AccountLimited: _account_limited,
     ev.CommandTaken: _command_taken,

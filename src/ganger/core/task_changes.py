@@ -11,6 +11,7 @@ from ganger.core.names import verify_log, worker_log
 from ganger.core.records import ChangeRecord, Ended, HistoryItem, RunState, TaskState
 from ganger.core.spending import released, reserve, settle_cost
 from ganger.core.vocabulary import Phase, TaskStatus
+from ganger.core.worker_changes import WORKER_CHANGES
 
 P, R, B = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.BLOCKED
 
@@ -212,6 +213,8 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
             task = replace(task, no_change_retries=task.no_change_retries + 1)
         case "denials":
             task = replace(task, denials=task.denials + 1)
+        case "stalls":
+            task = replace(task, stalls=task.stalls + 1)
     return replace(
         task,
         last_failure_class=event.failure_class,
@@ -251,6 +254,28 @@ def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptI
     )
 
 
+def _checkpointed(state: RunState, name: str, task: TaskState, event: ev.AttemptCheckpointed, at: str) -> TaskState:
+    return replace(
+        task,
+        status=P,
+        harvest="",
+        resume="",
+        doing="",
+        worker_attempts=task.worker_attempts - 1,
+        checkpoints=task.checkpoints + 1,
+        spent=released(state, task),
+        detail=event.why,
+        reminder="",
+        step="",
+        backup="",
+        launched=None,
+        parked=False,
+        verified_attempt=None,
+        history=_with_worker_line(task, name, at),
+        pending_history=None,
+    )
+
+
 def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled, at: str) -> TaskState:
     return replace(
         task,
@@ -278,7 +303,7 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
     if event.by_person:
         extra = task.granted_by_person + event.granted
         task = replace(task, respawns=0, repeats=0, transient_retries=0, granted_by_person=extra)
-        task = replace(task, merge_retries=0, no_change_retries=0)
+        task = replace(task, merge_retries=0, no_change_retries=0, stalls=0, checkpoints=0)
     return replace(
         task,
         status=P,
@@ -324,6 +349,8 @@ TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskStat
     ev.Merged: _merged,
     ev.AttemptFailed: _attempt_failed,
     ev.AttemptInterrupted: _interrupted,
+    ev.AttemptCheckpointed: _checkpointed,
+    **WORKER_CHANGES,
     ev.TaskSettled: _settled,
     ev.TaskRequeued: _requeued,
     ev.TaskHeld: _held,

@@ -15,6 +15,7 @@ from ganger.core.records import RunState, TaskState
 from ganger.core.run_changes import RUN_CHANGES
 from ganger.core.task_changes import TASK_CHANGES
 from ganger.core.vocabulary import TaskStatus
+from ganger.core.worker_changes import worker_after
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 
@@ -42,6 +43,7 @@ def apply(state: RunState, recorded: ev.Recorded) -> None:
         _refuse(state, recorded, problem)
         return
     after = TASK_CHANGES[type(event)](state, name, task, event, recorded.at)
+    after = worker_after(after, event, recorded.at)
     _put(state, name, task, after)
 
 
@@ -70,9 +72,12 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
     state.counts[after.status] += 1
     if after.status is R:
         state.running.add(name)
+        if after.worker is not None and after.worker.pulled:
+            state.pulled.add(name)
         state.busy_files.update(dict.fromkeys(files_of(state, name), name))
     elif before.status is R:
         state.running.discard(name)
+        state.pulled.discard(name)
         for file in files_of(state, name):
             if state.busy_files.get(file) == name:
                 del state.busy_files[file]

@@ -31,6 +31,18 @@ class RunStatus(StrEnum):
     ABORTED = "ABORTED"
 
 
+class WorkerState(StrEnum):
+    """One process on one attempt; the last three are off the road."""
+
+    SPAWNED = "SPAWNED"
+    EXECUTING = "EXECUTING"
+    REPORTING = "REPORTING"
+    STOPPED = "STOPPED"
+    STALLED = "STALLED"
+    CRASHED = "CRASHED"
+    CHECKPOINTED = "CHECKPOINTED"
+
+
 class BlockReason(StrEnum):
     AWAITING_REVIEW = "awaiting_review"
     QUOTA_WAIT = "quota_wait"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ganger.core.records import RunState
-from ganger.ports import Launch, Launcher, Running
+from ganger.ports import Facts, Launch, Launcher, Running
 
 _GRACE_SEC = 2.0
 
@@ -44,6 +44,9 @@ class Gate:
 
     def knows_all(self) -> bool:
         return self._launcher.knows_all()
+
+    def facts(self, running: Running) -> Facts | None:
+        return self._launcher.facts(running)
 
     async def end(self, key: str) -> None:
         await self._launcher.end(key)

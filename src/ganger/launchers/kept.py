@@ -14,12 +14,13 @@ from typing import TypeVar
 
 from ganger.errors import DiskFullError, KeeperError
 from ganger.launchers.door import KeeperOptions, Line, LineLost, reach, tell_in_passing
+from ganger.launchers.facts import tree_facts
 from ganger.launchers.house import House, is_held
 from ganger.launchers.ledger import LOST
 from ganger.launchers.proc import kill_where, mark_of, start_ticks
 from ganger.launchers.spawn import FREE_SOME_SPACE
 from ganger.launchers.wire import Message, exit_of, launch_message, maybe, number, part, text
-from ganger.ports import Exit, Launch
+from ganger.ports import Exit, Facts, Launch, Running
 
 _TRIES = 5
 _BYE_WITHIN_SEC = 2.0
@@ -92,6 +93,9 @@ class KeptLauncher:
             return None
         found = await self._ask({"do": "find", "key": key}, lambda answer: self._found(key, answer))
         return found if isinstance(found, KeptRunning) else None
+
+    def facts(self, running: Running) -> Facts | None:
+        return None if running.pid is None else tree_facts(running.pid, running.start_time)
 
     async def end(self, key: str) -> None:
         if key in self._running:

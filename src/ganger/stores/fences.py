@@ -13,7 +13,7 @@ from ganger.ports import Entry, Owner
 # Events that report on an attempt: written only with the token of that very attempt.
 REPORTS: frozenset[type] = frozenset(typing.get_args(ev.AttemptEvent))
 # Events after which a task can be claimed again.
-CLOSING: frozenset[type] = frozenset({ev.TaskSettled, ev.TaskRequeued, ev.AttemptInterrupted})
+CLOSING: frozenset[type] = frozenset({ev.TaskSettled, ev.TaskRequeued, ev.AttemptInterrupted, ev.AttemptCheckpointed})
 NOBODY = Owner(0)
 RELEASED = -1
 

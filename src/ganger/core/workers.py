@@ -1,0 +1,83 @@
+"""A worker as the run knows it: who, since when, at what, and what it left for the next one. Values, no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ganger.core.vocabulary import WorkerState
+
+PULL = "pull"
+
+
+@dataclass(frozen=True, slots=True)
+class TierMark:
+    """What a worker says of one tier of its own checks; never believed, only shown."""
+
+    tier: int
+    name: str = ""
+    success: bool = True
+    retry: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where a worker stood. `by` is `worker`, or `ganger` for what was seen from outside."""
+
+    attempt: int
+    at: str
+    by: str = "worker"
+    summary: str = ""
+    done: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
+    last_action: str = ""
+    next_action: str = ""
+    files: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
+    percent: float | None = None
+    context_pct: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something a worker is told: `probe`, `answer`, `checkpoint`, `shutdown`, `note`."""
+
+    number: int
+    kind: str
+    text: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerNow:
+    """The worker of a task's current or last attempt.
+
+    `pulled`: a session somebody else opened, which asked for the task under `claim`. `report` is the file with its
+    answer. `verdict` is why Ganger ended it: `stalled`, `lingering`, `context`, `ended`, `reassigned`, `lost_message`.
+    """
+
+    name: str
+    state: WorkerState = WorkerState.SPAWNED
+    since: str = ""
+    pulled: bool = False
+    claim: str = ""
+    session: str = ""
+    step: str = ""
+    percent: float | None = None
+    note: str = ""
+    tiers: tuple[TierMark, ...] = ()
+    milestone: str = ""
+    beat_at: str = ""
+    context_pct: float | None = None
+    suspicious: str = ""
+    probes: int = 0
+    warned: str = ""
+    extended: int = 0
+    report: str = ""
+    done: bool = False
+    escalated: str = ""
+    verdict: str = ""
+    why: str = ""
+    messages: tuple[Message, ...] = ()
+    seen: tuple[str, ...] = ()
