@@ -4,8 +4,8 @@
       ▲                                             │
       └────────────── any sign of work ─────────────┘
 
-Silence alone is never a crash: an open tool call, a changed file, a heartbeat, a line of output, an event of its own or,
-for a while, used processor time are each enough. All times are seconds of one clock that never goes back.
+Silence alone is never a crash: an open tool call, a changed file, a heartbeat, a line of output, an event of its own,
+or for a while used processor time are each enough. All times are seconds of one clock that never goes back.
 """
 
 from __future__ import annotations
