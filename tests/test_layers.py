@@ -23,7 +23,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "contracts": frozenset({"errors"}),
     "core": frozenset({"contracts", "errors"}),
     "dev": frozenset({"errors"}),
-    "config": frozenset({"contracts", "errors", "core.vocabulary", "core.commands"}),
+    "config": frozenset({"config_sections", "contracts", "errors", "core.vocabulary", "core.commands"}),
+    "config_sections": frozenset({"core.commands", "core.events"}),
     "ports": frozenset({"core", "contracts", "errors"}),
     **dict.fromkeys(ADAPTERS, INNER),
     "engine": INNER,
@@ -46,7 +47,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 
 THIRD_PARTY: Mapping[str, frozenset[str]] = {
     "click": frozenset({"cli"}),
-    "pydantic": frozenset({"contracts", "config", "views"}),
+    "pydantic": frozenset({"contracts", "config", "config_sections", "views"}),
     "pydantic_core": frozenset({"contracts", "config"}),
     "annotated_types": frozenset({"contracts", "config"}),
     "apsw": frozenset({"stores"}),

@@ -10,268 +10,30 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from ganger.config_sections import (
+    AgentSection as AgentSection,
+    BudgetSection as BudgetSection,
+    Config as Config,
+    DeliverySection as DeliverySection,
+    HealingSection as HealingSection,
+    LimitsSection as LimitsSection,
+    PolicySection as PolicySection,
+    PriceSection as PriceSection,
+    RepoSection as RepoSection,
+    RoleSection as RoleSection,
+    SandboxSection as SandboxSection,
+    Section as Section,
+    TerminalSection as TerminalSection,
+    VerifySection as VerifySection,
+    WorkspaceSection as WorkspaceSection,
+)
 from ganger.contracts.documents import read_document
 from ganger.contracts.faults import faults_of
-from ganger.core.commands import DEFAULT_DENY
 from ganger.errors import Fault, InputError, NotFoundError, UsageError
 
 PROJECT_FILE = "ganger.toml"
-_Range = Annotated[list[float], Field(min_length=2, max_length=2)]
-
-
-# A path within a folder: relative, and nowhere up.
-_IN_HOME = r"^(?:(?:\.?[^./\x00][^/\x00]*|\.\.[^/\x00]+)/)*(?:\.?[^./\x00][^/\x00]*|\.\.[^/\x00]+)$"
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
-class PolicySection(_Section):
-    heal_schedule: Literal["auto", "off", "task", "batch", "epoch"] = Field(
-        default="auto", description="when healing runs"
-    )
-    concurrency: int = Field(default=1, ge=1, le=1024, description="how many attempts run at the same time")
-    batch_size: int = Field(default=5, ge=1, description="window size of the schedule `batch`")
-    failure_threshold: float = Field(default=0.2, ge=0, le=1, description="failure rate above which windows shrink")
-    max_worker_attempts_per_task: int = Field(default=2, ge=1, description="worker attempts a task may use")
-    max_heal_rounds_per_window: int = Field(default=2, ge=0, description="heal rounds of one window")
-    max_total_heal_rounds: int = Field(default=8, ge=0, description="heal rounds of the whole run")
-    signature_repeat_limit: int = Field(
-        default=2, ge=1, description="same failure after healing before a task escalates"
-    )
-    format_retries: int = Field(
-        default=1, ge=0, description="retries for an answer that breaks its contract; outside all budgets"
-    )
-    respawns: int = Field(default=1, ge=0, description="retries after a crash; outside all budgets")
-    transient_retries: int = Field(
-        default=3, ge=0, description="retries after trouble that tends to pass, 5 s to 60 s apart; outside all budgets"
-    )
-    quota_wait_sec: float = Field(
-        default=300, gt=0, description="how long an account rests after a quota or rate limit that names no end"
-    )
-    merge_retries: int = Field(
-        default=2, ge=0, description="fresh attempts on the new head after a merge conflict; outside all budgets"
-    )
-    no_change_retries: int = Field(
-        default=1, ge=0, description="asks again when an agent is done but changed nothing; outside all budgets"
-    )
-    output_limit_mb: float = Field(default=512, gt=0, description="an agent that prints more is ended")
-    grace_sec: float = Field(default=5, ge=0, description="time between SIGTERM and SIGKILL")
-
-
-class BudgetSection(_Section):
-    usd: float | None = Field(default=None, ge=0, description="money the whole run may spend")
-    tokens: int | None = Field(default=None, ge=0, description="tokens the whole run may use")
-    attempts: int | None = Field(default=None, ge=1, description="worker attempts of the whole run")
-    wall_sec: float | None = Field(default=None, gt=0, description="time the run may be led, all leads together")
-    task_usd: float | None = Field(default=None, ge=0, description="money one task may spend")
-    task_tokens: int | None = Field(default=None, ge=0, description="tokens one task may use")
-    task_wall_sec: float | None = Field(
-        default=None, gt=0, description="time the attempts of one task may take together"
-    )
-    attempt_usd: float = Field(
-        default=0, ge=0, description="set aside before each attempt; what an unknown cost counts"
-    )
-    attempt_tokens: int = Field(default=0, ge=0, description="set aside before each attempt, as attempt_usd")
-
-
-class HealingSection(_Section):
-    in_place: bool = Field(default=False, description="also write healed prompts and context into your own files")
-    timeout_sec: float = Field(default=900, ge=1, description="time limit of one call of the healer")
-    learned_rules: bool = Field(
-        default=False, description="give workers the rules that healers of earlier runs learned, labelled as advice"
-    )
-
-
-class LimitsSection(_Section):
-    timeout_sec: _Range = Field(default=[60, 7200], description="how far a healer may move a task's time limit")
-    concurrency: _Range = Field(default=[1, 8], description="how far a healer may move concurrency")
-    current_batch_size: _Range = Field(default=[1, 21], description="how far a healer may move the window size")
-
-
-class TerminalSection(_Section):
-    ready: str = Field(default="", description="pattern that shows it waits for a task; default: it is quiet")
-    ready_sec: float = Field(default=60, gt=0, description="how long it may take until then")
-    answers: dict[str, str] = Field(default_factory=dict, description="pattern of a question = keys to type")
-    most_answers: int = Field(default=100, ge=0, description="how many questions are answered in all")
-    asks: str = Field(default="", description="pattern of questions nobody foresaw; default: as they usually look")
-    deny: str = Field(default="\x1b", description="keys typed at those; the second one ends it")
-    newline: str = Field(default="\r", description="keys that end a line of the prompt")
-    submit: str = Field(default="\r", description="keys that send the prompt")
-    busy: str = Field(default="", description="pattern that shows it is at work, however quiet it is")
-    done: str = Field(default="", description="pattern that shows it is through, besides a result block")
-    idle_sec: float = Field(default=20, gt=0, description="quiet for this long is idle")
-    settle_sec: float = Field(default=1, gt=0, description="what is shown for this long counts as drawn")
-    rescues: int = Field(default=2, ge=0, le=10, description="how often an idle one is spoken to again")
-    rescue_text: str = Field(
-        default="Please finish the task and end with the result block.", description="what it is told then"
-    )
-    quit: str = Field(default="/exit\r", description="keys that end it")
-    note: str = Field(default="", description="what is added to every prompt")
-    columns: int = Field(default=200, ge=40, le=1000, description="width of its terminal")
-    rows: int = Field(default=50, ge=10, le=500, description="height of its terminal")
-
-
-class AgentSection(_Section):
-    kind: str = Field(
-        description="which adapter: command, claude, codex, opencode, agent, gemini, qwen, copilot, acp, pty, scripted"
-    )
-    argv: list[str] = Field(
-        default_factory=list,
-        description="command: program and arguments with {task_id} {attempt} {prompt_file} {workspace}; "
-        "other kinds: the program where it is not its usual one",
-    )
-    prompt: Literal["stdin", "argument", "file"] = Field(
-        default="stdin", description="how the prompt reaches the agent"
-    )
-    env: list[str] = Field(default_factory=list, description="variables passed on although they look like secrets")
-    model: str = Field(default="", description="model name, for agents that take one")
-    effort: str = Field(default="", description="how hard the model thinks, in the agent's own words")
-    max_turns: int | None = Field(
-        default=None, ge=1, description="turns of one attempt, for agents that can limit them"
-    )
-    args: list[str] = Field(default_factory=list, description="more arguments for the agent's program")
-    base_url: str = Field(default="", description="another address of the model, such as a gateway")
-    key_env: str = Field(default="", description="variable that holds the key; default: the agent's usual ones")
-    permissions: Literal["auto", "full", "edit"] = Field(
-        default="auto", description="what it may do unasked: all, edits; auto: all inside Ganger's sandbox, else edits"
-    )
-    home_files: list[Annotated[str, Field(pattern=_IN_HOME)]] | None = Field(
-        default=None, description="files of your home it gets a copy of; default: its login where no key is set"
-    )
-    answer_schema: bool = Field(default=False, description="hold the model to the result's JSON Schema, where it can")
-    profile: str = Field(default="", description="acp: which agent it is; default: by its program")
-    retries: int = Field(default=2, ge=0, le=10, description="the agent's own retries, where they can be set")
-    terminal: TerminalSection = Field(default_factory=lambda: TerminalSection(), description="pty: how it is spoken to")
-    script: str = Field(default="", description="behaviour file of a scripted agent")
-    account: str = Field(default="", description="who pays: agents of one account share its quota; default: the agent")
-    in_place: bool = Field(
-        default=False, description="in direct mode it edits files itself, so it works alone; found out if not said"
-    )
-
-
-class RoleSection(_Section):
-    agent: str = Field(description="name of the agent that plays this role")
-    paths: list[str] | None = Field(
-        default=None, description="what its tasks may touch; default: all, for tester tests, for docser documents"
-    )
-    may_change_gates: bool | None = Field(
-        default=None, description="whether its tasks may change tests and their configuration; default: only tester"
-    )
-    prompt: str = Field(default="", description="a file of the project with words for every prompt of this role")
-    model: str = Field(default="", description="model of this role; default: the agent's")
-    effort: str = Field(default="", description="effort of this role; default: the agent's")
-    max_turns: int | None = Field(default=None, ge=1, description="turns of this role; default: the agent's")
-    args: list[str] = Field(default_factory=list, description="more arguments for this role")
-    strong_model: str = Field(default="", description="model for the role's tasks that need a stronger one")
-    strong_effort: str = Field(default="", description="effort for those tasks")
-    strong_when: list[Literal["high_complexity", "critical_path", "security", "cross_repo"]] = Field(
-        default=["high_complexity", "critical_path", "security", "cross_repo"],
-        description="which of a task's marks ask for the stronger one",
-    )
-
-
-class VerifySection(_Section):
-    profiles_file: str = Field(default="verify.json", description="verify_profile 2.0 file")
-    tiers: dict[str, Literal["syntax", "correctness", "smoke", "quality"]] = Field(
-        default_factory=dict, description='"profile/step" = tier; quality does not block'
-    )
-    timeout_sec: float = Field(default=600, ge=1, description="limit of a step that names none")
-    deny: list[str] = Field(default_factory=lambda: list(DEFAULT_DENY), description="commands never run")
-    expect: dict[str, str] = Field(
-        default_factory=dict, description='"profile/step" = pattern its output must show besides exit code 0'
-    )
-    recoveries: int = Field(
-        default=1, ge=0, le=5, description="runs again of a step that a signal ended or that is spelt otherwise here"
-    )
-    retry_failed: bool = Field(default=False, description="run any failed step once more before it counts")
-
-
-class WorkspaceSection(_Section):
-    mode: Literal["direct", "local-git", "forge"] = Field(default="direct", description="where agents work")
-    protected: list[str] = Field(default_factory=list, description="more paths no agent may write")
-    unprotected: list[str] = Field(default_factory=list, description="single paths opened again")
-    merging: Literal["queue", "level"] = Field(
-        default="queue", description="merge each verified change at once, or all of a level when it is through"
-    )
-    merge_batch: int = Field(default=16, ge=1, le=256, description="changes that are merged and verified together")
-    merge_gates: Literal["all", "own"] = Field(
-        default="all", description="checks a merged head must pass: of all merged tasks, or of the newly merged ones"
-    )
-    levels_file: str = Field(
-        default="", description='levels by hand, as {"assignments": {"1": [ids], …}}; default: by dependencies'
-    )
-    expected_files: Literal["warn", "fail"] = Field(
-        default="warn", description="what a missing file of metadata.expected_files does"
-    )
-    author: str = Field(default="Ganger <ganger@localhost>", description="author of the commits Ganger makes")
-    linked: list[str] = Field(
-        default_factory=list, description="ignored folders of the project that workspaces see, such as .venv"
-    )
-    copied: list[str] = Field(default_factory=list, description="ignored folders each workspace gets a copy of")
-    warm: int = Field(default=2, ge=0, le=32, description="workspaces made ahead")
-    min_free_mb: float = Field(default=500, ge=0, description="disk space below which no workspace is made")
-    snapshot_mb: float = Field(
-        default=256, ge=0, description="direct mode: how much is kept in order to undo an agent's own edits"
-    )
-    land: Literal["ask", "finish"] = Field(
-        default="ask", description="ganger land moves your branch; or a run does that itself when it completes"
-    )
-
-
-class SandboxSection(_Section):
-    use: Literal["auto", "require", "off"] = Field(default="auto", description="sandbox for agents")
-    network: Literal["allow", "loopback", "none"] = Field(default="allow", description="network inside the sandbox")
-    readable: list[str] = Field(default_factory=list, description="more paths that may be read inside")
-    writable: list[str] = Field(default_factory=list, description="more paths that may be written inside")
-    processes: int = Field(default=512, ge=8, description="processes and threads inside")
-    memory_mb: int | None = Field(default=None, ge=64, description="memory of each process inside")
-    file_mb: int = Field(default=4096, ge=1, description="largest file that may be written inside")
-
-
-class PriceSection(_Section):
-    input: float = Field(ge=0, description="dollars for a million tokens sent")
-    output: float = Field(ge=0, description="dollars for a million tokens received")
-    cache_read: float | None = Field(default=None, ge=0, description="dollars for a million read from a cache")
-    cache_write: float | None = Field(default=None, ge=0, description="dollars for a million put into a cache")
-
-
-class RepoSection(_Section):
-    path: str = Field(description="where the repository is")
-    depends_on: list[str] = Field(default_factory=list, description="repositories it builds on")
-    locks: Literal["exclusive", "shared"] = Field(default="exclusive", description="whether tasks share it")
-
-
-class DeliverySection(_Section):
-    completion: list[Literal["verified", "committed", "pushed", "ci", "mirrored"]] = Field(
-        default=["verified"], description="what a task needs to be DONE"
-    )
-    forge: Literal["", "forgejo", "github", "gitlab", "command"] = Field(default="", description="which forge")
-    token_env: str = Field(default="", description="variable that holds the forge's token")
-    required_jobs: list[str] = Field(default_factory=list, description="CI jobs that must succeed")
-    mirror_job: str = Field(default="", description="CI job that mirrors")
-
-
-class Config(_Section):
-    manifest: str = Field(default="manifest.json", description="the manifest, relative to the project")
-    state_dir: str = Field(default=".ganger", description="where runs are kept, relative to the project")
-    policy: PolicySection = Field(default_factory=lambda: PolicySection())
-    limits: LimitsSection = Field(default_factory=lambda: LimitsSection())
-    budget: BudgetSection = Field(default_factory=lambda: BudgetSection())
-    healing: HealingSection = Field(default_factory=lambda: HealingSection())
-    agents: dict[str, AgentSection] = Field(default_factory=dict)
-    roles: dict[str, RoleSection] = Field(default_factory=dict)
-    verify: VerifySection = Field(default_factory=lambda: VerifySection())
-    workspace: WorkspaceSection = Field(default_factory=lambda: WorkspaceSection())
-    sandbox: SandboxSection = Field(default_factory=lambda: SandboxSection())
-    prices: dict[str, PriceSection] = Field(default_factory=dict)
-    repos: dict[str, RepoSection] = Field(default_factory=dict)
-    delivery: DeliverySection = Field(default_factory=lambda: DeliverySection())
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +196,7 @@ _NOT_SETTINGS = frozenset(
         "FUZZ_EXAMPLES",
     )
 )
-_FIXED_SECTIONS: dict[str, type[_Section]] = {
+_FIXED_SECTIONS: dict[str, type[Section]] = {
     "policy": PolicySection,
     "limits": LimitsSection,
     "budget": BudgetSection,
@@ -444,7 +206,7 @@ _FIXED_SECTIONS: dict[str, type[_Section]] = {
     "sandbox": SandboxSection,
     "delivery": DeliverySection,
 }
-_NAMED_SECTIONS: dict[str, type[_Section]] = {
+_NAMED_SECTIONS: dict[str, type[Section]] = {
     "agents": AgentSection,
     "roles": RoleSection,
     "prices": PriceSection,
@@ -481,16 +243,16 @@ def _variables(known: Mapping[str, Any]) -> dict[str, str]:
     return {_variable(key): key for key in keys}
 
 
-def _keys(model: type[_Section], prefix: str) -> Iterator[str]:
+def _keys(model: type[Section], prefix: str) -> Iterator[str]:
     for key, info in model.model_fields.items():
         inner = info.annotation
-        if isinstance(inner, type) and issubclass(inner, _Section):
+        if isinstance(inner, type) and issubclass(inner, Section):
             yield from _keys(inner, f"{prefix}.{key}")
         else:
             yield f"{prefix}.{key}"
 
 
-def _kind(model: type[_Section], key: str) -> str:
+def _kind(model: type[Section], key: str) -> str:
     schema = model.model_json_schema()["properties"][key]
     kinds = [choice.get("type") for choice in schema.get("anyOf", ())]
     fallback = next((kind for kind in ("number", "integer", "boolean", "array") if kind in kinds), "string")
