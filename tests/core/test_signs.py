@@ -9,6 +9,8 @@ from hypothesis import given, strategies as st
 
 from ganger.core.lines import LONGEST_LINE, Lines
 from ganger.core.signs import (
+    Alive,
+    Context,
     Heard,
     Limited,
     Model,
@@ -20,6 +22,7 @@ from ganger.core.signs import (
     Tokens,
     ToolEnded,
     ToolStarted,
+    context_pct,
 )
 
 
@@ -76,6 +79,39 @@ def test_progress_ends_the_trouble_that_was_passed(progress: Sign) -> None:
 def test_a_session_that_was_named_is_not_forgotten() -> None:
     """H05: an empty name says nothing."""
     assert heard(Session("s1"), Session("")).session == "s1"
+
+
+@pytest.mark.parametrize("progress", [Said("going on"), ToolStarted("1", "sh"), ToolEnded("1")])
+def test_errors_in_a_row_count_until_it_gets_somewhere(progress: Sign) -> None:
+    """D14: what is told in between without getting anywhere changes nothing."""
+    failing = (Retrying("again", 529), Tokens(1, 0), Alive(), Session("s1"), Retrying("again", 529))
+    assert heard(*failing).errors_in_a_row == 2
+    assert heard(*failing, progress).errors_in_a_row == 0
+    assert heard(*failing, progress, *failing).errors_in_a_row == 2
+
+
+def test_a_sign_of_life_alone_changes_nothing_that_was_heard() -> None:
+    """H02: it tells that somebody is there and no more."""
+    told = (Said("a", part=True), ToolStarted("1", "sh"), Retrying("again"))
+    assert heard(*told, Alive()) == heard(*told)
+
+
+@pytest.mark.parametrize(
+    ("signs", "default", "pct"),
+    [
+        ((), 200_000, 0.0),
+        ((Context(100),), 0, 0.0),
+        ((Context(50_000),), 200_000, 25.0),
+        ((Context(50_000, 100_000),), 200_000, 50.0),
+        ((Context(10, 100), Context(70)), 0, 70.0),
+        ((Context(250_000),), 200_000, 0.0),
+        ((Context(0, 100),), 100, 0.0),
+        ((Context(-5, 100),), 100, 0.0),
+    ],
+)
+def test_how_full_the_context_is(signs: tuple[Sign, ...], default: int, pct: float) -> None:
+    """Z05: what the agent tells of its window counts first and is not forgotten; more than fits proves it wrong."""
+    assert context_pct(heard(*signs), default) == pct
 
 
 BEYOND: dict[str, tuple[Sign, Callable[[Heard], object], object]] = {

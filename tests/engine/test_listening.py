@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.core.signs import Denied, Heard, Limited, Over, Retrying, Said, Session, Sign, ToolStarted
+from ganger.core.signs import Alive, Denied, Heard, Limited, Over, Retrying, Said, Session, Sign, ToolStarted
 from ganger.core.trouble import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC
 from ganger.engine.listening import Listening
 from ganger.errors import GangerError
@@ -26,6 +27,7 @@ SIGNS: dict[bytes, Sign] = {
     b"gone": Limited("limit", reset_at=NOW - 5, final=False),
     b"said": Said("going on"),
     b"tool": ToolStarted("t1", "Bash", "make"),
+    b"alive": Alive(),
     b"over": Over("success", "done"),
 }
 
@@ -163,6 +165,54 @@ def test_something_else_in_the_place_of_the_log_makes_nobody_wait(ear: Ear, tmp_
     assert not ear.listening.look()
 
 
+def test_it_is_known_when_the_log_last_grew_and_when_it_last_told_of_an_event(ear: Ear) -> None:
+    """H02 D14: trouble that is tried again makes the log grow and is no event; an answer to a question is one."""
+    seen = ear.listening
+    ear.hears()
+    assert (seen.grew_at, seen.event_at) == (0.0, 0.0)
+    for word, after, grew_at, event_at in [
+        ("said", 1.0, 101.0, 101.0),
+        ("retrying", 1.0, 102.0, 101.0),
+        ("limited", 1.0, 103.0, 101.0),
+        ("words for people", 1.0, 104.0, 101.0),
+        ("alive", 1.0, 105.0, 105.0),
+    ]:
+        ear.hears(word, after=after)
+        assert (seen.grew_at, seen.event_at) == (grew_at, event_at)
+    ear.hears(after=10.0)
+    assert (seen.grew_at, seen.event_at) == (105.0, 105.0)
+
+
+def test_an_unfinished_line_counts_and_is_seen(ear: Ear) -> None:
+    """H02 T25: a program that asks leaves its line open."""
+    ear.hears("denied")
+    with open(ear.log, "ab") as file:
+        file.write(b"\x1b[1mOverwrite it?\x1b[0m [y/N] ")
+    ear.hears(after=5.0)
+    assert ear.listening.grew_at == 105.0
+    assert ear.listening.last_line() == ear.listening.asks() == "Overwrite it? [y/N]"
+    ear.hears("y", "done")
+    assert (ear.listening.last_line(), ear.listening.asks()) == ("done", "")
+
+
+def test_an_output_without_a_form_is_listened_to_all_the_same(ear: Ear) -> None:
+    """H02: its growth and its last line are all there is."""
+    ear.listening = Listening(ear.log, None, ear.clock, ear._tell, ear.ended.append)
+    assert not ear.hears("denied", "denied", "session", after=3.0)
+    assert (ear.listening.grew_at, ear.listening.event_at) == (103.0, 0.0)
+    assert (ear.listening.heard, ear.listening.last_line()) == (Heard(), "session")
+
+
+def test_only_the_end_of_a_long_output_is_kept(ear: Ear) -> None:
+    """G06: and a letter or a colour that is cut there is not shown by halves."""
+    ear.log.write_bytes("ä\x1b[31mü".encode() * 200_000 + b"\nlast")
+    ear.hears()
+    assert ear.listening.last_line() == "last"
+    ear.log.write_bytes("ä\x1b[31mü".encode() * 400_000)
+    ear.hears()
+    assert set(ear.listening.last_line()) == {"ä", "ü"}
+
+
 class FailingReader(WordReader):
     def line(self, line: bytes) -> Iterable[Sign]:
         raise IndexError("no such field")
@@ -174,3 +224,21 @@ def test_a_reader_that_fails_is_told_as_an_error_of_ganger(tmp_path: Path) -> No
     listening = Listening(tmp_path / "a.log", FailingReader(), HandClock(), lambda _: None, lambda _: None)
     with pytest.raises(GangerError, match="IndexError: no such field"):
         listening.look()
+
+
+def test_an_agent_nobody_understands_still_shows_that_it_writes(tmp_path: Path) -> None:
+    """H02: its silence would be taken for a stall."""
+    log = tmp_path / "a.log"
+    log.write_bytes(b"x\n")
+    listening = Listening(log, FailingReader(), HandClock(), lambda _: None, lambda _: None)
+
+    async def main() -> None:
+        task = asyncio.ensure_future(listening.run())
+        async with asyncio.timeout(20):
+            while listening.last_line() != "y":
+                log.write_bytes(b"x\ny\n")
+                await asyncio.sleep(0.01)
+        task.cancel()
+
+    asyncio.run(main())
+    assert listening.grew_at > 0

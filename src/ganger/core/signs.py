@@ -120,6 +120,11 @@ class Context:
     window: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """It answered when it was asked whether it still is there; it tells nothing else."""
+
+
 How = Literal[
     "success",
     "error",
@@ -166,13 +171,14 @@ Sign = (
     | Denied
     | LoginMissing
     | Context
+    | Alive
     | Over
 )
 
 
 @dataclass(slots=True)
 class Heard:
-    """Everything an agent's output came to so far."""
+    """Everything an agent's output came to so far. `errors_in_a_row`: of its model, since it last got anywhere."""
 
     session: str = ""
     model: str = ""
@@ -186,6 +192,7 @@ class Heard:
     context: Context | None = None
     over: Over | None = None
     tools: int = 0
+    errors_in_a_row: int = 0
     running: dict[str, ToolStarted] = field(default_factory=dict)
     _open: bool = False
     _size: int = 0
@@ -225,12 +232,15 @@ class Heard:
                 self.limited = sign if self.limited is None or sign.final or sign.reset_at else self.limited
             case Retrying():
                 self.retrying = sign
+                self.errors_in_a_row += 1
             case Denied():
                 self.denied.append(sign)
             case LoginMissing(text):
                 self.login = text[:_SHORT] or "nobody is logged in"
-            case Context():
-                self.context = sign
+            case Context(used, window):
+                self.context = Context(used, window or (self.context.window if self.context is not None else 0))
+            case Alive():
+                pass
             case Over():
                 self.over = sign
                 self._open = False
@@ -247,16 +257,30 @@ class Heard:
             self.messages.append(sign.text)
         self._size += len(sign.text)
         self._open = sign.part
-        self.retrying = None
-        if self.limited is not None and not self.limited.final:
-            self.limited = None
+        self._trouble_is_over()
 
     def _progress(self) -> None:
         self._open = False
         self._after_tools = len(self.messages)
+        self._trouble_is_over()
+
+    def _trouble_is_over(self) -> None:
         self.retrying = None
+        self.errors_in_a_row = 0
         if self.limited is not None and not self.limited.final:
             self.limited = None
+
+
+def context_pct(heard: Heard, window_default: int = 0) -> float:
+    """How full the model's context is, of 100; 0 where that is not known.
+
+    `window_default` counts where the agent does not tell its own. One that already holds more has another.
+    """
+    told = heard.context
+    if told is None:
+        return 0.0
+    window = told.window or window_default
+    return 100.0 * told.used / window if 0 < told.used <= window else 0.0
 
 
 def _sane(sign: Sign) -> Sign:

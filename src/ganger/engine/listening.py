@@ -9,9 +9,11 @@ import stat
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
+from ganger.contracts.terminal import safe_cut
 from ganger.core import events as ev
+from ganger.core.asking import asking, last_line
 from ganger.core.lines import Lines
-from ganger.core.signs import Heard
+from ganger.core.signs import Heard, Limited, Retrying, Sign
 from ganger.core.trouble import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC, MOST_DENIALS
 from ganger.engine.tools import one_line
 from ganger.errors import GangerError
@@ -20,14 +22,20 @@ from ganger.ports import Clock, Exit, Reader, Running
 _PACE_SEC = 0.25
 _TOLD_EVERY_SEC = 30.0
 _MOST_AT_ONCE = 4 * 1024 * 1024
+_LAST_BYTES = 8 * 1024
 _LOG = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Tail:
-    """New whole lines of a growing file."""
+    """New whole lines of a growing file. `last` is how it ends at the moment, also amid a line."""
 
     def __init__(self, log: Path) -> None:
         self._log, self._at, self._lines = log, 0, Lines()
+        self.last = b""
+
+    @property
+    def size(self) -> int:
+        return self._at
 
     def lines(self) -> Iterator[bytes]:
         """An agent can replace its own log; then there is nothing more to hear."""
@@ -43,21 +51,30 @@ class Tail:
         except OSError:
             return
         self._at += len(data)
+        self.last += data
+        if len(self.last) > _LAST_BYTES:
+            kept = self.last[-_LAST_BYTES:]
+            self.last = kept[safe_cut(kept, _LAST_BYTES // 2) :]
         yield from self._lines.feed(data)
 
 
 class Listening:
-    """Follows one log from its beginning; what it decides can be found out again by reading that log."""
+    """Follows one log from its beginning; what it decides can be found out again by reading that log.
+
+    `grew_at`: when the log last grew. `event_at`: when it last told of anything but trouble that is tried again. Both
+    are the clock's monotonic time, 0 while there was nothing. Without a reader only the log's growth and end are seen.
+    """
 
     def __init__(
         self,
         log: Path,
-        reader: Reader,
+        reader: Reader | None,
         clock: Clock,
         tell: Callable[[Heard], None],
         end: Callable[[str], None],
     ) -> None:
         self.heard = Heard()
+        self.grew_at = self.event_at = 0.0
         self._tail, self._reader, self._clock = Tail(log), reader, clock
         self._tell, self._end = tell, end
         self._told: tuple[str, str] | None = None
@@ -66,14 +83,23 @@ class Listening:
 
     async def run(self) -> None:
         """Until it is cancelled, or has asked for the agent's end."""
-        while not self.look():
+        over = False
+        while not over:
+            try:
+                over = self.look()
+            except GangerError:
+                # An agent nobody understands works on; that its log grows is still a sign of life.
+                self._reader = None
             await asyncio.sleep(_PACE_SEC)
 
     def look(self) -> bool:
         """One look at what is new; whether the agent is to be ended."""
-        for line in self._tail.lines():
-            self._take(line)
-        now = self._clock.monotonic()
+        size, now = self._tail.size, self._clock.monotonic()
+        try:
+            for line in self._tail.lines():
+                self._take(line, now)
+        finally:
+            self.grew_at = now if self._tail.size > size else self.grew_at
         names = (self.heard.session, self.heard.model)
         if (any(names) and names != self._told) or (self._told and now - self._told_at >= _TOLD_EVERY_SEC):
             self._told, self._told_at = names, now
@@ -83,11 +109,23 @@ class Listening:
             self._end(why)
         return bool(why)
 
-    def _take(self, line: bytes) -> None:
+    def last_line(self) -> str:
+        """The last line that shows anything, as one sees it."""
+        return one_line(last_line(self._tail.last))
+
+    def asks(self) -> str:
+        """The line with which it seems to wait for a person; empty where it does not look so."""
+        return one_line(asking(self._tail.last), 200)
+
+    def _take(self, line: bytes, now: float) -> None:
+        if self._reader is None:
+            return
         try:
-            self.heard.add(self._reader.line(line))
+            signs = list(self._reader.line(line))
+            self.heard.add(signs)
+            self.event_at = now if any(_is_event(sign) for sign in signs) else self.event_at
         except Exception as error:
-            # An adapter may be anybody's; then its agent works on unheard, and is judged when it ends.
+            # An adapter may be anybody's.
             raise GangerError(f"the agent's output is not understood: {type(error).__name__}: {error}") from error
 
     def _why_end(self, now: float) -> str:
@@ -106,6 +144,10 @@ class Listening:
         if reset is not None and reset - self._clock.now() > LONGEST_WAIT_SEC:
             return "its account is at its limit for longer"
         return ""
+
+
+def _is_event(sign: Sign) -> bool:
+    return not isinstance(sign, Retrying) and not (isinstance(sign, Limited) and not sign.final)
 
 
 async def followed(
