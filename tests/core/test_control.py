@@ -83,6 +83,7 @@ def run_with(status: TaskStatus) -> Run:
     return run
 
 
+ON_WORKERS = ("extend", "end", "reassign")
 TABLE = [
     ("retry", P, P, "refused: a is PENDING and runs by itself"),
     ("retry", R, R, "refused: a is RUNNING (attempt 1)"),
@@ -97,11 +98,20 @@ TABLE = [
     ("skip", F, B, "a is left out;"),
     ("skip", E, B, "a is left out;"),
     ("answer", P, P, "q-1 is answered; a runs again with your answer"),
-    ("answer", R, R, "refused: a is RUNNING (attempt 1) and cannot hear you"),
+    ("answer", R, R, "q-1 is answered; a is RUNNING: its worker is told, and so is every later attempt"),
     ("answer", D, D, "q-1 is answered; a is DONE already"),
     ("answer", B, P, "q-1 is answered; a runs again with your answer; 3 tasks"),
     ("answer", F, P, "q-1 is answered; a runs again with your answer; 3 tasks"),
     ("answer", E, P, "q-1 is answered; a runs again with your answer; 3 tasks"),
+    ("extend", R, R, "the worker of a may go on for 600 s from now"),
+    ("end", R, R, "the worker of a is ended; a waits as BLOCKED (paused) until ganger retry a"),
+    ("reassign", R, R, "the worker of a is ended and another one begins anew; no attempt is used up"),
+    *[
+        (kind, s, s, f"refused: a is {s.value}: nobody works on it")
+        for kind in ON_WORKERS
+        for s in TaskStatus
+        if s is not R
+    ],
     *[("pause", s, s, "paused: nothing new starts") for s in TaskStatus],
     *[("resume", s, s, "the run is not paused; nothing to do") for s in TaskStatus],
     *[("stop", s, s, "stopping: ") for s in TaskStatus],
@@ -112,6 +122,9 @@ DATA: dict[str, dict[str, object]] = {
     "retry": {"task": "a"},
     "skip": {"task": "a"},
     "answer": {"question": "q-1", "text": "use the v2 endpoint"},
+    "extend": {"task": "a", "sec": "600"},
+    "end": {"task": "a"},
+    "reassign": {"task": "a"},
     "set": {"key": "concurrency", "value": "8"},
     "undo_patch": {"patch": "p-1"},
 }
@@ -237,6 +250,80 @@ def test_a_question_is_found_by_its_task_where_there_is_only_one() -> None:
     assert run.do("answer", question="q-9", text=" ").startswith("refused: there is no open question q-9")
 
 
+def test_an_answer_reaches_the_worker_that_asked_and_every_later_attempt() -> None:
+    """Z06: as a message now, as a hint in later prompts; the other question stays open."""
+    run = run_with(R)
+    run.record(ev.QuestionAsked("q-1", "a", "ambiguous_spec", "Which port?", attempt=1, report="r1"))
+    run.do("answer", question="q-1", text="8080")
+    run.record(ev.QuestionAsked("q-2", "a", "ambiguous_spec", "Which host?", attempt=1, report="r2"))
+    run.do("answer", question="a", text="localhost")
+    task = run.state.tasks["a"]
+    assert task.worker is not None and [m.text for m in task.worker.messages] == ["8080", "q-2: localhost"]
+    assert task.hints == ("8080", "q-2: localhost") and task.status is R
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("2", "9090"),
+        ("9090", "9090"),
+        ("7070", "7070"),
+        ("none of them", "none of them"),
+        ("3 of them", "3 of them"),
+        ("0", "refused: q-1 has options 1 to 3, not 0; an answer of your own needs words"),
+        ("9" * 5000, "refused: q-1 has options 1 to 3, not 99999999999999999999;"),
+    ],
+)
+def test_an_option_is_chosen_by_its_number(text: str, meant: str) -> None:
+    """Z06: an option that is a number itself comes first."""
+    run = run_with(E)
+    run.record(ev.QuestionAsked("q-1", "a", "ambiguous_spec", "Which?", options=("8080", "9090", "7070")))
+    outcome = run.do("answer", question="q-1", text=text)
+    assert outcome.startswith(meant) if was_refused(outcome) else run.state.questions["q-1"].answer == meant
+
+
+def test_ending_a_worker_is_an_intent_that_holds() -> None:
+    """G12 H08: what was decided first counts; the tree is ended by the lead."""
+    run = run_with(R)
+    run.do("end", task="a")
+    worker = run.state.tasks["a"].worker
+    assert worker is not None and (worker.verdict, worker.why) == ("ended", "ended by a person")
+    assert run.do("reassign", task="a", hint="x") == "the worker of a is being ended already: ended by a person"
+    assert run.do("extend", task="a", sec=5).startswith("refused: the worker of a is being ended already")
+
+
+def test_the_hint_of_a_reassignment_reaches_the_next_worker() -> None:
+    """G12: the one that is ended need not hear it."""
+    run = run_with(R)
+    assert "with your hint" in run.do("reassign", task="a", hint="start with the tests")
+    task = run.state.tasks["a"]
+    assert task.hints == ("start with the tests",) and task.worker is not None and task.worker.verdict == "reassigned"
+
+
+def test_more_time_is_recorded_with_its_end() -> None:
+    """D14 G12: counted, and until when."""
+    run = run_with(R)
+    events = act(run.state, Asked(1, "extend", {"task": "a", "sec": 90}), NOW)
+    assert events[0] == ev.LimitExtended("a", 1, "person", NOW + 90, "extended by a person")
+    run.do("extend", task="a", sec=90)
+    worker = run.state.tasks["a"].worker
+    assert worker is not None and worker.extended == 1
+
+
+@pytest.mark.parametrize("sec", [0, -5, "soon", None, True, float("inf"), 8 * 86_400])
+def test_more_time_must_be_a_sensible_number_of_seconds(sec: object) -> None:
+    """G12: whatever wrote it."""
+    assert run_with(R).do("extend", task="a", sec=sec).startswith("refused: it needs more than 0 and at most 604800 s")
+
+
+@pytest.mark.parametrize("kind", ON_WORKERS)
+def test_a_worker_that_is_through_cannot_be_steered(kind: str) -> None:
+    """G12: its change is being judged; there is nobody to tell."""
+    run = run_with(R)
+    run.record(ev.AttemptExited("a", 1, 0, None, False, 1.0))
+    assert run.do(kind, task="a", sec=5).startswith(f"refused: the worker of a is through, there is nothing to {kind}")
+
+
 def test_a_question_of_the_run_is_closed_by_its_answer_or_by_more_budget() -> None:
     """Z06 G04: without a task there is nothing to run again."""
     run = Run()
@@ -350,6 +437,7 @@ def some_command(run: Run, chance: random.Random) -> tuple[str, dict[str, object
         "text": "so",
         "key": chance.choice(tuple(SETTINGS)),
         "value": chance.choice((0, 1, 2, 0.5, None)),
+        "sec": 60,
     }
 
 
@@ -358,9 +446,9 @@ def some_work(run: Run, chance: random.Random) -> None:
     ready = [n for n in "axbcd" if run.state.tasks[n].status is P and not run.state.unmet[n]]
     if not ready:
         return
-    name, status = chance.choice(ready), chance.choice((D, D, F, E, B))
+    name, status = chance.choice(ready), chance.choice((D, D, F, E, B, R))
     run.put(name, status, BlockReason.EXTERNAL if status is B else None)
-    if status is not D:
+    if status in (F, E, B):
         run.block_behind(*behind_failed(run.state, name))
         run.ask(f"q-{len(run.state.questions) + 1}", name)
 

@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ganger.core import events as ev
+from ganger.core import events as ev, worker_control
+from ganger.core.comeback import bad_need, bring_back, but, close_questions, following
 from ganger.core.dependents import behind_failed
-from ganger.core.quota import account_of, paused_until
-from ganger.core.records import Question, RunState
+from ganger.core.effects import Effect, Refusal as Refusal, counted, number_of, task_named, text_of
+from ganger.core.questions import answer, chosen, find_question as find_question
+from ganger.core.records import RunState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 SKIPPED = "skipped by a person"
 _REFUSED = "refused: "
-_LONGEST_TEXT = 20_000
-_BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
 
 
 class Asked(Protocol):
@@ -33,18 +33,6 @@ class Asked(Protocol):
 
     @property
     def data(self) -> Mapping[str, object]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What a command does. Refused ones do nothing but say why."""
-
-    outcome: str
-    events: tuple[ev.Event, ...] = ()
-
-
-class Refusal(Exception):
-    """Why a command cannot be done, and what could be done instead."""
 
 
 def act(state: RunState, command: Asked, now: float) -> list[ev.Event]:
@@ -97,7 +85,7 @@ def _stop(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     if state.stopping:
         return Effect("the run is stopping already")
     if data.get("drain") is not True:
-        ended = f"{_counted(len(state.running), 'running attempt')} will be ended" if state.running else "nothing runs"
+        ended = f"{counted(len(state.running), 'running attempt')} will be ended" if state.running else "nothing runs"
         return Effect(f"stopping: {ended}; ganger run continues the run", (ev.StopRequested("ganger stop"),))
     if state.draining:
         return Effect("the run is draining already; ganger stop ends it at once")
@@ -106,51 +94,47 @@ def _stop(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
 
 
 def _attempts(state: RunState) -> str:
-    return f"{_counted(len(state.running), 'running attempt')} {'goes' if len(state.running) == 1 else 'go'} on"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{counted(len(state.running), 'running attempt')} {'goes' if len(state.running) == 1 else 'go'} on"
 
 
 # --- one task ----------------------------------------------------------------------------------------------------
 
 
 def _retry(state: RunState, data: Mapping[str, object], now: float) -> Effect:
-    name, hint = _task(state, data), _text(data, "hint")
+    name, hint = task_named(state, data), text_of(data, "hint")
     task = state.tasks[name]
     if task.status is TaskStatus.RUNNING:
-        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); wait for its end, or ganger stop")
+        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); wait for its end, or ganger reassign {name}")
     if task.status is TaskStatus.DONE and data.get("force") is not True:
         raise Refusal(f"{name} is DONE; ganger retry {name} --force runs it again")
     if task.status is TaskStatus.PENDING and not hint and task.not_before <= now:
         raise Refusal(f"{name} is PENDING and runs by itself; ganger why {name} says what it waits for")
-    need = _bad_need(state, name)
+    need = bad_need(state, name)
     if need is not None:
         raise Refusal(f"{name} needs {need}, which is {state.tasks[need].status.value}: retry {need}, {name} follows")
     told, again = " with your hint" if hint else "", " again" if task.attempts else ""
-    closed = _close_questions(state, name, hint or "retried")
-    events = (*closed, *_bring_back(state, name, "retried by a person", hint))
-    return Effect(f"{name} runs{again}{told}{_but(state, name, now)}{_following(events, name)}", events)
+    closed = close_questions(state, name, hint or "retried")
+    events = (*closed, *bring_back(state, name, "retried by a person", hint))
+    return Effect(f"{name} runs{again}{told}{but(state, name, now)}{following(events, name)}", events)
 
 
 def _skip(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
-    name = _task(state, data)
+    name = task_named(state, data)
     task = state.tasks[name]
     if task.status is TaskStatus.RUNNING:
-        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); wait for its end, or ganger stop, then skip it")
+        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); ganger end {name} first, then skip it")
     if task.status is TaskStatus.DONE:
         raise Refusal(f"{name} is DONE; there is nothing left to skip")
     if is_skipped(state, name):
         return Effect(f"{name} is left out already; ganger retry {name} takes it in again")
-    closed = _close_questions(state, name, "skipped")
+    closed = close_questions(state, name, "skipped")
     behind = behind_failed(state, name)
     blocked = [
         ev.TaskSettled(b, TaskStatus.BLOCKED, f"it waits for {name}, which was skipped", BlockReason.DEPENDENCY_FAILED)
         for b in behind
     ]
     settled = ev.TaskSettled(name, TaskStatus.BLOCKED, SKIPPED, BlockReason.PAUSED)
-    also = f", and so are {_counted(len(behind), 'task')} that need it" if behind else ""
+    also = f", and so are {counted(len(behind), 'task')} that need it" if behind else ""
     return Effect(f"{name} is left out{also}; ganger retry {name} takes it in again", (*closed, settled, *blocked))
 
 
@@ -160,126 +144,14 @@ def is_skipped(state: RunState, name: str) -> bool:
     return task.block_reason is BlockReason.PAUSED and task.detail == SKIPPED
 
 
-def _task(state: RunState, data: Mapping[str, object]) -> str:
-    name = data.get("task")
-    if not isinstance(name, str) or not name:
-        raise Refusal("it names no task")
-    if name not in state.tasks:
-        raise Refusal(f"there is no task {name}; ganger tasks lists them")
-    return name
-
-
-def _text(data: Mapping[str, object], key: str) -> str:
-    text = data.get(key, "")
-    if not isinstance(text, str):
-        raise Refusal(f"the {key} is no text")
-    if len(text) > _LONGEST_TEXT:
-        raise Refusal(f"the {key} has {len(text)} characters, at most {_LONGEST_TEXT} go into a prompt")
-    return text.strip()
-
-
-def _bad_need(state: RunState, name: str) -> str | None:
-    return next((need for need in state.specs[name].depends_on if _is_bad(state, need)), None)
-
-
-def _is_bad(state: RunState, name: str) -> bool:
-    """Ended other than DONE for good; a failure its window has yet to judge, or a wait for quota, is not."""
-    task = state.tasks[name]
-    return task.status in _BAD and task.final
-
-
-def _close_questions(state: RunState, name: str, text: str) -> list[ev.Event]:
-    asked = [q.id for q in state.questions.values() if q.task == name and q.answer is None]
-    return [ev.QuestionAnswered(question, text) for question in asked]
-
-
-def _bring_back(state: RunState, name: str, why: str, hint: str) -> list[ev.Event]:
-    """The task with one more attempt, and in plan order whatever was blocked behind it and by nothing else."""
-    waiting = state.tasks[name].status is TaskStatus.PENDING
-    events: list[ev.Event] = []
-    if waiting:
-        # Only what is settled can be queued again, and only so does a hint reach a task.
-        events.append(ev.TaskSettled(name, TaskStatus.BLOCKED, "taken aside by a person", BlockReason.PAUSED))
-    events.append(ev.TaskRequeued(name, why, granted=0 if waiting else 1, hint=hint, by_person=True))
-    need = _bad_need(state, name)
-    if need is not None:
-        waits = f"it waits for {need}, which is {state.tasks[need].status.value}"
-        return [*events, ev.TaskSettled(name, TaskStatus.BLOCKED, waits, BlockReason.DEPENDENCY_FAILED)]
-    back = {name}
-    for other in sorted(_behind(state, name), key=state.rank.__getitem__):
-        blocked = state.tasks[other].block_reason is BlockReason.DEPENDENCY_FAILED
-        if blocked and not any(n not in back and _is_bad(state, n) for n in state.specs[other].depends_on):
-            back.add(other)
-            events.append(ev.TaskRequeued(other, f"{name} runs again"))
-    return events
-
-
-def _behind(state: RunState, name: str) -> set[str]:
-    found: set[str] = set()
-    queue = [name]
-    for current in queue:
-        new = [d for d in state.dependents.get(current, ()) if d not in found]
-        found.update(new)
-        queue.extend(new)
-    return found
-
-
-def _but(state: RunState, name: str, now: float) -> str:
-    """Why it does not start this very moment, as far as a person should know."""
-    until = paused_until(state, account_of(state, name), now)
-    if state.paused:
-        return ", once the run is resumed"
-    if state.stopping or state.draining:
-        return ", when the run is continued: this lead is ending"
-    if state.scope.only is not None and name not in state.scope.only:
-        return ", when ganger run is called without --only"
-    return f", when its account's quota is back in {math.ceil(until - now)} s" if until else ""
-
-
-def _following(events: tuple[ev.Event, ...], name: str) -> str:
-    count = sum(1 for event in events if isinstance(event, ev.TaskRequeued) and event.task != name)
-    return f"; {_counted(count, 'task')} blocked behind it may run too" if count else ""
-
-
 # --- questions and patches ---------------------------------------------------------------------------------------
 
 
 def _answer(state: RunState, data: Mapping[str, object], now: float) -> Effect:
-    question, text = find_question(state, data.get("question")), _text(data, "text")
+    question, text = find_question(state, data.get("question")), text_of(data, "text")
     if not text:
         raise Refusal("the answer is empty")
-    answered = ev.QuestionAnswered(question.id, text)
-    task = state.tasks.get(question.task)
-    if task is None:
-        return Effect(f"{question.id} is answered", (answered,))
-    name = question.task
-    if task.status is TaskStatus.RUNNING:
-        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}) and cannot hear you; answer when it has ended")
-    if task.status is TaskStatus.DONE:
-        return Effect(f"{question.id} is answered; {name} is DONE already", (answered,))
-    others = [e for e in _close_questions(state, name, text) if e != answered]
-    events = (answered, *others, *_bring_back(state, name, f"{question.id} was answered", text))
-    if isinstance(events[-1], ev.TaskSettled):
-        return Effect(f"{question.id} is answered; {name} keeps it: {events[-1].detail}", events)
-    again = f"{name} runs again with your answer"
-    return Effect(f"{question.id} is answered; {again}{_but(state, name, now)}{_following(events, name)}", events)
-
-
-def find_question(state: RunState, word: object) -> Question:
-    """An open question by its id, or by its task's id where that has only one."""
-    if not isinstance(word, str) or not word:
-        raise Refusal("it names no question")
-    known = state.questions.get(word)
-    if known is not None and known.answer is not None:
-        raise Refusal(f"{word} was answered already; ganger inbox shows what is open")
-    if known is not None:
-        return known
-    of_task = [q for q in state.questions.values() if q.task == word and q.answer is None]
-    if len(of_task) > 1:
-        raise Refusal(f"{word} has {len(of_task)} open questions: {', '.join(q.id for q in of_task)}; name one of them")
-    if not of_task:
-        raise Refusal(f"there is no open question {word}; ganger inbox shows what is open")
-    return of_task[0]
+    return answer(state, question, chosen(question, text), now)
 
 
 def _undo_patch(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
@@ -370,11 +242,8 @@ def read_setting(key: object, value: object) -> tuple[str, float | None]:
 
 
 def _number(key: str, value: object, known: Range) -> float:
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
+    number = number_of(value)
+    if math.isnan(number):
         either = " or none" if known.may_be_none else ""
         raise Refusal(f"{key} needs a number{either}, not {str(value)[:80]!r}")
     if known.whole and number != int(number):
@@ -397,5 +266,8 @@ KINDS: Mapping[str, Callable[[RunState, Mapping[str, object], float], Effect]] =
     "skip": _skip,
     "set": _set,
     "answer": _answer,
+    "extend": worker_control.extend,
+    "end": worker_control.end,
+    "reassign": worker_control.reassign,
     "undo_patch": _undo_patch,
 }

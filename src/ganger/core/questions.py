@@ -1,0 +1,107 @@
+"""Questions only a person can decide: how one is found and answered, and what becomes of one nobody answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ganger.core import events as ev
+from ganger.core.comeback import bring_back, but, close_questions, following
+from ganger.core.effects import Effect, Refusal
+from ganger.core.records import Question, RunState, TaskState
+from ganger.core.vocabulary import TaskStatus
+
+BY_DEFAULT = "(nobody answered in time: this is the default the question came with)"
+
+
+def find_question(state: RunState, word: object) -> Question:
+    """An open question by its id, or by its task's id where that has only one."""
+    if not isinstance(word, str) or not word:
+        raise Refusal("it names no question")
+    known = state.questions.get(word)
+    if known is not None and known.answer is not None:
+        raise Refusal(f"{word} was answered already; ganger inbox shows what is open")
+    if known is not None:
+        return known
+    of_task = [q for q in state.questions.values() if q.task == word and q.answer is None]
+    if len(of_task) > 1:
+        raise Refusal(f"{word} has {len(of_task)} open questions: {', '.join(q.id for q in of_task)}; name one of them")
+    if not of_task:
+        raise Refusal(f"there is no open question {word}; ganger inbox shows what is open")
+    return of_task[0]
+
+
+def chosen(question: Question, text: str) -> str:
+    """The answer as it was meant: the number of an option is that option."""
+    if not question.options or text in question.options or not (text.isascii() and text.isdigit()):
+        return text
+    number = int(text) if len(text) < 4 else 0
+    if 1 <= number <= len(question.options):
+        return question.options[number - 1]
+    raise Refusal(
+        f"{question.id} has options 1 to {len(question.options)}, not {text[:20]}; an answer of your own needs words"
+    )
+
+
+def answer(state: RunState, question: Question, text: str, now: float) -> Effect:
+    """A worker that runs is told; otherwise the task runs again with the answer in its prompt."""
+    answered = ev.QuestionAnswered(question.id, text)
+    name, task = question.task, state.tasks.get(question.task)
+    if task is None:
+        return Effect(f"{question.id} is answered", (answered,))
+    if task.status is TaskStatus.RUNNING:
+        told = ev.MessageLeft(name, task.attempts, "answer", _told(state, question, task, text))
+        said = f"{question.id} is answered; {name} is RUNNING: its worker is told, and so is every later attempt"
+        return Effect(said, (answered, told))
+    if task.status is TaskStatus.DONE:
+        return Effect(f"{question.id} is answered; {name} is DONE already", (answered,))
+    others = [e for e in close_questions(state, name, text) if e != answered]
+    events = (answered, *others, *bring_back(state, name, f"{question.id} was answered", text))
+    if isinstance(events[-1], ev.TaskSettled):
+        return Effect(f"{question.id} is answered; {name} keeps it: {events[-1].detail}", events)
+    again = f"{name} runs again with your answer"
+    return Effect(f"{question.id} is answered; {again}{but(state, name, now)}{following(events, name)}", events)
+
+
+def _told(state: RunState, question: Question, task: TaskState, text: str) -> str:
+    """Who asked more than one thing must know which of them this answers."""
+    asked = [q for q in state.questions.values() if q.task == question.task and q.attempt == task.attempts]
+    return f"{question.id}: {text}" if len(asked) > 1 else text
+
+
+def due(state: RunState, now: float, remind_sec: float) -> list[ev.Event]:
+    """What follows from nobody having answered: the default where its time has come, else the question rises again.
+
+    Reminders come after `remind_sec`, then after twice as long, and so on; 0 is never. Of the answers that bring a
+    task back, only the first is given: the others are judged on the state it leads to.
+    """
+    if state.finished:
+        return []
+    events: list[ev.Event] = []
+    brought_back = False
+    for question in [q for q in state.questions.values() if q.answer is None]:
+        if question.default and 0 < question.deadline <= now:
+            settled = _is_settled(state, question.task)
+            if not (settled and brought_back):
+                events += _by_default(state, question, now)
+                brought_back = brought_back or settled
+        elif remind_sec > 0 and now >= _reminded_at(question) + remind_sec * 2.0**question.raised:
+            events.append(ev.QuestionRaised(question.id, question.raised + 1))
+    answered = [e.question for e in events if isinstance(e, ev.QuestionAnswered)]
+    return [e for e in events if not isinstance(e, ev.QuestionRaised) or e.question not in answered]
+
+
+def _is_settled(state: RunState, name: str) -> bool:
+    task = state.tasks.get(name)
+    return task is not None and task.status not in (TaskStatus.RUNNING, TaskStatus.DONE)
+
+
+def _by_default(state: RunState, question: Question, now: float) -> tuple[ev.Event, ...]:
+    try:
+        text = chosen(question, question.default)
+    except Refusal:
+        text = question.default
+    return answer(state, question, f"{text} {BY_DEFAULT}", now).events
+
+
+def _reminded_at(question: Question) -> float:
+    return datetime.fromisoformat(question.raised_at or question.at).timestamp()

@@ -1,0 +1,56 @@
+"""What a person can do with a worker at work: give it more time, end it, or have another one begin anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ganger.core import events as ev
+from ganger.core.effects import Effect, Refusal, number_of, task_named, text_of
+from ganger.core.records import RunState, TaskState
+from ganger.core.vocabulary import TaskStatus
+from ganger.core.worker_changes import is_at_work
+
+ENDED = "ended by a person"
+REASSIGNED = "given to another worker by a person"
+_LONGEST_SEC = 7 * 86_400.0
+
+
+def extend(state: RunState, data: Mapping[str, object], now: float) -> Effect:
+    name, task = _at_work(state, data, "extend")
+    seconds = number_of(data.get("sec"))
+    if not 0 < seconds <= _LONGEST_SEC:
+        raise Refusal(f"it needs more than 0 and at most {_LONGEST_SEC:.0f} seconds, not {str(data.get('sec'))[:80]!r}")
+    if task.worker is not None and task.worker.verdict:
+        raise Refusal(f"the worker of {name} is being ended already: {task.worker.why}")
+    given = ev.LimitExtended(name, task.attempts, "person", now + seconds, "extended by a person")
+    return Effect(f"the worker of {name} may go on for {seconds:g} s from now", (given,))
+
+
+def end(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
+    name, task = _at_work(state, data, "end")
+    if task.worker is not None and task.worker.verdict:
+        return Effect(f"the worker of {name} is being ended already: {task.worker.why}")
+    said = f"the worker of {name} is ended; {name} waits as BLOCKED (paused) until ganger retry {name}"
+    return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", ENDED),))
+
+
+def reassign(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
+    name, task = _at_work(state, data, "reassign")
+    hint = text_of(data, "hint")
+    if task.worker is not None and task.worker.verdict:
+        return Effect(f"the worker of {name} is being ended already: {task.worker.why}")
+    # Only an answer reaches the attempts to come.
+    told = (ev.MessageLeft(name, task.attempts, "answer", hint),) if hint else ()
+    with_hint = " with your hint" if hint else ""
+    said = f"the worker of {name} is ended and another one begins anew{with_hint}; no attempt is used up"
+    return Effect(said, (*told, ev.WorkerEnding(name, task.attempts, "reassigned", REASSIGNED)))
+
+
+def _at_work(state: RunState, data: Mapping[str, object], what: str) -> tuple[str, TaskState]:
+    name = task_named(state, data)
+    task = state.tasks[name]
+    if task.status is not TaskStatus.RUNNING:
+        raise Refusal(f"{name} is {task.status.value}: nobody works on it; ganger why {name} tells how it stands")
+    if not is_at_work(task) or task.step != "agent":
+        raise Refusal(f"the worker of {name} is through, there is nothing to {what}; ganger why {name} tells the rest")
+    return name, task
