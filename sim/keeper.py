@@ -35,6 +35,7 @@ class Process:
     launch: Launch
     started_at: float
     ending: Ending
+    expires_at: float | None = None
     exit: Exit | None = None
     waiting: list[asyncio.Future[Exit]] = field(default_factory=list)
 
@@ -67,14 +68,27 @@ class Keeper:
             return process
         if not launch.append:
             _write(launch.log_path, "", append=False)
-        limit = launch.timeout_sec
-        late = limit is not None and process.ending.duration_sec > limit
-        lasts = limit if late and limit is not None else process.ending.duration_sec
-        self.clock.at(self.clock.elapsed + lasts, lambda: self._run_out(process, late=late))
+        if launch.timeout_sec is not None:
+            process.expires_at = process.started_at + launch.timeout_sec
+        self._let_run(process)
         return process
 
-    def _run_out(self, process: Process, *, late: bool) -> None:
+    def _let_run(self, process: Process) -> None:
+        over_at = process.started_at + process.ending.duration_sec
+        expires_at = process.expires_at
+        late = expires_at is not None and over_at > expires_at
+        due_at = expires_at if late and expires_at is not None else over_at
+        self.clock.at(due_at, lambda: self._run_out(process, due_at, late=late))
+
+    def extend(self, process: Process, sec: float) -> None:
+        if process.expires_at is not None:
+            process.expires_at = max(process.expires_at, self.clock.elapsed + sec)
+
+    def _run_out(self, process: Process, due_at: float, *, late: bool) -> None:
         if not process.alive:
+            return
+        if late and process.expires_at is not None and process.expires_at > due_at:
+            self._let_run(process)
             return
         ending, limit = process.ending, process.launch.output_limit_bytes
         over = limit is not None and len(ending.text) > limit
@@ -195,6 +209,14 @@ class SimLauncher:
         process = self._keeper.processes.get(key)
         if process is not None and process in self._keeper.living():
             self._keeper.end(process, _TERMINATED)
+
+    async def extend(self, key: str, sec: float) -> bool:
+        await self._talk("extend")
+        process = self._keeper.processes.get(key)
+        if process is None or not process.alive or sec <= 0:
+            return False
+        self._keeper.extend(process, sec)
+        return True
 
     async def end_others(self, keep: Collection[str]) -> int:
         await self._talk("end_others")

@@ -140,7 +140,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A process tree as the system shows it. `stopped`: every one of its processes is stopped by a signal."""
+    """A process tree as the system shows it. `stopped`: by a signal; whoever is not, waits for one that is."""
 
     processes: int
     cpu_sec: float
@@ -176,6 +176,9 @@ class Launcher(Protocol):
 
     async def end(self, key: str) -> None:
         """Ends this tree: SIGTERM, grace, SIGKILL. Its `wait` tells when it is over; harmless when it is."""
+
+    async def extend(self, key: str, sec: float) -> bool:
+        """Its time limit ends in `sec` seconds at the earliest; False when it is not running, or being ended."""
 
     def facts(self, running: Running) -> Facts | None:
         """What its processes do at this moment; None when nothing can be told."""
@@ -322,8 +325,7 @@ class Workspace(Protocol):
         """All or nothing."""
 
     def landed(self, folder: Path) -> bool | None:
-        """By hash: True when every file of the backup's change set is as it shall be, False when every one is as it was
-        before, None when some are and some are not, or somebody else changed one."""
+        """By hash: True when all files of the backup are as they shall be, False when as they were, None: neither."""
 
     def roll_back(self, folder: Path) -> tuple[str, ...]:
         """Puts everything back from the backup alone; harmless to repeat.

@@ -32,6 +32,34 @@ def test_a_key_is_started_once_and_what_became_of_it_is_returned_again(run: Run)
     assert started_once(run)
 
 
+class EarlierKeeper:
+    """Speaks as keepers did before they could give more time: it hangs up on what it does not know."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+
+    async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        writer.write(b'{"keeper":1,"protocol":1}\n')
+        while (said := json.loads(await reader.readline() or b"{}")).get("do") in ("start", "end"):
+            writer.write(json.dumps({"n": said["n"], "pid": 1, "ticks": 1}).encode() + b"\n")
+        writer.close()
+
+
+def test_an_earlier_keeper_is_not_asked_for_more_time(run: Run) -> None:
+    """D14 H10: a run that goes on under a new version keeps the keeper it has, and its programs their limits."""
+    (run.folder / "keeper").mkdir()
+    address, keeper = run.folder / "keeper" / "s", EarlierKeeper()
+    (run.folder / "keeper" / "address").write_text(str(address))
+
+    async def main(launcher: KeptLauncher) -> bool:
+        async with await asyncio.start_unix_server(keeper.meet, address):
+            await launcher.start(run.shell("a", "true"))
+            return await launcher.extend(run.key("a"), 5.0)
+
+    assert run.play(main) is False and keeper.connections == 1
+
+
 def test_a_keeper_that_starts_twice_is_caught(tmp_path: Path) -> None:
     """G01 T19: planted bug."""
     run = Run(tmp_path, broken="StartsTwice")

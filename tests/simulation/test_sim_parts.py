@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,20 @@ def test_a_process_is_ended_at_its_limit_with_nobody_there(tmp_path: Path) -> No
     process = a_keeper(clock, Ending(3600.0)).start(a_launch(tmp_path, timeout_sec=10))
     clock.advance(11.0)
     assert process.exit is not None and process.exit.timed_out and process.exit.duration_sec == 10.0
+
+
+def test_a_process_that_gets_more_time_is_ended_later_or_not_at_all(tmp_path: Path) -> None:
+    """D14: as with a real keeper."""
+    clock = SimClock()
+    keeper = a_keeper(clock, Ending(60.0))
+    launch = a_launch(tmp_path, timeout_sec=10)
+    late, through = (keeper.start(replace(launch, key=key)) for key in ("late", "through"))
+    clock.advance(9.0)
+    keeper.extend(late, 20.0)
+    keeper.extend(through, 100.0)
+    clock.advance(100.0)
+    assert late.exit is not None and late.exit.timed_out and late.exit.duration_sec == 29.0
+    assert through.exit is not None and through.exit.code == 0 and through.exit.duration_sec == 60.0
 
 
 def test_files_are_left_half_written_where_the_lead_dies_and_put_back_from_the_backup(tmp_path: Path) -> None:

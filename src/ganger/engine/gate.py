@@ -51,6 +51,9 @@ class Gate:
     async def end(self, key: str) -> None:
         await self._launcher.end(key)
 
+    async def extend(self, key: str, sec: float) -> bool:
+        return await self._launcher.extend(key, sec)
+
     async def end_others(self, keep: Collection[str]) -> int:
         return await self._launcher.end_others(keep)
 

@@ -59,6 +59,11 @@ class Line(asyncio.Protocol):
         self._asked = 0
         self._answers: dict[int, Callable[[Message | None], None]] = {}
 
+    def can(self, what: str) -> bool:
+        """Whether this keeper has learnt to do that; one of an earlier version hangs up on what it does not know."""
+        does = self.greeting.result().get("does") if self.greeting.done() else None
+        return isinstance(does, list) and what in does
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport

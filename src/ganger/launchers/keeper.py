@@ -175,7 +175,7 @@ class Keeper:
         client = Client(connection)
         self._clients.add(client)
         self._listen(connection.fileno(), lambda: self._hear(client))
-        client.say({"keeper": os.getpid(), "protocol": PROTOCOL})
+        client.say({"keeper": os.getpid(), "protocol": PROTOCOL, "does": ["extend"]})
 
     def _hear(self, client: Client) -> None:
         if client not in self._clients:
@@ -222,6 +222,9 @@ class Keeper:
             case "end":
                 self._programs.terminate_one(text(message, "key"), time.monotonic())
                 client.say({"n": number(message, "n")})
+            case "extend":
+                longer = self._programs.extend(text(message, "key"), time.monotonic(), seconds(message, "sec"))
+                client.say({"n": number(message, "n"), "extended": longer})
             case "stop":
                 wish = Wish(client, number(message, "n"), set(self._programs.running.values()))
                 self._programs.lose()

@@ -101,6 +101,12 @@ class KeptLauncher:
         if key in self._running:
             await self._ask({"do": "end", "key": key}, bool)
 
+    async def extend(self, key: str, sec: float) -> bool:
+        if key not in self._running or not (await self._reach()).can("extend"):
+            return False
+        message = {"do": "extend", "key": key, "sec": sec}
+        return await self._ask(message, lambda answer: answer.get("extended") is True)
+
     async def end_others(self, keep: Collection[str]) -> int:
         if self._line is None and not self._house.ledger.exists():
             return await self._end_unkept(frozenset(keep))

@@ -119,6 +119,9 @@ class Programs:
         if key in self.running:
             self.running[key].terminate(now)
 
+    def extend(self, key: str, now: float, sec: float) -> bool:
+        return key in self.running and self.running[key].extend(now, sec)
+
     def kill(self, keep: Collection[str] = ()) -> set[Tree]:
         """SIGKILL to every tree that is not kept."""
         others = {tree for tree in self.running.values() if tree.key not in keep}

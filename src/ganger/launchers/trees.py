@@ -84,6 +84,13 @@ class Tree:
         if self._kill_at is not None and now >= self._kill_at and not self._killed:
             self.kill()
 
+    def extend(self, now: float, sec: float) -> bool:
+        """Lets it run for `sec` from now at least; not one that is already being ended."""
+        if self.see_end(now) or self._kill_at is not None or self._killed or not sec > 0:
+            return False
+        self._expires_at = max(self._expires_at, now + sec)
+        return True
+
     def watch_output(self) -> None:
         """What writes too much is given no grace, in which it would go on writing."""
         limit = self._launch.output_limit_bytes

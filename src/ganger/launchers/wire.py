@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ganger.ports import Exit, Launch
 
+# What a keeper has learnt since is named in its greeting, so that a lead asks no older one for it.
 PROTOCOL = 1
 LONGEST_LINE = 64 * 1024 * 1024
 
