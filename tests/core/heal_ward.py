@@ -156,6 +156,9 @@ class Ward:
     def step(self) -> None:
         """A decision, else an answer of the healer, else the end of the attempt that is first in the plan."""
         decisions = decide(self.state, self.now)
+        if self.state.running and decisions and isinstance(decisions[0], Wait):
+            # Whatever comes first: that moment, or the end of an attempt.
+            decisions = decisions if decisions[0].until <= self.now + self.takes_sec else []
         if decisions:
             for decision in decisions:
                 self.carry_out(decision)

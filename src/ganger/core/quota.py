@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Mapping
 
@@ -17,14 +18,26 @@ def account_of(state: RunState, task: str) -> str:
     return state.accounts.get(state.specs[task].role, "")
 
 
-def paused_until(state: RunState, account: str, now: float) -> float:
-    """When the account may be used again; 0 when it may be used now."""
+def paused_until(state: RunState, account: str, now: float, task: str = "") -> float:
+    """When the account may be used again, by this task if one is named; 0 when it may be used now."""
     until = state.accounts_paused.get(account, 0.0)
+    if task and until:
+        until = spread_after(state, until, task)
     return until if until > now else 0.0
 
 
+def spread_after(state: RunState, until: float, task: str) -> float:
+    """When this task may start after its account's rest: whoever waited behind one limit does not start as one.
+
+    The same for the same task and rest, in whatever process.
+    """
+    spread = state.policy.quota_spread_sec
+    return until + spread * zlib.crc32(f"{task}:{until:.3f}".encode()) / 2**32 if spread else until
+
+
 def running_by_account(state: RunState) -> Counter[str]:
-    return Counter(state.tasks[name].account for name in state.running - state.parked)
+    """Sessions that asked for their task are nobody's of these accounts."""
+    return Counter(state.tasks[name].account for name in state.running - state.parked - state.pulled)
 
 
 def has_room(state: RunState, account: str, running: Mapping[str, int]) -> bool:

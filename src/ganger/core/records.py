@@ -28,7 +28,7 @@ class Policy:
     no_change_retries: int = 1
     stall_restarts: int = 2
     checkpoints: int = 10
-    quota_spread_sec: float = 20.0
+    quota_spread_sec: float = 0.0
 
     @property
     def batch_strategy(self) -> str:

@@ -3,73 +3,44 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from enum import StrEnum
 
 from ganger.core import events as ev
 from ganger.core.budgets import Purse, reservation, run_refusal, task_refusal
+from ganger.core.decisions import (
+    CloseWindow as CloseWindow,
+    Decision as Decision,
+    Finish as Finish,
+    MergeLevel as MergeLevel,
+    OpenWindow as OpenWindow,
+    Start as Start,
+    Wait as Wait,
+    Wake as Wake,
+)
 from ganger.core.dependents import blocked_behind
-from ganger.core.healing import Verdict, after_window, failure_rate, passed, questions_for
+from ganger.core.finishing import finish
+from ganger.core.healing import after_window, failure_rate, passed, questions_for
 from ganger.core.indexes import files_of
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
-from ganger.core.quota import account_of, has_room, paused_until, running_by_account
+from ganger.core.quota import account_of, has_room, paused_until, running_by_account, spread_after
 from ganger.core.records import RunState
-from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
+from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
+
+_NEVER = float("inf")
+# Somebody may ask for a task at any moment, and that is recorded: no need to look again before.
+_UNTIL_ASKED_SEC = 3600.0
+# A default that counts from a moment on is recorded shortly after it.
+_ANSWERED_WITHIN_SEC = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    task: str
+class _For(StrEnum):
+    """For whom tasks are chosen: an agent that is started now, a window, or a session that asks for one."""
 
-
-@dataclass(frozen=True, slots=True)
-class OpenWindow:
-    size: int
-    tasks: tuple[str, ...]
-    retry_of: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CloseWindow:
-    done: int
-    failed: int
-    blocked: int
-    failure_rate: float
-    next_size: int
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Wake:
-    """Time has passed: these wait no longer for their account's quota."""
-
-    tasks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing to do before this moment (Unix time), unless something happens."""
-
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
-class MergeLevel:
-    """Nothing more of this level can run now: what is verified is merged."""
-
-    tasks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    run_status: RunStatus
-    abort_reason: str | None
-    why: str
-    question: str = ""
-
-
-Decision = Start | OpenWindow | CloseWindow | Wake | Wait | MergeLevel | Finish
+    START = "start"
+    WINDOW = "window"
+    PULL = "pull"
 
 
 def larger(size: int) -> int:
@@ -94,7 +65,7 @@ def decide(state: RunState, now: float) -> list[Decision]:
         return []
     decisions = _decide(state, now)
     if state.merging == "level" and not state.stopping and state.parked and state.parked == state.running:
-        over = not decisions or isinstance(decisions[0], Finish)
+        over = not decisions or isinstance(decisions[0], Finish | Wait)
         if over and open_round(state) is None:
             return [MergeLevel(tuple(sorted(state.parked, key=state.rank.__getitem__)))]
     return decisions
@@ -102,17 +73,17 @@ def decide(state: RunState, now: float) -> list[Decision]:
 
 def _decide(state: RunState, now: float) -> list[Decision]:
     if state.stopping or state.draining:
-        return [] if state.running else [_finish(state)]
+        return [] if state.running else [finish(state)]
     if open_round(state) is not None:
         return []
     if state.heal_abandoned:
-        return [] if state.running else [_finish(state)]
+        return [] if state.running else [finish(state)]
     due = _due(state, now)
     if due:
         return [Wake(due)]
     if state.paused:
         over = not state.running and not state.counts[TaskStatus.PENDING] and not state.waiting
-        return [_finish(state)] if over and (state.window is None or not _unfinished(state)) else []
+        return [finish(state)] if over and (state.window is None or not _unfinished(state)) else []
     return (
         _decide_continuous(state, now)
         if state.policy.heal_schedule is HealSchedule.OFF
@@ -135,8 +106,8 @@ def _quota_until(state: RunState, name: str) -> float:
 
 
 def _free(state: RunState) -> int:
-    """Slots for workers; what only waits to be merged needs none."""
-    return state.policy.concurrency - len(state.running) + len(state.parked)
+    """Slots for agents to be started; what only waits to be merged needs none, nor what somebody else's session has."""
+    return state.policy.concurrency - len(state.running) + len(state.parked | state.pulled)
 
 
 def _level_now(state: RunState) -> int | None:
@@ -147,9 +118,11 @@ def _level_now(state: RunState) -> int | None:
 
 
 def _decide_continuous(state: RunState, now: float) -> list[Decision]:
-    free = _free(state)
-    starts: list[Decision] = [Start(task) for task in _ready(state, state.ready, free, _startable_now(state, now))]
-    return starts if starts or state.running else [_later_or_never(state, now)]
+    fits = _Choice(state, now, _For.START)
+    starts = _starts(state, state.ready, fits)
+    if starts or state.running:
+        return starts or _until_then(state, now, fits.later)
+    return [_later_or_never(state, now)]
 
 
 def _decide_windowed(state: RunState, now: float) -> list[Decision]:
@@ -157,45 +130,125 @@ def _decide_windowed(state: RunState, now: float) -> list[Decision]:
         return [_next_window(state, now) or _later_or_never(state, now)]
     if not state.window_open:
         return [_close(state)]
-    free = _free(state)
-    fits = _startable_now(state, now)
-    chosen = _ready(state, state.window_ready, free, lambda task: task in state.window_open and fits(task))
-    starts: list[Decision] = [Start(task) for task in chosen]
+    fits = _Choice(state, now, _For.START)
+    starts = _starts(state, state.window_ready, fits)
     if starts or state.running:
-        return starts
+        return starts or _until_then(state, now, fits.later)
     if until := _earliest(state, now, state.window_open):
         return [Wait(until)]
+    if _somebody_may_ask(state, now):
+        return [Wait(now + _UNTIL_ASKED_SEC)]
     # What is left waits for a dependency outside this window (epoch) or for a limit: it cannot settle here.
     return [_close(state)]
 
 
+def _starts(state: RunState, heap: list[int], fits: _Choice) -> list[Decision]:
+    if _all_accounts_rest(state, fits):
+        return []
+    return [Start(task) for task in _ready(state, heap, _free(state), fits)]
+
+
+def _all_accounts_rest(state: RunState, fits: _Choice) -> bool:
+    """Spares a look at every task while none of them could start whatever else holds."""
+    if not state.pull_roles and not state.accounts_paused:
+        return False
+    accounts = {state.accounts.get(role, "") for role in _roles(state) - state.pull_roles}
+    rests = [paused_until(state, account, fits.now) for account in accounts]
+    if not all(rests):
+        return False
+    fits.later = min(rests, default=_NEVER)
+    return True
+
+
+def _roles(state: RunState) -> set[str]:
+    return {spec.role for spec in state.specs.values()}
+
+
+def _until_then(state: RunState, now: float, later: float) -> list[Decision]:
+    """Something runs, and time alone may bring something else before that ends."""
+    blocked = [_quota_until(state, name) for name in state.waiting if state.tasks[name].status is TaskStatus.BLOCKED]
+    until = min([later, *(moment for moment in blocked if moment > now)])
+    return [Wait(until)] if until < _NEVER else []
+
+
 def _later_or_never(state: RunState, now: float) -> Decision:
-    """Nothing can start now: either only time must pass, or the run is over."""
-    until = _earliest(state, now, state.waiting | _behind_accounts(state, now))
-    return Wait(until) if until else _finish(state, _spent_out(state, now))
+    """Nothing can start now: either only time must pass or somebody ask, or the run is over."""
+    moments = [_earliest(state, now, state.waiting | _behind_accounts(state, now)), _next_default(state, now)]
+    if until := min((moment for moment in moments if moment), default=0.0):
+        return Wait(until)
+    if _somebody_may_ask(state, now):
+        return Wait(now + _UNTIL_ASKED_SEC)
+    return finish(state, _spent_out(state, now))
 
 
 def _earliest(state: RunState, now: float, names: set[str]) -> float:
-    """The next moment at which one of these may start; 0 when none of them waits for time alone."""
-    moments = [until for name in names if in_scope(state, name) and (until := starts_after(state, name, now))]
+    """The next moment at which one of these moves; 0 when none of them waits for time alone."""
+    moments = [until for name in names if in_scope(state, name) and (until := _moves_at(state, name, now))]
     return min(moments, default=0.0)
+
+
+def _moves_at(state: RunState, name: str, now: float) -> float:
+    """A task that was blocked is queued again as soon as its account is back, to have its place in a window."""
+    blocked = state.tasks[name].block_reason is BlockReason.QUOTA_WAIT
+    return _quota_until(state, name) if blocked else starts_after(state, name, now)
+
+
+def _next_default(state: RunState, now: float) -> float:
+    """When the next open question answers itself, and may bring its task back; 0 when none does."""
+    due = [
+        question.deadline + _ANSWERED_WITHIN_SEC
+        for question in state.questions.values()
+        if question.answer is None and question.default and question.deadline and question.task in state.tasks
+        if state.tasks[question.task].status is not TaskStatus.DONE
+    ]
+    return min((moment for moment in due if moment > now), default=0.0)
 
 
 def starts_after(state: RunState, name: str, now: float) -> float:
     """When a task that waits for time or its account's quota alone may start; 0 when something else holds it."""
     task = state.tasks[name]
     if task.block_reason is BlockReason.QUOTA_WAIT:
-        return _quota_until(state, name)
+        back = _quota_until(state, name)
+        rest = state.accounts_paused.get(task.account, 0.0)
+        return max(back, spread_after(state, rest, name)) if rest else back
     if task.status is not TaskStatus.PENDING or state.unmet[name]:
         return 0.0
-    until = max(task.not_before, paused_until(state, account_of(state, name), now))
+    return _due_at(state, name, now, _For.START)
+
+
+def _due_at(state: RunState, name: str, now: float, whom: _For) -> float:
+    """When nothing but other things than time holds it; 0 when that is now.
+
+    A session that asks for its tasks has an account of its own, and a window takes tasks as soon as their account is
+    back: their starts are spread inside it.
+    """
+    until, role = state.tasks[name].not_before, state.specs[name].role
+    if whom is not _For.PULL and role not in state.pull_roles:
+        until = max(until, paused_until(state, account_of(state, name), now, name if whom is _For.START else ""))
     return until if until > now else 0.0
 
 
 def _behind_accounts(state: RunState, now: float) -> set[str]:
-    if not any(until > now for until in state.accounts_paused.values()):
+    rest = max(state.accounts_paused.values(), default=0.0)
+    if rest + state.policy.quota_spread_sec <= now:
         return set()
     return set(_ready(state, state.ready, len(state.ready), lambda name: bool(starts_after(state, name, now))))
+
+
+def offer(state: RunState, now: float, roles: Collection[str] | None = None) -> str | None:
+    """The next task that a session which asks for one may have now; of these roles, if any are named."""
+    if state.finished or state.stopping or state.draining or state.paused or state.heal_abandoned:
+        return None
+    windowed = state.policy.heal_schedule is not HealSchedule.OFF
+    if open_round(state) is not None or (windowed and state.window is None):
+        return None
+    fits = _Choice(state, now, _For.PULL, None if roles is None else frozenset(roles))
+    return next(iter(_ready(state, state.window_ready if windowed else state.ready, 1, fits)), None)
+
+
+def _somebody_may_ask(state: RunState, now: float) -> bool:
+    """Whether a task is there that nobody but a session that asks for it will do."""
+    return bool(state.pull_roles) and offer(state, now, state.pull_roles) is not None
 
 
 def _spent_out(state: RunState, now: float) -> str:
@@ -216,13 +269,13 @@ def _next_window(state: RunState, now: float) -> OpenWindow | None:
         return OpenWindow(len(retry), retry, state.retry_of)
     schedule = state.policy.heal_schedule
     if schedule is HealSchedule.EPOCH:
-        if not _ready(state, state.ready, 1, _startable_now(state, now)):
+        if not _ready(state, state.ready, 1, _Choice(state, now, _For.WINDOW)):
             return None
         every = (t for t in state.by_rank if state.tasks[t].status is TaskStatus.PENDING and in_scope(state, t))
         tasks = tuple(every)
         return OpenWindow(len(tasks), tasks)
     size = {HealSchedule.TASK: 1, HealSchedule.BATCH: state.policy.batch_size}.get(schedule, state.current_batch_size)
-    tasks = tuple(_ready(state, state.ready, size, _startable_now(state, now)))
+    tasks = tuple(_ready(state, state.ready, size, _Choice(state, now, _For.WINDOW)))
     return OpenWindow(len(tasks), tasks) if tasks else None
 
 
@@ -254,38 +307,72 @@ def _ready(state: RunState, heap: list[int], limit: int, accept: Callable[[str],
     return chosen
 
 
-def _startable_now(state: RunState, now: float) -> Callable[[str], bool]:
-    """Takes tasks one by one as long as limits, budgets and accounts allow and their files are not being written."""
-    new: set[str] = set()
-    taken: set[str] = set()
-    running = running_by_account(state)
-    purse, wanted, at = Purse(), reservation(state), stamp(now)
-    level = _level_now(state)
-    alone = state.in_place_roles if state.mode == "direct" else set()
-    occupied = [state.specs[name].role for name in state.running] if alone else []
+class _Choice:
+    """Takes tasks one by one as long as limits, budgets and accounts allow and their files are not being written.
 
-    def accept(task: str) -> bool:
-        files, account = files_of(state, task), account_of(state, task)
-        if not _within(state, task, len(new)) or any(f in taken or f in state.busy_files for f in files):
+    `later` is the first moment at which one may be taken that was left aside for time alone.
+    """
+
+    def __init__(self, state: RunState, now: float, whom: _For, roles: frozenset[str] | None = None) -> None:
+        self.state, self.now, self._whom, self._roles = state, now, whom, roles
+        self.later = _NEVER
+        self._new: set[str] = set()
+        self._taken: set[str] = set()
+        self._running = running_by_account(state)
+        self._purse, self._wanted, self._at = Purse(), reservation(state), stamp(now)
+        self._level = _level_now(state)
+        self._alone = state.in_place_roles if state.mode == "direct" else set()
+        self._occupied = [state.specs[name].role for name in state.running] if self._alone else []
+
+    def __call__(self, task: str) -> bool:
+        if not self._is_meant(task) or not self._has_place(task):
             return False
-        if alone and occupied and (state.specs[task].role in alone or not alone.isdisjoint(occupied)):
+        due, account = _due_at(self.state, task, self.now, self._whom), self._account(task)
+        if due:
+            self.later = min(self.later, due)
             return False
-        if level is not None and state.level_of[task] != level:
+        if account is not None and not has_room(self.state, account, self._running):
             return False
-        if starts_after(state, task, now) or not has_room(state, account, running):
+        budget = self.state.budget
+        if task_refusal(budget, self.state.tasks[task], self._wanted) or run_refusal(self.state, self._at, self._purse):
             return False
-        if task_refusal(state.budget, state.tasks[task], wanted) or run_refusal(state, at, purse):
-            return False
-        if task not in state.touched:
-            new.add(task)
-        taken.update(files)
-        if alone:
-            occupied.append(state.specs[task].role)
-        running[account] += 1
-        purse.add(wanted)
+        self._take(task, account)
         return True
 
-    return accept
+    def _is_meant(self, task: str) -> bool:
+        state, role = self.state, self.state.specs[task].role
+        if self._whom is _For.START and role in state.pull_roles:
+            return False
+        if self._whom is not _For.WINDOW and state.window is not None and task not in state.window_open:
+            return False
+        return self._roles is None or role in self._roles
+
+    def _has_place(self, task: str) -> bool:
+        """In the scope, at its level, with its files free, and with nobody in the folder that it needs for itself."""
+        state = self.state
+        if not _within(state, task, len(self._new)):
+            return False
+        if any(file in self._taken or file in state.busy_files for file in files_of(state, task)):
+            return False
+        alone, occupied = self._alone, self._occupied
+        if alone and occupied and (state.specs[task].role in alone or not alone.isdisjoint(occupied)):
+            return False
+        return self._level is None or state.level_of[task] == self._level
+
+    def _account(self, task: str) -> str | None:
+        """None for what a session of somebody else's does: it pays for itself."""
+        pulled = self._whom is _For.PULL or self.state.specs[task].role in self.state.pull_roles
+        return None if pulled else account_of(self.state, task)
+
+    def _take(self, task: str, account: str | None) -> None:
+        if task not in self.state.touched:
+            self._new.add(task)
+        self._taken.update(files_of(self.state, task))
+        if self._alone:
+            self._occupied.append(self.state.specs[task].role)
+        if account is not None:
+            self._running[account] += 1
+        self._purse.add(self._wanted)
 
 
 def _close(state: RunState) -> CloseWindow:
@@ -327,41 +414,3 @@ def closing_events(state: RunState, close: CloseWindow) -> list[ev.Event]:
     settled += [ev.TaskSettled(name, TaskStatus.ESCALATED, why) for name, why in verdict.escalate]
     events += [*settled, *questions_for(settled), *blocked_behind(state, [event.task for event in settled])]
     return [*events, ev.HealAbandoned(verdict.abandon)] if verdict.abandon else events
-
-
-def _finish(state: RunState, spent_out: str = "") -> Finish:
-    open_tasks = [t for t in state.specs if state.tasks[t].status is not TaskStatus.DONE]
-    if not open_tasks:
-        return Finish(RunStatus.COMPLETED, None, "every task is DONE")
-    if state.stopping or state.draining:
-        return Finish(RunStatus.RUNNING, None, "stopped on request; the run can be continued")
-    if state.heal_abandoned:
-        reason = f"{state.heal_abandoned}; {abort_reason(state, open_tasks)}"
-        return Finish(RunStatus.ABORTED, reason, "healing no longer helps")
-    pending = [t for t in open_tasks if state.tasks[t].status is TaskStatus.PENDING]
-    if spent_out:
-        reason = f"the budget is used up ({spent_out}); {abort_reason(state, open_tasks)}"
-        return Finish(RunStatus.ABORTED, reason, "the budget is used up", question=spent_out)
-    if pending and state.scope.limited:
-        return Finish(RunStatus.RUNNING, None, f"limit reached; {len(pending)} tasks are still to be run")
-    reason = abort_reason(state, open_tasks)
-    last = state.heal_rounds[-1] if state.heal_rounds else None
-    if last is not None and any(state.tasks[t].healer_attempts for t in open_tasks):
-        brought = last.problem or f"the last said {last.decision}: {last.root_cause}"
-        reason = f"healing did not help in {len(state.heal_rounds)} rounds ({brought}); {reason}"
-    return Finish(RunStatus.ABORTED, reason, "nothing more can run")
-
-
-def abort_reason(state: RunState, open_tasks: list[str]) -> str:
-    """What is not done and why, short enough to read."""
-    shown = [f"{t} {_shown_status(state, t)}" for t in open_tasks[:12]]
-    more = [f"and {len(open_tasks) - 12} more"] if len(open_tasks) > 12 else []
-    return f"{len(open_tasks)} of {len(state.specs)} tasks are not done: {', '.join(shown + more)}"
-
-
-def _shown_status(state: RunState, task: str) -> str:
-    now = state.tasks[task]
-    if now.block_reason is BlockReason.DEPENDENCY_FAILED:
-        return "BLOCKED (dependency_failed)"
-    word = now.block_reason.value if now.block_reason else now.last_failure_signature
-    return f"{now.status.value} ({word})" if word else now.status.value

@@ -1,0 +1,45 @@
+"""How a run ends when nothing more can be done: completed, aborted with a reason, or to be continued."""
+
+from __future__ import annotations
+
+from ganger.core.decisions import Finish
+from ganger.core.records import RunState
+from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
+
+
+def finish(state: RunState, spent_out: str = "") -> Finish:
+    open_tasks = [t for t in state.specs if state.tasks[t].status is not TaskStatus.DONE]
+    if not open_tasks:
+        return Finish(RunStatus.COMPLETED, None, "every task is DONE")
+    if state.stopping or state.draining:
+        return Finish(RunStatus.RUNNING, None, "stopped on request; the run can be continued")
+    if state.heal_abandoned:
+        reason = f"{state.heal_abandoned}; {abort_reason(state, open_tasks)}"
+        return Finish(RunStatus.ABORTED, reason, "healing no longer helps")
+    pending = [t for t in open_tasks if state.tasks[t].status is TaskStatus.PENDING]
+    if spent_out:
+        reason = f"the budget is used up ({spent_out}); {abort_reason(state, open_tasks)}"
+        return Finish(RunStatus.ABORTED, reason, "the budget is used up", question=spent_out)
+    if pending and state.scope.limited:
+        return Finish(RunStatus.RUNNING, None, f"limit reached; {len(pending)} tasks are still to be run")
+    reason = abort_reason(state, open_tasks)
+    last = state.heal_rounds[-1] if state.heal_rounds else None
+    if last is not None and any(state.tasks[t].healer_attempts for t in open_tasks):
+        brought = last.problem or f"the last said {last.decision}: {last.root_cause}"
+        reason = f"healing did not help in {len(state.heal_rounds)} rounds ({brought}); {reason}"
+    return Finish(RunStatus.ABORTED, reason, "nothing more can run")
+
+
+def abort_reason(state: RunState, open_tasks: list[str]) -> str:
+    """What is not done and why, short enough to read."""
+    shown = [f"{t} {_shown_status(state, t)}" for t in open_tasks[:12]]
+    more = [f"and {len(open_tasks) - 12} more"] if len(open_tasks) > 12 else []
+    return f"{len(open_tasks)} of {len(state.specs)} tasks are not done: {', '.join(shown + more)}"
+
+
+def _shown_status(state: RunState, task: str) -> str:
+    now = state.tasks[task]
+    if now.block_reason is BlockReason.DEPENDENCY_FAILED:
+        return "BLOCKED (dependency_failed)"
+    word = now.block_reason.value if now.block_reason else now.last_failure_signature
+    return f"{now.status.value} ({word})" if word else now.status.value
