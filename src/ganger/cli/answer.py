@@ -17,21 +17,25 @@ from ganger.errors import GangerError
 @run_option
 @json_option
 def command(question: str, text: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Answer an open question; its task runs again and finds the answer in its prompt.
+    """Answer an open question; a worker at work is told, otherwise its task runs again with the answer in its prompt.
 
-    ID is a question of ganger inbox, or a task that has exactly one.
+    ID is a question of ganger inbox, or a task that has exactly one. Where there are options, TEXT may be the number
+    of one.
 
     \b
     Examples:
       ganger answer q-1 "use the v2 endpoint"
+      ganger answer q-2 1
       ganger answer build-api "the key is in the vault now" --json
     """
     from ganger.cli.tell import tell_run
-    from ganger.core.control import Refusal, find_question
+    from ganger.core.effects import Refusal
+    from ganger.core.questions import chosen, find_question
 
     opened = open_run(project, run_id)
     try:
         found = find_question(opened[1], question)
+        meant = chosen(found, text.strip())
     except Refusal as problem:
         raise GangerError(str(problem), hint="ganger inbox --all", code="COMMAND_REFUSED") from None
-    return tell_run(opened, "answer", {"question": found.id, "text": text}, as_json=as_json)
+    return tell_run(opened, "answer", {"question": found.id, "text": meant}, as_json=as_json)

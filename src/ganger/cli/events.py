@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.main import printable
 from ganger.cli.options import json_option, open_project, project_option, run_option
 
 
@@ -30,6 +29,7 @@ def command(since: int, follow: bool, project: Path | None, run_id: str | None, 
     from ganger.runs import newest_run, read_events
     from ganger.views.board import sentence
     from ganger.views.stream import event_line
+    from ganger.views.text import one_line
 
     folder = newest_run(open_project(project), run_id)
     last = since
@@ -42,7 +42,7 @@ def command(since: int, follow: bool, project: Path | None, run_id: str | None, 
                 click.echo(json.dumps(event_line(recorded), ensure_ascii=False))
             else:
                 said = sentence(recorded.event) or type_name(recorded.event).replace("_", " ")
-                click.echo(f"{recorded.seq:>5} {recorded.at[:19]}Z {printable(said)}")
+                click.echo(f"{recorded.seq:>5} {recorded.at[:19]}Z {one_line(said)}")
         if not follow or finished:
             return 0
         time.sleep(0.3)

@@ -10,6 +10,9 @@ import click
 from ganger.cli.main import printable
 from ganger.cli.options import counted, json_option, open_run, print_json, project_option, run_option
 
+_MOST_LINES = 20
+_LONGEST_CONTEXT = 2_000
+
 
 @click.command("inbox")
 @click.option("--all", "answered", is_flag=True, help="Answered questions too.")
@@ -17,7 +20,7 @@ from ganger.cli.options import counted, json_option, open_run, print_json, proje
 @run_option
 @json_option
 def command(answered: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Open questions, oldest first: which task, since when, and what to type.
+    """Open questions, oldest first: which task, since when, what waits behind it, and what to type.
 
     \b
     Examples:
@@ -25,6 +28,7 @@ def command(answered: bool, project: Path | None, run_id: str | None, as_json: b
       ganger inbox --all --json
     """
     from ganger.views.inbox import inbox
+    from ganger.views.text import one_line
 
     _, state = open_run(project, run_id)
     rows = inbox(state, answered=answered)
@@ -37,8 +41,19 @@ def command(answered: bool, project: Path | None, run_id: str | None, as_json: b
         about = f"{row.task} ({row.kind})" if row.task else row.kind
         click.echo(f"\n{'?' if row.answer is None else '✓'} {row.id}  {about}  since {row.since[:19]}Z")
         click.echo(textwrap.indent(printable(row.text), "    "))
+        if row.context:
+            click.echo(textwrap.indent(printable(_shortened(row.context)), "    | "))
+        for fact in row.facts:
+            click.echo(f"    {one_line(fact)}")
         if row.answer is not None:
             click.echo(textwrap.indent(printable(f"answer: {row.answer}"), "    "))
         for line in row.commands:
             click.echo(f"  > {line}")
     return 0
+
+
+def _shortened(context: str) -> str:
+    """`--json` has it whole."""
+    lines = context[:_LONGEST_CONTEXT].splitlines()[:_MOST_LINES]
+    shown = "\n".join(lines)
+    return shown if len(shown) >= len(context.rstrip()) else f"{shown}\n… (ganger inbox --json has all of it)"

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ganger.cli.main import printable
-from ganger.cli.options import json_option, open_run, print_json, project_option, run_option, shown_bytes
+from ganger.cli.options import json_option, open_project, open_run, print_json, project_option, run_option, shown_bytes
+
+if TYPE_CHECKING:
+    from ganger.core.records import RunState
+    from ganger.engine.files import RunFolder
+    from ganger.views.registry import AccountRow, WorkerRow
+
+_MOST_ROWS = 20
 
 
 @click.command("status")
@@ -15,33 +24,60 @@ from ganger.cli.options import json_option, open_run, print_json, project_option
 @run_option
 @json_option
 def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Where the run stands: counts, what is running, what needs attention.
+    """Where the run stands: counts, who works on what, what needs attention.
 
     \b
     Examples:
       ganger status
       ganger status --run night-12 --json
     """
-    from ganger.core.vocabulary import NEEDS_FIRST, RunStatus, TaskStatus
     from ganger.engine.files import is_led
-    from ganger.runs import keeper_pid, size_of
-    from ganger.views.board import GLYPHS, counts, counts_line, open_questions, task_row, task_rows
-    from ganger.views.costs import spending, spending_line
+    from ganger.views.registry import registry, waiting_accounts
 
     folder, state = open_run(project, run_id)
     led = is_led(folder)
+    workers = registry(state, folder.path, open_project(project).root)
+    accounts = waiting_accounts(state, time.time())
     if as_json:
-        open_rows = [row.as_json() for row in task_rows(state) if row.status is not TaskStatus.DONE]
-        print_json(
-            "status", run_id=state.run_id, led=led, run_status=state.status.value, abort_reason=state.abort_reason,
-            counts=counts(state), total=len(state.tasks), started_at=state.started_at or None,
-            finished_at=state.finished_at or None, folder=str(folder.path), open_tasks=open_rows,
-            paused=state.paused, spent=spending(state), open_questions=len(open_questions(state)),
-            heal_rounds=len(state.heal_rounds), keeper=keeper_pid(folder), mode=state.mode,
-            merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.head or None,
-            landed=state.landed or None, disk_bytes=size_of(folder.path),
-        )  # fmt: skip
+        _print_document(folder, state, workers, accounts, led=led)
         return 0
+    _echo_summary(state, led=led)
+    _echo_rows(state, workers, accounts)
+    if state.mode != "direct":
+        merged = sum(bool(task.merged) for task in state.tasks.values())
+        click.echo(f"  merged {merged}" + (f", branch at {state.head[:12]}" if state.head else ""))
+    from ganger.runs import size_of
+
+    click.echo(f"  folder {folder.path} ({shown_bytes(size_of(folder.path))})")
+    return 0
+
+
+def _print_document(
+    folder: RunFolder, state: RunState, workers: list[WorkerRow], accounts: list[AccountRow], *, led: bool
+) -> None:
+    from ganger.core.vocabulary import TaskStatus
+    from ganger.runs import keeper_pid, size_of
+    from ganger.views.board import counts, open_questions, task_rows
+    from ganger.views.costs import spending
+
+    open_rows = [row.as_json() for row in task_rows(state) if row.status is not TaskStatus.DONE]
+    print_json(
+        "status", run_id=state.run_id, led=led, run_status=state.status.value, abort_reason=state.abort_reason,
+        counts=counts(state), total=len(state.tasks), started_at=state.started_at or None,
+        finished_at=state.finished_at or None, folder=str(folder.path), open_tasks=open_rows,
+        paused=state.paused, spent=spending(state), open_questions=len(open_questions(state)),
+        heal_rounds=len(state.heal_rounds), keeper=keeper_pid(folder), mode=state.mode,
+        merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.head or None,
+        landed=state.landed or None, disk_bytes=size_of(folder.path),
+        workers=[row.as_json() for row in workers], accounts=[row.as_json() for row in accounts],
+    )  # fmt: skip
+
+
+def _echo_summary(state: RunState, *, led: bool) -> None:
+    from ganger.core.vocabulary import RunStatus
+    from ganger.views.board import counts_line, open_questions
+    from ganger.views.costs import spending_line
+
     click.echo(f"run {state.run_id}: {state.status.value}: {counts_line(state)} of {len(state.tasks)}")
     if state.status is RunStatus.RUNNING and not led:
         click.echo("  no process leads this run now; ganger run continues it")
@@ -53,12 +89,22 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
         click.echo(f"  spent {money}")
     if state.abort_reason:
         click.echo(f"  {printable(state.abort_reason)}")
-    for status in NEEDS_FIRST[:4]:
-        for name in [n for n in state.by_rank if state.tasks[n].status is status][:20]:
+
+
+def _echo_rows(state: RunState, workers: list[WorkerRow], accounts: list[AccountRow]) -> None:
+    from ganger.core.moments import stamp
+    from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
+    from ganger.views.board import GLYPHS, task_row
+    from ganger.views.text import one_line
+
+    for account in accounts:
+        click.echo(f"  {one_line(account.line)}")
+    for status in NEEDS_FIRST[:3]:
+        for name in [n for n in state.by_rank if state.tasks[n].status is status][:_MOST_ROWS]:
             row = task_row(state, name)
             click.echo(f"  {GLYPHS[status]} {status.value:<9} {name}  {printable(row.detail or row.step)}")
-    if state.mode != "direct":
-        merged = sum(bool(task.merged) for task in state.tasks.values())
-        click.echo(f"  merged {merged}" + (f", branch at {state.head[:12]}" if state.head else ""))
-    click.echo(f"  folder {folder.path} ({shown_bytes(size_of(folder.path))})")
-    return 0
+    now, running = stamp(time.time()), TaskStatus.RUNNING
+    for worker in workers[:_MOST_ROWS]:
+        click.echo(f"  {GLYPHS[running]} {running.value:<9} {one_line(worker.line(now))}")
+    if len(workers) > _MOST_ROWS:
+        click.echo(f"  … and {len(workers) - _MOST_ROWS} more at work: ganger workers")

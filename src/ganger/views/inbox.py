@@ -1,15 +1,21 @@
-"""What needs a person: the questions of a run, open ones first, each with what to type."""
+"""What needs a person: the questions of a run, open ones first, each with what waits behind it and what to type."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
 
+from ganger.core.moments import stamp
 from ganger.core.records import Question, RunState
+from ganger.core.vocabulary import TaskStatus
+
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class InboxRow:
+    """`behind` are the tasks that cannot run before this one is DONE. `deadline` is when `default` counts."""
+
     id: str
     task: str
     kind: str
@@ -17,35 +23,100 @@ class InboxRow:
     text: str
     answer: str | None
     commands: tuple[str, ...]
+    attempt: int = 0
+    context: str = ""
+    options: tuple[str, ...] = ()
+    default: str = ""
+    deadline: str = ""
+    raised: int = 0
+    behind: tuple[str, ...] = ()
+    worker: str = ""
 
     def as_json(self) -> dict[str, object]:
         return {
             "id": self.id,
             "task": self.task or None,
             "kind": self.kind,
+            "category": self.kind,
             "since": self.since,
             "text": self.text,
+            "context": self.context or None,
+            "options": list(self.options),
+            "default": self.default or None,
+            "deadline": self.deadline or None,
+            "raised": self.raised,
+            "attempt": self.attempt or None,
+            "waiting_worker": self.worker or None,
+            "blocks": list(self.behind),
             "open": self.answer is None,
             "answer": self.answer,
             "commands": list(self.commands),
         }
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What a person should know before they answer, a line each."""
+        lines = [f"{number}) {option}" for number, option in enumerate(self.options, 1)]
+        if self.default and self.deadline and self.answer is None:
+            lines.append(f"answers itself with {self.default!r} at {self.deadline[:19]}Z")
+        if self.worker and self.answer is None:
+            lines.append(f"its worker {self.worker} is still at work and will be told")
+        if self.behind:
+            named = ", ".join(self.behind[:_MOST_NAMED])
+            more = f" and {len(self.behind) - _MOST_NAMED} more" if len(self.behind) > _MOST_NAMED else ""
+            tasks = "1 task waits" if len(self.behind) == 1 else f"{len(self.behind)} tasks wait"
+            lines.append(f"{tasks} behind it: {named}{more}")
+        if self.raised:
+            lines.append("raised once more since" if self.raised == 1 else f"raised {self.raised} times more since")
+        return tuple(lines)
+
 
 def inbox(state: RunState, *, answered: bool = False) -> list[InboxRow]:
     """Oldest first within open and answered."""
     asked = sorted(state.questions.values(), key=lambda question: question.answer is not None)
-    return [_row(state, question) for question in asked if answered or question.answer is None]
+    return [inbox_row(state, question) for question in asked if answered or question.answer is None]
 
 
-def _row(state: RunState, question: Question) -> InboxRow:
-    commands = () if question.answer is not None else _commands(state, question)
-    return InboxRow(question.id, question.task, question.kind, question.at, question.text, question.answer, commands)
+def inbox_row(state: RunState, question: Question) -> InboxRow:
+    is_open = question.answer is None
+    task = state.tasks.get(question.task)
+    at_work = task is not None and task.status is TaskStatus.RUNNING and task.attempts == question.attempt
+    return InboxRow(
+        question.id,
+        question.task,
+        question.kind,
+        question.at,
+        question.text,
+        question.answer,
+        _commands(state, question) if is_open else (),
+        question.attempt,
+        question.context,
+        question.options,
+        question.default,
+        stamp(question.deadline) if question.deadline else "",
+        question.raised,
+        _behind(state, question.task) if is_open else (),
+        task.worker.name if at_work and task is not None and task.worker is not None else "",
+    )
+
+
+def _behind(state: RunState, name: str) -> tuple[str, ...]:
+    """In plan order; a dependent that is DONE waits for nothing."""
+    found: set[str] = set()
+    queue = [name]
+    for current in queue:
+        for dependent in state.dependents.get(current, ()):
+            if dependent not in found and state.tasks[dependent].status is not TaskStatus.DONE:
+                found.add(dependent)
+                queue.append(dependent)
+    return tuple(sorted(found, key=state.rank.__getitem__))
 
 
 def _commands(state: RunState, question: Question) -> tuple[str, ...]:
     """Ready to paste, also when another run is the newest by then."""
     run = f" --run {shlex.quote(state.run_id)}"
-    answer = f"ganger answer {shlex.quote(question.id)} TEXT{run}"
+    said = "NUMBER_OR_TEXT" if question.options else "TEXT"
+    answer = f"ganger answer {shlex.quote(question.id)} {said}{run}"
     if question.task:
         task = shlex.quote(question.task)
         return answer, f"ganger logs {task}{run}", f"ganger skip {task}{run}"

@@ -1,0 +1,55 @@
+"""`ganger workers`: the registry."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from ganger.cli.options import counted, json_option, open_project, open_run, print_json, project_option, run_option
+
+
+@click.command("workers")
+@click.option("--past", is_flag=True, help="Also the last workers of tasks that are not DONE.")
+@project_option
+@run_option
+@json_option
+def command(past: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
+    """Who works where, on what, since when and how far; and which accounts wait for their quota.
+
+    The same after the process that leads the run was killed and started again: it is read from the run's events.
+
+    \b
+    Examples:
+      ganger workers
+      ganger workers --past --json
+    """
+    from ganger.core.moments import stamp
+    from ganger.engine.files import is_led
+    from ganger.views.registry import registry, waiting_accounts
+    from ganger.views.text import one_line
+
+    folder, state = open_run(project, run_id)
+    rows = registry(state, folder.path, open_project(project).root, past=past)
+    accounts, led = waiting_accounts(state, time.time()), is_led(folder)
+    if as_json:
+        print_json(
+            "workers", run_id=state.run_id, led=led, workers=[row.as_json() for row in rows],
+            accounts=[row.as_json() for row in accounts],
+        )  # fmt: skip
+        return 0
+    click.echo(f"run {state.run_id}: {counted(len(state.running), 'worker')} at work")
+    if state.running and not led:
+        click.echo("  no process leads this run now: they go on, and ganger run takes them up again")
+    now = stamp(time.time())
+    for row in rows:
+        click.echo(f"\n{one_line(row.line(now))}")
+        how = f"role {row.role}, agent {row.agent}, {row.tasks_done} of {row.tasks_total} tasks DONE"
+        click.echo(f"    {one_line(how)}")
+        for word, text in (("in", row.workspace), ("says", row.note), ("warning", row.warned), ("at", row.doing)):
+            if text:
+                click.echo(f"    {word} {one_line(text)}")
+    for account in accounts:
+        click.echo(f"\n{one_line(account.line)}")
+    return 0

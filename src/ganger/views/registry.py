@@ -1,0 +1,194 @@
+"""The registry: who works where, since when, on what and how far; and which accounts wait for their quota."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ganger.core.moments import seconds_between, stamp
+from ganger.core.names import file_stem
+from ganger.core.quota import account_of, paused_until
+from ganger.core.records import RunState, TaskState
+from ganger.core.sentences import tier_words
+from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.workers import TierMark, WorkerNow
+from ganger.views.board import shown_duration
+
+_STEPS = {"parse": "answer is read", "verify": "verification", "verified": "verified", "merge": "waits to be merged"}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """One worker of one attempt. `step` is its own word for what it does, `stage` is how far Ganger is with it."""
+
+    worker: str
+    pulled: bool
+    task: str
+    attempt: int
+    role: str
+    agent: str
+    state: str
+    since: str
+    stage: str
+    step: str
+    percent: float | None
+    milestone: str
+    tiers: tuple[TierMark, ...]
+    note: str
+    doing: str
+    last_sign: str
+    context_pct: float | None
+    suspicious: str
+    warned: str
+    ending: str
+    checkpoint: str
+    session: str
+    workspace: str
+    task_status: str
+    tasks_done: int
+    tasks_total: int
+
+    def as_json(self) -> dict[str, object]:
+        """Empty words are null."""
+        values = asdict(self)
+        return {key: None if value == "" else value for key, value in values.items()}
+
+    def line(self, now: str) -> str:
+        """One line that can be read without colour."""
+        parts = [f"{self.state} since {shown_duration(seconds_between(self.since, now))}", *self._how_far()]
+        if self.last_sign:
+            parts.append(f"seen {shown_duration(seconds_between(self.last_sign, now))} ago")
+        if self.context_pct is not None:
+            parts.append(f"context {self.context_pct:.0f} %")
+        parts += [
+            f"{word} {text}" for word, text in (("SUSPICIOUS:", self.suspicious), ("ENDING:", self.ending)) if text
+        ]
+        if self.task_status != TaskStatus.RUNNING:
+            parts.append(f"task {self.task_status}")
+        who = f"{self.worker} (pull)" if self.pulled else self.worker
+        return f"{self.task} #{self.attempt}  {who}  {', '.join(parts)}"
+
+    def _how_far(self) -> list[str]:
+        found = [_STEPS[self.stage]] if self.stage in _STEPS else [self.step or self.doing]
+        if self.percent is not None and self.stage == "agent":
+            found.append(f"{self.percent:g} %")
+        if self.milestone:
+            found.append(f"milestone {self.milestone}")
+        return [*filter(None, found), *(tier_words(mark) for mark in self.tiers)]
+
+
+def registry(state: RunState, folder: Path, root: Path, *, past: bool = False) -> list[WorkerRow]:
+    """Everybody at work, in plan order; with `past` also the last workers of tasks that are not DONE.
+
+    `folder` is the run's, `root` the project's.
+    """
+    done, given = _shares(state)
+    named = state.running if not past else [n for n, t in state.tasks.items() if t.status is not TaskStatus.DONE]
+    rows: list[WorkerRow] = []
+    for name in sorted(named, key=lambda n: (n not in state.running, state.rank[n])):
+        task = state.tasks[name]
+        if task.worker is not None:
+            who = _owner(task, task.worker)
+            rows.append(_row(state, name, task, task.worker, _place(state, name, folder, root), done[who], given[who]))
+    return rows
+
+
+def _shares(state: RunState) -> tuple[Counter[str], Counter[str]]:
+    """How many tasks each worker was the last to hold, and how many of those are DONE."""
+    done: Counter[str] = Counter()
+    given: Counter[str] = Counter()
+    for task in state.tasks.values():
+        if task.worker is not None:
+            who = _owner(task, task.worker)
+            given[who] += 1
+            done[who] += task.status is TaskStatus.DONE
+    return done, given
+
+
+def _owner(task: TaskState, worker: WorkerNow) -> str:
+    """A session that asks for work is somebody. Spawned workers are new for each attempt: their agent counts."""
+    return f"pull {worker.name}" if worker.pulled else f"agent {_agent(task)}"
+
+
+def _agent(task: TaskState) -> str:
+    return task.worked_by.rpartition("/")[0] or task.worked_by
+
+
+def _place(state: RunState, name: str, folder: Path, root: Path) -> str:
+    if state.mode == "direct":
+        return str(root)
+    return str(folder / "work" / f"{file_stem(name)}.{state.tasks[name].workspace_of}")
+
+
+def _row(
+    state: RunState, name: str, task: TaskState, worker: WorkerNow, workspace: str, done: int, given: int
+) -> WorkerRow:
+    kept = task.checkpoint
+    return WorkerRow(
+        worker=worker.name,
+        pulled=worker.pulled,
+        task=name,
+        attempt=task.attempts,
+        role=state.specs[name].role,
+        agent=_agent(task),
+        state=worker.state.value,
+        since=worker.since,
+        stage=task.step,
+        step=worker.step,
+        percent=worker.percent,
+        milestone=worker.milestone,
+        tiers=worker.tiers,
+        note=worker.note,
+        doing=task.doing,
+        last_sign=worker.beat_at,
+        context_pct=worker.context_pct,
+        suspicious=worker.suspicious,
+        warned=worker.warned,
+        ending=f"{worker.verdict}: {worker.why}" if worker.verdict else "",
+        checkpoint=kept.at if kept is not None else "",
+        session=worker.session or task.session,
+        workspace=workspace,
+        task_status=task.status.value,
+        tasks_done=done,
+        tasks_total=given,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AccountRow:
+    """An account whose workers wait. `tasks` is how many of the run's tasks wait for it."""
+
+    account: str
+    until: str
+    wait_sec: float
+    tasks: int
+    at_once: int | None
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+    @property
+    def line(self) -> str:
+        name = f"account {self.account}" if self.account else "the account"
+        waits = "1 task waits" if self.tasks == 1 else f"{self.tasks} tasks wait"
+        return f"{name} is out of quota until {self.until[:19]}Z ({shown_duration(self.wait_sec)}); {waits} for it"
+
+
+def waiting_accounts(state: RunState, now: float) -> list[AccountRow]:
+    found = {account: until for account in state.accounts_paused if (until := paused_until(state, account, now))}
+    waiting = _waiting_by_account(state, found) if found else {}
+    return [
+        AccountRow(name, stamp(until), round(until - now, 1), waiting.get(name, 0), state.accounts_limited.get(name))
+        for name, until in sorted(found.items(), key=lambda item: item[1])
+    ]
+
+
+def _waiting_by_account(state: RunState, accounts: Iterable[str]) -> Counter[str]:
+    wanted, waiting = frozenset(accounts), Counter[str]()
+    for name, task in state.tasks.items():
+        ready = task.status is TaskStatus.PENDING and not state.unmet[name]
+        if (ready or task.block_reason is BlockReason.QUOTA_WAIT) and (account := account_of(state, name)) in wanted:
+            waiting[account] += 1
+    return waiting
