@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.main import printable
 from ganger.cli.options import json_option, known_task, open_run, print_json, project_option, run_option
 
 
@@ -23,6 +22,7 @@ def command(task_id: str, project: Path | None, run_id: str | None, as_json: boo
       ganger why build-api
     """
     from ganger.engine.files import is_led
+    from ganger.views.text import one_line
     from ganger.views.why import why
 
     folder, state = open_run(project, run_id)
@@ -30,9 +30,9 @@ def command(task_id: str, project: Path | None, run_id: str | None, as_json: boo
     if as_json:
         print_json("why", run_id=state.run_id, **answer.as_json())
         return 0
-    click.echo(printable(answer.sentence))
+    click.echo(one_line(answer.sentence, 4_000))
     for line in answer.evidence:
-        click.echo(f"  {printable(line)}")
+        click.echo(f"  {one_line(line)}")
     click.echo("  counters: " + ", ".join(f"{k} {v}" for k, v in answer.counters.items()))
     if answer.next_step:
         click.echo(f"next: {answer.next_step}")

@@ -89,6 +89,11 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "UNKNOWN_TASK": ("a level names a task that is not there", "Ids come from the manifest.", "Correct the spelling."),
     "EXPECTED_MISSING": ("expected files did not come", "metadata.expected_files names them.", "The task is tried again; correct the list if it is wrong."),
     "SANDBOX_UNAVAILABLE": ("a sandbox is required and none stands", "The machine lacks bubblewrap, or forbids what it needs.", "ganger doctor says what to install."),
+    "WRONG_TASK": ("the token belongs to another task", "A worker speaks for its own task alone.", "Name your own task, or none."),
+    "ATTEMPT_OVER": ("the attempt is over", "It was ended or settled, or another worker has the task; nothing was changed.", "Stop working on it; ganger why tells how the task stands."),
+    "ALREADY_REPORTED": ("the attempt has reported already", "One attempt gives one answer; the first counts.", "Set the done mark and end, or ask for the next task."),
+    "NOT_ALLOWED": ("the token does not allow this", "A token with which one may only ask for work can do nothing else.", "Use the token that came with the task."),
+    "NO_SECTION": ("there is no such part of the brief", "Which parts there are depends on the task.", "Ask for the list: ganger worker brief."),
     "NO_PROJECT": ("there is no ganger.toml", "Without it only the manifest itself is checked.", "ganger init writes one."),
 }  # fmt: skip
 
@@ -103,7 +108,7 @@ _REASONS: dict[BlockReason, tuple[str, str]] = {
     ),
     BlockReason.EXTERNAL: ("Something outside must happen first.", "Make it happen, then run again."),
     BlockReason.PAUSED: (
-        "It crashed again after being run once more, or a person skipped it.",
+        "It crashed again after being run once more, or a person skipped it or ended its worker.",
         "ganger inbox shows the question; ganger retry runs it again.",
     ),
 }

@@ -12,6 +12,7 @@ from ganger.core.quota import account_of
 from ganger.core.records import RunState, TaskState
 from ganger.core.retries import allowed_attempts
 from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.workers import WorkerNow
 from ganger.views.costs import UNKNOWN, known_tokens, known_usd
 
 
@@ -77,6 +78,8 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if state.window is not None and name not in state.window_open:
         window = f"window {state.window.index} ({len(state.window_open)} tasks open)"
         return f"{name} is ready and waits for {window} to close.{again}", ""
+    if state.specs[name].role in state.pull_roles:
+        return f"{name} is ready and waits for a worker to ask for it.{again}", "ganger worker next"
     ahead = sum(
         1
         for t in state.by_rank[: state.rank[name]]
@@ -97,7 +100,7 @@ def _more(items: list[str]) -> str:
     return f" and {len(items) - 5} more" if len(items) > 5 else ""
 
 
-def _running(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
+def _running(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     doing = {
         "agent": "its agent is working",
         "parse": "its answer is being read",
@@ -108,7 +111,25 @@ def _running(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         what = f"its agent is at {task.doing}"
     if task.continued:
         what += "; it goes on with its earlier session"
-    return f"{name} is in attempt {task.attempts} since {task.started_at}: {what}.", f"ganger logs {name} --follow"
+    said = _worker(task.worker) if task.worker is not None and task.step == "agent" else ""
+    asked = _question(state, name)
+    if asked:
+        said += f"; it asked {asked} and nobody has answered"
+    step = _answer(asked) if asked else f"ganger logs {name} --follow"
+    return f"{name} is in attempt {task.attempts} since {task.started_at}: {what}{said}.", step
+
+
+def _worker(worker: WorkerNow) -> str:
+    """What it last said, when, and what is thought of it."""
+    parts = [f"; {worker.name} asked for it" if worker.pulled else ""]
+    told = ", ".join(filter(None, [worker.step, "" if worker.percent is None else f"{worker.percent:g} %"]))
+    if worker.beat_at:
+        parts.append(f"; its last word was at {worker.beat_at}{f': {told}' if told else ''}")
+    if worker.suspicious:
+        parts.append(f"; it is suspicious: {worker.suspicious}")
+    if worker.verdict:
+        parts.append(f"; it is being ended ({worker.verdict}): {worker.why}")
+    return "".join(parts)
 
 
 def _done(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
@@ -170,7 +191,25 @@ def _evidence(_state: RunState, _name: str, task: TaskState) -> tuple[str, ...]:
     for step in task.verify_steps:
         said = f": {step.first_error}" if step.first_error else ""
         lines.append(f"verify {step.name} ({step.tier}) {step.outcome}{said}")
-    return tuple(lines[-12:])
+    return (*lines[-12:], *_left_behind(task))
+
+
+def _left_behind(task: TaskState) -> tuple[str, ...]:
+    """What the last worker was warned of, and where it stood."""
+    lines = []
+    worker, kept = task.worker, task.checkpoint
+    if worker is not None and task.status is not TaskStatus.DONE:
+        if worker.warned:
+            lines.append(f"worker {worker.name} was warned: {worker.warned}")
+        if worker.verdict and task.status is not TaskStatus.RUNNING:
+            lines.append(f"worker {worker.name} was ended ({worker.verdict}): {worker.why}")
+    if kept is not None and task.status is not TaskStatus.DONE:
+        stand = f"{len(kept.done)} done, {len(kept.remaining)} remaining"
+        words = "; ".join(filter(None, [kept.summary, kept.last_action and f"last: {kept.last_action}",
+                                        kept.next_action and f"next: {kept.next_action}"]))  # fmt: skip
+        by = "its worker" if kept.by == "worker" else "Ganger"
+        lines.append(f"{kept.at} checkpoint of attempt {kept.attempt} by {by}: {stand}{f': {words}' if words else ''}")
+    return tuple(lines)
 
 
 def _counters(state: RunState, name: str, task: TaskState) -> dict[str, str]:
@@ -180,6 +219,8 @@ def _counters(state: RunState, name: str, task: TaskState) -> dict[str, str]:
         "worker_attempts": f"{task.worker_attempts} of {allowed}",
         "format_retries": f"{task.format_retries} of {policy.format_retries}",
         "respawns": f"{task.respawns} of {policy.respawns}",
+        "stalls": f"{task.stalls} of {policy.stall_restarts}",
+        "checkpoints": f"{task.checkpoints} of {policy.checkpoints}",
         "transient_retries": f"{task.transient_retries} of {policy.transient_retries}",
         "merge_retries": f"{task.merge_retries} of {policy.merge_retries}",
         "no_change_retries": f"{task.no_change_retries} of {policy.no_change_retries}",
