@@ -36,11 +36,12 @@ def contract_schemas() -> Files:
 
 
 def own_schemas() -> Files:
-    """The schemas of what Ganger adds to the five formats: its configuration and its events."""
+    """The schemas of what Ganger adds to the five formats: its configuration, its events, the worker protocol."""
     if not built("ganger.views.schemas"):
         return {}
     schema = importlib.import_module("ganger.views.schemas").schema
-    texts = {name: json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n" for name in ("config", "events")}
+    names = ("config", "events", "worker")
+    texts = {name: json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n" for name in names}
     return {Path("schemas") / f"{name}.json": text for name, text in texts.items()}
 
 

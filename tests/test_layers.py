@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "ganger"
 
 INNER = frozenset({"ports", "core", "contracts", "errors"})
-ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "sandboxes", "forges"})
+ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "sandboxes", "forges", "reports"})
 APPLICATION = frozenset({"app", "check", "contents", "control", "runs", "start", "doctor", "land", "clean"})
 SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 

@@ -8,14 +8,14 @@ import click
 
 from ganger.cli.options import json_option
 
-NAMES = ("manifest", "task_result", "heal_decision", "state", "verify_profile", "config", "events")
+NAMES = ("manifest", "task_result", "heal_decision", "state", "verify_profile", "config", "worker", "events")
 
 
 @click.command("schema")
 @click.argument("name", type=click.Choice(NAMES))
 @json_option
 def command(name: str, as_json: bool) -> int:
-    """Print the JSON Schema of a file format, of ganger.toml, or of an event.
+    """Print the JSON Schema of a file format, of ganger.toml, of what a worker says, or of an event.
 
     \b
     Examples:

@@ -12,6 +12,7 @@ from ganger.contracts.manifest import Manifest
 from ganger.contracts.state import State
 from ganger.contracts.task_result import TaskResult
 from ganger.contracts.verify_profile import VerifyProfiles
+from ganger.contracts.worker import PROTOCOL, VERBS
 from ganger.errors import NotFoundError
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -32,6 +33,26 @@ def schema(name: str) -> dict[str, Any]:
     head = {"$schema": DIALECT, "$id": f"urn:ganger:{name}:2.0", "title": f"{name} 2.0"}
     parts = made.pop("$defs", {})
     return {**head, **made, "$defs": parts} if parts else {**head, **made}
+
+
+def verb_schema(verb: str) -> dict[str, Any]:
+    """The JSON Schema of what a worker says with this verb."""
+    made: dict[str, Any] = _tidy(VERBS[verb].model_json_schema())
+    return made
+
+
+def worker_schema() -> dict[str, Any]:
+    """The JSON Schema of a request of the worker protocol, as it lies in a spool: its verb, its token, its body."""
+    parts: dict[str, Any] = {}
+    kinds = []
+    for verb in VERBS:
+        body = verb_schema(verb)
+        parts |= body.pop("$defs", {})
+        parts[verb] = body
+        fields = {"verb": {"const": verb}, "token": {"type": "string"}, "body": {"$ref": f"#/$defs/{verb}"}}
+        kinds.append({"type": "object", "properties": fields, "required": ["verb", "body"]})
+    head = {"$schema": DIALECT, "$id": f"urn:ganger:worker:{PROTOCOL}", "title": f"worker protocol {PROTOCOL}"}
+    return {**head, "oneOf": kinds, "$defs": parts}
 
 
 def schema_text(name: str) -> str:

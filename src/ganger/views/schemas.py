@@ -1,4 +1,4 @@
-"""All published schemas: the five contracts, the config, and events as `--json` prints them."""
+"""All published schemas: the five contracts, the config, the worker protocol, and events as `--json` prints them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ganger.config import Config
-from ganger.contracts.schemas import schema as contract_schema
+from ganger.contracts.schemas import schema as contract_schema, worker_schema
 from ganger.core.events import EVENT_TYPES
 
 CONTRACTS = ("manifest", "task_result", "heal_decision", "state", "verify_profile")
@@ -17,6 +17,8 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def schema(name: str) -> dict[str, Any]:
     if name in CONTRACTS:
         return contract_schema(name)
+    if name == "worker":
+        return worker_schema()
     return _config() if name == "config" else _events()
 
 

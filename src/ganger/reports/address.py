@@ -1,0 +1,153 @@
+"""Where the endpoint of a run is found, from lead to lead: its socket, its port, and the file that tells both."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import socket
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ganger.contracts.worker import PROTOCOL
+from ganger.errors import GangerError
+
+FILE = "worker.json"
+HOST = "127.0.0.1"
+BACKLOG = 512
+_PREFIX = "ganger-r-"
+_SOCKET = "report.sock"
+_TEMPORARY = Path("/tmp")  # noqa: S108
+# Others may pass through, for a confined worker can have another user; who may speak is asked at the socket.
+_FOLDER_MODE = 0o711
+_SOCKET_MODE = 0o666
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`url` is empty where nothing listens on loopback."""
+
+    socket: Path
+    url: str = ""
+
+    @property
+    def port(self) -> int:
+        try:
+            return urlsplit(self.url).port or 0
+        except ValueError:
+            return 0
+
+
+def find(folder: Path) -> Address:
+    """The address an earlier lead of the run had, as far as it can serve again; else where one shall be."""
+    run = f"{os.geteuid()}:{folder.absolute()}".encode(errors="surrogateescape")
+    name = f"{_PREFIX}{hashlib.sha256(run).hexdigest()[:16]}"
+    own = Path(f"/run/user/{os.geteuid()}")
+    usable = [own, _TEMPORARY] if os.access(own, os.W_OK | os.X_OK) else [_TEMPORARY]
+    places = [place / name / _SOCKET for place in usable]
+    try:
+        told = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        before = Address(Path(str(told["socket"])), str(told["url"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return Address(places[0])
+    return before if before.socket in places else Address(places[0], before.url)
+
+
+def publish(folder: Path, address: Address) -> None:
+    """Tells it, whole or not at all, to the run's owner alone."""
+    text = json.dumps({"socket": str(address.socket), "url": address.url, "protocol": PROTOCOL}) + "\n"
+    fresh = folder / f".{FILE}.{os.getpid()}.new"
+    try:
+        fresh.unlink(missing_ok=True)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as opened:
+            opened.write(text)
+            opened.flush()
+            os.fsync(descriptor)
+        fresh.replace(folder / FILE)
+    except OSError as problem:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise _error(
+            f"{folder / FILE} cannot be written: {problem.strerror}", "Free space or mend its folder."
+        ) from None
+
+
+def make_folder(folder: Path) -> None:
+    """The socket's folder, made by us and nobody else; raises GangerError."""
+    hint = f"Remove {folder} if you do not know it, then run again."
+    try:
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=_FOLDER_MODE)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as problem:
+        raise _error(f"the folder {folder} for reports cannot be used: {problem.strerror}", hint) from None
+    try:
+        found = os.fstat(descriptor)
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+            raise _error(f"the folder {folder} for reports was made by somebody else", hint)
+        os.fchmod(descriptor, _FOLDER_MODE)
+    finally:
+        os.close(descriptor)
+
+
+def listen_here(path: Path) -> socket.socket:
+    """A fresh socket at this path, in place of whatever was there."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.unlink(missing_ok=True)
+        made.bind(str(path))
+        path.chmod(_SOCKET_MODE)
+        made.listen(BACKLOG)
+    except OSError as problem:
+        made.close()
+        raise _error(f"nothing can listen at {path}: {problem.strerror}", f"Remove {path}, then run again.") from None
+    made.setblocking(False)
+    return made
+
+
+def listen_on_loopback(wanted: int, before: int) -> socket.socket:
+    """The wanted port; where none is, the one of before if it is free, else any."""
+    for port in (wanted,) if wanted else (before, 0):
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((HOST, port))
+            made.listen(BACKLOG)
+        except (OSError, OverflowError) as problem:
+            made.close()
+            taken = isinstance(problem, OverflowError) or problem.errno in (errno.EADDRINUSE, errno.EACCES)
+            if taken and port and not wanted:
+                continue
+            hint = "Choose another port, or none: Ganger then finds a free one."
+            raise _error(f"nothing can listen on {HOST}:{port}: {problem}", hint) from None
+        made.setblocking(False)
+        return made
+    raise AssertionError("any port is tried last")
+
+
+def remove(folder: Path) -> None:
+    """For a run that nobody will lead again; between leads the folder stays, for confined workers hold it open."""
+    path = find(folder).socket
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+        path.parent.rmdir()
+
+
+def is_ours(path: Path, made: os.stat_result) -> bool:
+    """Whether this very socket is still what is found there: a later lead may have put its own in its place."""
+    with contextlib.suppress(OSError):
+        return os.path.samestat(path.lstat(), made)
+    return False
+
+
+def taken(path: Path) -> GangerError:
+    return _error(f"another process answers at {path}", "End the other lead of this run, then run again.")
+
+
+def _error(message: str, hint: str) -> GangerError:
+    return GangerError(message, hint=hint, code="ENDPOINT_ERROR")

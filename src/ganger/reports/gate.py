@@ -1,0 +1,130 @@
+"""Which requests come in: every rule looks at a request's head alone, before a byte of its body is read."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ganger.contracts.worker import VERBS
+from ganger.reports.refusals import Refused, bad_request, no_token
+from ganger.reports.wire import Head
+
+MCP = "mcp"
+BODY_LIMIT = 1 << 20
+# A report holds whole files; over MCP one comes as a tool's arguments.
+REPORT_LIMIT = 9 << 20
+_PLACES = {f"/v1/{verb}": verb for verb in VERBS} | {"/mcp": MCP}
+_TOKEN = re.compile(r"[A-Za-z0-9._:~-]{8,200}")
+_JSON = re.compile(r"application/json(?:[ \t]*;[ \t]*charset=\"?utf-8\"?)?", re.IGNORECASE)
+_CREDENTIALS = struct.Struct("3i")
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One way in. `hosts` are the only names it answers to, None: any; `uids` are who may use it, None: anybody.
+
+    A web page that rebinds its own name to this machine is told apart by the name it still uses.
+    """
+
+    carrier: str
+    hosts: frozenset[str] | None = None
+    uids: frozenset[int] | None = None
+
+    def lets_in(self, connection: socket.socket) -> bool:
+        if self.uids is None:
+            return True
+        raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return _CREDENTIALS.unpack(raw)[1] in self.uids
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A request that may come in: what it is for, who says it is asking, how long its body is."""
+
+    place: str
+    token: str
+    length: int
+
+
+def local_uids(others: frozenset[int]) -> frozenset[int]:
+    return frozenset({0, os.geteuid()}) | others
+
+
+def _is_for_us(head: Head, door: Door) -> None:
+    if door.hosts is not None and head.headers["host"] not in door.hosts:
+        raise Refused(403, "WRONG_DOOR", "the request was meant for another host", "use the address in GANGER_REPORT")
+
+
+def _is_from_no_page(head: Head, _door: Door) -> None:
+    if "origin" in head.headers or head.headers.get("sec-fetch-site", "none") != "none":
+        raise Refused(403, "WRONG_DOOR", "web pages have no business here", "ask with a program instead")
+
+
+def _is_known(head: Head, _door: Door) -> None:
+    if head.target not in _PLACES:
+        raise Refused(404, "NO_VERB", "there is nothing here", f"known are {', '.join(_PLACES)}")
+
+
+def _is_post(head: Head, _door: Door) -> None:
+    if head.method != "POST":
+        raise Refused(405, "WRONG_METHOD", "only POST is spoken here", "use POST", {"Allow": "POST"})
+
+
+def _is_json(head: Head, _door: Door) -> None:
+    plain = head.headers.get("content-encoding", "identity").lower() == "identity"
+    if not plain or not _JSON.fullmatch(head.headers.get("content-type", "")):
+        raise Refused(415, "WRONG_TYPE", "only JSON is spoken here", "send Content-Type: application/json")
+
+
+def _is_measured(head: Head, _door: Door) -> None:
+    if head.length is None:
+        raise Refused(411, "BAD_REQUEST", "the request does not say how long it is", "send Content-Length")
+    if head.headers.get("expect", "100-continue").lower() != "100-continue":
+        raise Refused(417, "BAD_REQUEST", "that cannot be expected here", "leave the header Expect out")
+
+
+def _fits(head: Head, _door: Door) -> None:
+    largest = REPORT_LIMIT if _PLACES.get(head.target) in (MCP, "report") else BODY_LIMIT
+    if (head.length or 0) > largest:
+        raise Refused(413, "TOO_LARGE", f"the body is larger than {largest} bytes", "send less, or in parts")
+
+
+def _has_token(head: Head, _door: Door) -> None:
+    if token_of(head) is None:
+        raise no_token()
+
+
+def token_of(head: Head) -> str | None:
+    scheme, _, token = head.headers.get("authorization", "").partition(" ")
+    return token if scheme.lower() == "bearer" and looks_like_token(token) else None
+
+
+def looks_like_token(text: str) -> bool:
+    return _TOKEN.fullmatch(text) is not None
+
+
+Rule = Callable[[Head, Door], None]
+RULES: tuple[Rule, ...] = (
+    _is_for_us,
+    _is_from_no_page,
+    _is_known,
+    _is_post,
+    _is_json,
+    _is_measured,
+    _fits,
+    _has_token,
+)
+
+
+def admit(head: Head, door: Door, rules: tuple[Rule, ...] = RULES) -> Ticket:
+    """Raises Refused."""
+    for rule in rules:
+        rule(head, door)
+    place = _PLACES.get(head.target)
+    if place is None or head.length is None:
+        raise bad_request("the request makes no sense")
+    return Ticket(place, token_of(head) or "", head.length)

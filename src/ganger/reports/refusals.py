@@ -1,0 +1,41 @@
+"""What the endpoint says to a request it does not take; the words are always its own, never the request's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ganger.ports import Reply
+
+_RETRY_SEC = 1
+
+
+class Refused(Exception):
+    """A request that is not taken. `headers` go out with the answer."""
+
+    def __init__(
+        self, status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.headers = dict(headers or {})
+        self.reply = Reply(status, {"ok": False, "code": code, "message": message, "hint": hint})
+
+
+def bad_request(message: str) -> Refused:
+    return Refused(400, "BAD_REQUEST", message, "ganger worker speaks the protocol for you")
+
+
+def no_token() -> Refused:
+    hint = "send Authorization: Bearer TOKEN with the token in GANGER_TOKEN"
+    return Refused(401, "NO_TOKEN", "the request carries no usable token", hint, {"WWW-Authenticate": "Bearer"})
+
+
+def too_often(wait_sec: float) -> Refused:
+    after = str(max(_RETRY_SEC, int(wait_sec + 0.999)))
+    message = "this token has asked too often"
+    return Refused(429, "TOO_OFTEN", message, f"ask again in {after} s", {"Retry-After": after})
+
+
+def lead_busy(message: str = "nobody can take this now") -> Refused:
+    hint = "nothing was recorded; say it again with the same id"
+    return Refused(503, "LEAD_BUSY", message, hint, {"Retry-After": str(_RETRY_SEC)})

@@ -1,0 +1,180 @@
+"""The endpoint of a run: opens its doors, hands every request that came in to whoever leads, sends the answer back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ganger.contracts.parser import MOST_VALUES
+from ganger.contracts.strict_json import DocumentFault, check_count, loads
+from ganger.errors import GangerError
+from ganger.ports import Handler, Reply, Request
+from ganger.reports import address as places
+from ganger.reports.gate import MCP, RULES, Door, Rule, Ticket, local_uids
+from ganger.reports.hall import Hall
+from ganger.reports.line import READ_WITHIN_SEC, Gone, Line
+from ganger.reports.mcp import Mcp
+from ganger.reports.pace import Pace
+from ganger.reports.refusals import Refused, bad_request, lead_busy, too_often
+from ganger.reports.wire import Answer, Head
+
+# They only wait: nothing is lost when nobody is there any more to hear the answer.
+_WAITING = frozenset({"next", "messages"})
+_ANSWERS_WITHIN_SEC = 1.0
+_ENDS_WITHIN_SEC = 5.0
+_HELLO = b"GET / HTTP/1.1\r\nHost: ganger\r\n\r\n"
+
+
+class ReportServer:
+    """`peers` are the users, besides this one and root, whose processes may use the socket."""
+
+    def __init__(self, folder: Path, *, peers: frozenset[int] = frozenset(), http: bool = True, port: int = 0) -> None:
+        self._folder, self._peers, self._http, self._port = folder, peers, http, port
+        self._before = places.find(folder)
+        self._address = replace(self._before, url="")
+        self._hall, self._pace, self._mcp = Hall(), Pace(), Mcp(self._ask, self._slow_down)
+        self._rules: tuple[Rule, ...] = RULES
+        self._read_within_sec = READ_WITHIN_SEC
+        self._handle: Handler | None = None
+        self._servers: list[asyncio.Server] = []
+        self._made: os.stat_result | None = None
+        self._under_way: set[asyncio.Task[Reply]] = set()
+        self._leaving: Gone | None = None
+
+    @property
+    def socket(self) -> Path:
+        return self._address.socket
+
+    @property
+    def url(self) -> str:
+        return self._address.url
+
+    async def open(self, handle: Handler) -> None:
+        """Raises GangerError where it cannot listen."""
+        self._handle = handle
+        self._leaving = asyncio.get_running_loop().create_future()
+        places.make_folder(self.socket.parent)
+        if await _answers(self.socket):
+            raise places.taken(self.socket)
+        try:
+            await self._open_socket()
+            if self._http:
+                await self._open_loopback()
+            places.publish(self._folder, self._address)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _open_socket(self) -> None:
+        door = Door("socket", uids=local_uids(self._peers))
+        listening = places.listen_here(self.socket)
+        self._made = self.socket.lstat()
+        loop = asyncio.get_running_loop()
+        made = await loop.create_unix_server(lambda: self._line(door), sock=listening, backlog=places.BACKLOG)
+        self._servers.append(made)
+
+    async def _open_loopback(self) -> None:
+        listening = places.listen_on_loopback(self._port, self._before.port)
+        port = listening.getsockname()[1]
+        door = Door("http", hosts=frozenset({f"{places.HOST}:{port}", f"localhost:{port}"}))
+        loop = asyncio.get_running_loop()
+        made = await loop.create_server(lambda: self._line(door), sock=listening, backlog=places.BACKLOG)
+        self._servers.append(made)
+        self._address = replace(self._address, url=f"http://{places.HOST}:{port}")
+
+    def _line(self, door: Door) -> Line:
+        return Line(self._hall, door, self._serve, self._rules, self._read_within_sec)
+
+    async def close(self) -> None:
+        """Who waits is told to come again; what is being recorded is recorded and answered."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        if self._made is not None and places.is_ours(self.socket, self._made):
+            self.socket.unlink(missing_ok=True)
+        self._made = None
+        if self._leaving is not None and not self._leaving.done():
+            self._leaving.set_result(None)
+        talks = [line.finish() for line in list(self._hall.guests) if isinstance(line, Line)]
+        left = {task for task in (*talks, *self._under_way) if task is not None and not task.done()}
+        if left:
+            await asyncio.wait(left, timeout=_ENDS_WITHIN_SEC)
+
+    # --- a request --------------------------------------------------------------------------------------------------
+
+    async def _serve(self, head: Head, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> Answer:
+        try:
+            self._slow_down(ticket.token)
+            value = _parsed(body)
+            if ticket.place == MCP:
+                return await self._mcp.answer(head, ticket.token, value, gone)
+            if not isinstance(value, dict):
+                raise bad_request("the body is no JSON object")
+            reply = await self._ask(Request(ticket.place, ticket.token, value, carrier), gone)
+            return Answer.of(reply.status, {"ok": reply.status < 400, **reply.body}, _later(reply))
+        except Refused as refused:
+            return Answer.of(refused.reply.status, refused.reply.body, refused.headers)
+
+    def _slow_down(self, token: str) -> None:
+        wait_sec = self._pace.wait_sec(token, asyncio.get_running_loop().time())
+        if wait_sec:
+            raise too_often(wait_sec)
+
+    async def _ask(self, request: Request, gone: Gone) -> Reply:
+        """What whoever leads says. Only one who merely waits stops when nobody listens any more."""
+        assert self._handle is not None and self._leaving is not None
+        task = asyncio.ensure_future(self._handle(request))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        if request.verb in _WAITING:
+            ends: set[asyncio.Future[Any]] = {task, gone, self._leaving}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            task.cancel()
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+        except GangerError:
+            pass
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the worker learns only that nothing was taken
+            told = {"message": f"the request {request.verb} of a worker failed", "exception": problem}
+            asyncio.get_running_loop().call_exception_handler(told)
+        raise lead_busy()
+
+
+def _later(reply: Reply) -> dict[str, str]:
+    return {"Retry-After": "1"} if reply.status in (429, 503) else {}
+
+
+def _parsed(body: bytes) -> object:
+    try:
+        text = body.decode("utf-8")
+        check_count(text, MOST_VALUES)
+        return loads(text)
+    except UnicodeDecodeError:
+        raise bad_request("the body is not UTF-8") from None
+    except DocumentFault as fault:
+        raise Refused(
+            400, fault.code, f"the body is no acceptable JSON: {fault}", "mend it and send it again"
+        ) from None
+
+
+async def _answers(path: Path) -> bool:
+    """Whether a living endpoint is there; one that has stopped, or whose process is gone, does not answer."""
+    try:
+        async with asyncio.timeout(_ANSWERS_WITHIN_SEC):
+            reader, writer = await asyncio.open_unix_connection(str(path))
+            try:
+                writer.write(_HELLO)
+                return bool(await reader.read(1))
+            finally:
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
+    except (OSError, TimeoutError):
+        return False
