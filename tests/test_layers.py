@@ -14,8 +14,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "ganger"
 
 INNER = frozenset({"ports", "core", "contracts", "errors"})
-ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "sandboxes", "forges", "reports"})
-APPLICATION = frozenset({"app", "check", "contents", "control", "runs", "start", "doctor", "land", "clean"})
+ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "sandboxes", "forges", "reports", "notices"})
+APPLICATION = frozenset(
+    {"app", "fleet", "check", "contents", "control", "runs", "start", "doctor", "land", "clean", "notify"}
+)
 SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -23,8 +25,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "contracts": frozenset({"errors"}),
     "core": frozenset({"contracts", "errors"}),
     "dev": frozenset({"errors"}),
-    "config": frozenset({"config_sections", "contracts", "errors", "core.vocabulary", "core.commands"}),
-    "config_sections": frozenset({"core.commands", "core.events"}),
+    "config": frozenset({"config_sections", "contracts", "errors", "core.vocabulary", "core.commands", "core.notable"}),
+    "config_sections": frozenset({"core.commands"}),
+    "hooks": frozenset({"errors"}),
+    "notify": INNER | {"config", "notices"},
     "ports": frozenset({"core", "contracts", "errors"}),
     **dict.fromkeys(ADAPTERS, INNER),
     "engine": INNER,
@@ -32,7 +36,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "check": INNER | {"config"},
     "contents": INNER | {"engine.files", "workspaces"},
     "control": INNER | {"engine.files", "stores"},
-    "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents"},
+    "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents", "fleet", "worker"},
+    "fleet": INNER | {"agents", "engine.tools", "config", "check"},
     "runs": INNER | {"config", "engine.files", "stores"},
     "land": INNER | {"app", "check", "config", "engine", "launchers", "stores", "workspaces"},
     "clean": INNER | {"app", "config", "engine.files", "engine.homes", "runs", "workspaces"},
@@ -40,7 +45,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "doctor": INNER | {"app", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
         SCREENS,
-        INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev"},
+        INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "hooks"},
     ),
     "__init__": INNER | {"app", "views", "config"},
 }
@@ -50,6 +55,7 @@ THIRD_PARTY: Mapping[str, frozenset[str]] = {
     "pydantic": frozenset({"contracts", "config", "config_sections", "views"}),
     "pydantic_core": frozenset({"contracts", "config"}),
     "annotated_types": frozenset({"contracts", "config"}),
+    "apprise": frozenset({"notices"}),
     "apsw": frozenset({"stores"}),
     "rich": frozenset({"cli", "demo"}),
     "yaml": frozenset({"contracts"}),

@@ -3,52 +3,71 @@
 from __future__ import annotations
 
 import os
-import shutil
+import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from ganger import __version__
-from ganger.agents.settings import AgentSettings, TerminalSettings
-from ganger.agents.streams import signs_of
-from ganger.agents.table import PROGRAMS, kinds, make_agent
+from ganger import __version__, worker as worker_room
 from ganger.check import Checked
-from ganger.config import PROJECT_FILE, AgentSection, Project, environment
+from ganger.config import PROJECT_FILE, Project, environment
 from ganger.contents import Contents
 from ganger.contracts.parser import parse_heal
 from ganger.core.environment import child_environment
 from ganger.core.events import Recorded, RunStarted
+from ganger.core.health import HealthPolicy
 from ganger.core.names import shared_folder
 from ganger.core.pricing import Price
 from ganger.core.projection import state_text
 from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
 from ganger.core.records import Budget, Limits, Policy, RunState
-from ganger.core.signs import Heard, Sign
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule
-from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors
+from ganger.engine.badges import Badges
+from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file
 from ganger.engine.homes import Homes
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
 from ganger.engine.rules import learned_elsewhere
 from ganger.engine.run import Lead, Order, Reconcile
-from ganger.engine.tools import Stronger, Tools
+from ganger.engine.tools import Tools, WorkerProgram
 from ganger.engine.turns import Turns
 from ganger.engine.verification import Checks
 from ganger.engine.verify import Recovery
 from ganger.errors import GangerError, NotBuiltYet, NotFoundError
+from ganger.fleet import (
+    HEALER as HEALER,
+    accounts_of as accounts_of,
+    agent_kinds as agent_kinds,
+    agent_of_kind as agent_of_kind,
+    agent_of_role as agent_of_role,
+    agent_settings as agent_settings,
+    agents_by_role as agents_by_role,
+    fallback_agents,
+    found_programs as found_programs,
+    heals as heals,
+    make_agents as make_agents,
+    programs_on_path as programs_on_path,
+    pull_roles,
+    reading,
+    signs_in as signs_in,
+    strong_agents as strong_agents,
+)
 from ganger.launchers.kept import KeptLauncher
-from ganger.ports import Agent, AgentHealth, Change, Clock, Listener, RoleRules, Rules, Sandbox
+from ganger.ports import Agent, Change, Clock, Listener, RoleRules, Rules, Sandbox
+from ganger.reports.server import ReportServer
 from ganger.sandboxes.choose import Walls, choose
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.difference import difference_lines
+from ganger.worker.shim import shim_text
 from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.direct import DirectWorkspace, Judge
+from ganger.workspaces.newest import Newest
 from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.removal import discard
 from ganger.workspaces.repository import GitRepository, GitSettings
@@ -94,6 +113,9 @@ def policy_of(project: Project) -> Policy:
         quota_wait_sec=given.quota_wait_sec,
         merge_retries=given.merge_retries,
         no_change_retries=given.no_change_retries,
+        stall_restarts=given.stall_restarts,
+        checkpoints=given.checkpoints,
+        quota_spread_sec=given.quota_spread_sec,
     )
 
 
@@ -121,125 +143,7 @@ def require_built(project: Project) -> None:
             )
 
 
-def agent_settings(section: AgentSection) -> AgentSettings:
-    given = section.model_dump(exclude={"account", "in_place", "argv", "env", "args", "home_files", "terminal"})
-    return AgentSettings(
-        **given,
-        argv=tuple(section.argv),
-        env=tuple(section.env),
-        args=tuple(section.args),
-        home_files=None if section.home_files is None else tuple(f.removeprefix("~/") for f in section.home_files),
-        terminal=TerminalSettings(**section.terminal.model_dump()),
-    )
-
-
-def make_agents(project: Project) -> dict[str, Agent]:
-    """Every configured agent by its name."""
-    environ = environment()
-    return {
-        name: make_agent(name, agent_settings(section), project.root, environ)
-        for name, section in project.config.agents.items()
-    }
-
-
-def agent_kinds() -> list[str]:
-    return kinds()
-
-
-def programs_on_path(root: Path) -> list[Agent]:
-    """An agent of each known kind whose program is on PATH."""
-    environ = environment()
-    found = [kind for kind in PROGRAMS if shutil.which(kind, path=environ.get("PATH"))]
-    return [make_agent(kind, AgentSettings(kind), root, environ) for kind in found]
-
-
-def found_programs(root: Path) -> list[tuple[str, AgentHealth]]:
-    return [(agent.kind, agent.healthcheck()) for agent in programs_on_path(root)]
-
-
-def agent_of_kind(kind: str) -> Agent:
-    """An agent that is only asked to read what one of its kind wrote."""
-    return make_agent(kind, AgentSettings(kind, argv=(kind,)), Path.cwd(), {})
-
-
-def signs_in(agent: Agent, log: Path) -> tuple[list[Sign], Heard]:
-    """What an agent's output tells, sign by sign and in all."""
-    reader = agent.reader()
-    try:
-        if reader is None:
-            return [], agent.hear(log)
-        signs, heard = list(signs_of(reader, log)), Heard()
-    except OSError as error:
-        raise GangerError(f"{log}: cannot be read: {error.strerror}", code="FILE_UNREADABLE") from error
-    heard.add(signs)
-    return signs, heard
-
-
-def _reading(project: Project, worked_by: str) -> Agent | None:
-    """Somebody who understands what an agent of this name and kind printed; None where there is no such kind."""
-    name, _, kind = worked_by.rpartition("/")
-    section = project.config.agents.get(name)
-    given = agent_settings(section) if section is not None and section.kind == kind else AgentSettings(kind, (kind,))
-    try:
-        return make_agent(name, given, project.root, environment())
-    except GangerError:
-        return None
-
-
-def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent:
-    """W01 D16: the role's agent with what the role says of model, effort, turns and arguments."""
-    role = project.config.roles[name]
-    given = agent_settings(project.config.agents[role.agent])
-    model, effort = (role.strong_model, role.strong_effort) if strong else ("", "")
-    settings = replace(
-        given,
-        model=model or role.model or given.model,
-        effort=effort or role.effort or given.effort,
-        max_turns=role.max_turns or given.max_turns,
-        args=(*given.args, *role.args),
-    )
-    return make_agent(role.agent, settings, project.root, environment())
-
-
-def strong_agents(project: Project, roles: Collection[str]) -> dict[str, Stronger]:
-    """The agents of the roles that have a stronger model for some of their tasks."""
-    config = project.config.roles
-    named = [name for name in roles if config[name].strong_model or config[name].strong_effort]
-    return {
-        name: Stronger(agent_of_role(project, name, strong=True), frozenset(config[name].strong_when)) for name in named
-    }
-
-
-HEALER = "healer"
 CONTENTS = "contents.json"
-
-
-def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
-    """The agents this run's roles need, each found ready before anything is started."""
-    wanted = dict.fromkeys(spec.role for spec in checked.specs)
-    if heals(project):
-        wanted[HEALER] = None
-    roles = {role: agent_of_role(project, role) for role in wanted}
-    health_of = {agent.name: agent.healthcheck() for agent in {a.name: a for a in roles.values()}.values()}
-    for role, agent in roles.items():
-        health = health_of[agent.name]
-        if not health.ready:
-            raise GangerError(
-                f"agent {agent.name} (role {role}) is not ready: {'; '.join(health.details)}",
-                hint="ganger agents --check shows every agent",
-                code="AGENT_NOT_READY",
-            )
-    return roles
-
-
-def heals(project: Project) -> bool:
-    return HEALER in project.config.roles and project.config.policy.heal_schedule != "off"
-
-
-def accounts_of(project: Project, roles: dict[str, Agent]) -> dict[str, str]:
-    """Who pays for each role."""
-    agents = project.config.agents
-    return {role: agents[agent.name].account or agent.name for role, agent in roles.items()}
 
 
 def protection_of(project: Project, manifest: Path) -> Protection:
@@ -271,7 +175,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
             journal.replay()
             _require_known(options, checked)
             contents = Contents(project.root, folder.path / CONTENTS)
-            order = _order(project, checked, options, journal.state, contents, fence, accounts_of(project, agents))
+            order = _order(project, checked, options, journal.state, contents, fence, agents)
             journal.listeners.extend(options.listeners)
             tools = _tools(project, checked, folder, journal, agents, contents)
             yield Lead(tools, order, grace_sec=project.config.policy.grace_sec)
@@ -310,7 +214,7 @@ def _tools(
         watch=None if git else watch_of(project, checked, limits),
         roles={name: role_rules(project, name) for name in config.roles},
         strong=strong_agents(project, agents),
-        reading=lambda worked_by: _reading(project, worked_by),
+        reading=lambda worked_by: reading(project, worked_by),
         prices={name: Price(**given.model_dump()) for name, given in config.prices.items()},
         homes=Homes(folder.path, project.state_path / shared_folder(), discard),
         expected_must_come=config.workspace.expected_files == "fail",
@@ -323,7 +227,49 @@ def _tools(
         heal_in_place=config.healing.in_place,
         contents=lambda specs: {name: digest.text for name, digest in contents.of(specs).items()},
         heal_timeout_sec=config.healing.timeout_sec,
+        fallback=fallback_agents(project, [role for role in agents if role != HEALER]),
+        health=HealthPolicy(**config.health.model_dump(exclude={"look_sec"})),
+        look_every_sec=config.health.look_sec,
+        remind_sec=config.inbox.remind_sec,
+        tell_protocol=config.worker.tell,
+        badges=Badges.of(folder.path / WORKER_KEY) if config.worker.listen else None,
+        endpoint=endpoint_of(project, folder, sandbox) if config.worker.listen else None,
+        eye=_eye(project),
+        worker_program=worker_program(folder) if config.worker.listen else None,
+        windows_tokens={n: t for n, given in config.agents.items() if (t := getattr(given, "context_tokens", 0))},
     )
+
+
+WORKER_KEY = "worker.key"
+
+
+def endpoint_of(project: Project, folder: RunFolder, sandbox: Walls) -> ReportServer:
+    config = project.config.worker
+    peers = frozenset({sandbox.owner[0]}) if sandbox.owner is not None else frozenset()
+    return ReportServer(folder.path, peers=peers, http=config.http, port=config.port)
+
+
+def worker_program(folder: RunFolder) -> WorkerProgram:
+    """`ganger worker` for agents that see nothing of where Ganger is installed."""
+    room, place = Path(worker_room.__file__).parent, folder.path / "bin"
+    with named_os_errors(place):
+        place.mkdir(mode=0o755, exist_ok=True)
+        program = place / "ganger"
+        text = shim_text(sys.executable, room)
+        if not program.exists() or program.read_text(encoding="utf-8") != text:
+            replace_file(program, text)
+        program.chmod(0o755)
+    return WorkerProgram(place, (room,))
+
+
+def _eye(project: Project) -> Callable[[Path], Newest]:
+    """Who sees whether somebody works in a folder; what Ganger itself writes there is no sign of it."""
+    own = project.state_path.name
+
+    def skip(path: str) -> bool:
+        return path == own or path.startswith(f"{own}/")
+
+    return lambda folder: Newest(folder, skip=skip)
 
 
 @contextmanager
@@ -481,7 +427,7 @@ def _order(
     state: RunState,
     contents: Contents,
     fence: int,
-    accounts: dict[str, str],
+    agents: dict[str, Agent],
 ) -> Order:
     assert checked.manifest is not None
     compared = _compared(checked, state, contents)
@@ -499,11 +445,12 @@ def _order(
         budget=budget_of(project),
         limits=limits_of(project),
         healer=HEALER if heals(project) else "",
-        accounts=accounts,
+        accounts=accounts_of(project, agents),
         mode=project.config.workspace.mode,
         merging=project.config.workspace.merging if project.config.workspace.mode != "direct" else "queue",
         levels=checked.levels,
         boot_id=boot_id(),
+        pull_roles=pull_roles(agents),
         in_place=tuple(
             name for name, role in project.config.roles.items() if project.config.agents[role.agent].in_place
         ),

@@ -18,7 +18,9 @@ from ganger.config_sections import (
     Config as Config,
     DeliverySection as DeliverySection,
     HealingSection as HealingSection,
+    HookSection as HookSection,
     LimitsSection as LimitsSection,
+    NotifySection as NotifySection,
     PolicySection as PolicySection,
     PriceSection as PriceSection,
     RepoSection as RepoSection,
@@ -147,8 +149,24 @@ def _check_references(config: Config, source: Path) -> None:
         for name, role in config.roles.items()
         if role.agent not in config.agents
     ]
+    faults += [
+        Fault(f"roles.{name}.fallback", "UNKNOWN_AGENT", f"no [agents.{role.fallback}]; known: {_known(config)}")
+        for name, role in config.roles.items()
+        if role.fallback and role.fallback not in config.agents
+    ]
     if faults:
         raise InputError(str(source), faults)
+
+
+def _unknown_events(config: Config) -> Iterator[Fault]:
+    from ganger.core.notable import GROUPS, is_known
+
+    named = [(f"hooks[{index}].on", hook.on) for index, hook in enumerate(config.hooks)]
+    for path, names in (*named, ("notify.on", config.notify.on)):
+        for number, name in enumerate(names):
+            if not is_known(name):
+                said = f"there is no event {name!r}; ganger schema events lists them, groups are {', '.join(GROUPS)}"
+                yield Fault(f"{path}[{number}]", "UNKNOWN_EVENT", said)
 
 
 def _known(config: Config) -> str:
@@ -193,7 +211,7 @@ _NOT_SETTINGS = frozenset(
     f"GANGER_{name}"
     for name in (
         *("HOME", "RUN_ID", "TASK_ID", "ATTEMPT", "ATTEMPT_MARK", "ROLE", "WORKSPACE", "REPORT", "TOKEN"),
-        "FUZZ_EXAMPLES",
+        *("DESK", "WORKER", "SESSION", "FUZZ_EXAMPLES"),
     )
 )
 _FIXED_SECTIONS: dict[str, type[Section]] = {
@@ -205,6 +223,7 @@ _FIXED_SECTIONS: dict[str, type[Section]] = {
     "workspace": WorkspaceSection,
     "sandbox": SandboxSection,
     "delivery": DeliverySection,
+    "notify": NotifySection,
 }
 _NAMED_SECTIONS: dict[str, type[Section]] = {
     "agents": AgentSection,

@@ -48,6 +48,15 @@ class PolicySection(Section):
     no_change_retries: int = Field(
         default=1, ge=0, description="asks again when an agent is done but changed nothing; outside all budgets"
     )
+    stall_restarts: int = Field(
+        default=2, ge=0, description="restarts of a worker that stalled, before another one gets its task"
+    )
+    checkpoints: int = Field(
+        default=10, ge=0, description="how often a task may be handed on because its worker's context was full"
+    )
+    quota_spread_sec: float = Field(
+        default=20, ge=0, description="over how long an account's workers start again once its quota is back"
+    )
     output_limit_mb: float = Field(default=512, gt=0, description="an agent that prints more is ended")
     grace_sec: float = Field(default=5, ge=0, description="time between SIGTERM and SIGKILL")
 
@@ -107,7 +116,7 @@ class TerminalSection(Section):
 
 class AgentSection(Section):
     kind: str = Field(
-        description="which adapter: command, claude, codex, opencode, agent, gemini, qwen, copilot, acp, pty, scripted"
+        description="which adapter: command, claude, codex, opencode, agent, gemini, qwen, copilot, acp, pty, pull, scripted"
     )
     argv: list[str] = Field(
         default_factory=list,
@@ -151,6 +160,7 @@ class RoleSection(Section):
     may_change_gates: bool | None = Field(
         default=None, description="whether its tasks may change tests and their configuration; default: only tester"
     )
+    fallback: str = Field(default="", description="agent that takes over where this one stalls again and again")
     prompt: str = Field(default="", description="a file of the project with words for every prompt of this role")
     model: str = Field(default="", description="model of this role; default: the agent's")
     effort: str = Field(default="", description="effort of this role; default: the agent's")
@@ -162,6 +172,41 @@ class RoleSection(Section):
         default=["high_complexity", "critical_path", "security", "cross_repo"],
         description="which of a task's marks ask for the stronger one",
     )
+
+
+class HealthSection(Section):
+    heartbeat_sec: float = Field(default=15, gt=0, description="how often workers are asked to say that they work")
+    stale_sec: float = Field(default=120, gt=0, description="without a beat, for one that had the habit: it stalled")
+    stall_sec: float = Field(default=600, gt=0, description="without any sign of work at all: it stalled")
+    busy_sec: float = Field(default=1800, gt=0, description="with nothing but used processor time: it stalled")
+    lease_sec: float = Field(
+        default=900, gt=0, description="without a word from a session that took a task: it is lost"
+    )
+    working_sec: float = Field(
+        default=1200, gt=0, description="time at a task after which a worker must have been active lately to go on"
+    )
+    working_warn_sec: float = Field(default=900, gt=0, description="when that is warned of")
+    active_sec: float = Field(default=300, gt=0, description="what counts as lately")
+    no_change_sec: float = Field(default=900, gt=0, description="without a changed file since it began: warned of")
+    linger_sec: float = Field(default=30, gt=0, description="after its answer, until a worker is asked to end")
+    shutdown_sec: float = Field(default=10, gt=0, description="after that, until it is ended")
+    checkpoint_sec: float = Field(default=300, gt=0, description="how often what is seen of a worker is kept")
+    context_pct: float = Field(
+        default=70, gt=0, le=100, description="how full a model's context may be before a fresh worker goes on"
+    )
+    api_errors: int = Field(default=3, ge=1, description="errors of its model in a row that are warned of")
+    look_sec: float = Field(default=1, gt=0, le=60, description="how often everybody is looked at")
+
+
+class WorkerSection(Section):
+    listen: bool = Field(default=True, description="whether workers can reach the run (ganger worker)")
+    http: bool = Field(default=True, description="also on a port of 127.0.0.1, for MCP over HTTP")
+    port: int = Field(default=0, ge=0, le=65535, description="that port; 0: a free one, kept for the run")
+    tell: bool = Field(default=True, description="whether prompts mention ganger worker")
+
+
+class InboxSection(Section):
+    remind_sec: float = Field(default=14400, gt=0, description="after how long an open question is shown again")
 
 
 class VerifySection(Section):
@@ -245,6 +290,25 @@ class DeliverySection(Section):
     mirror_job: str = Field(default="", description="CI job that mirrors")
 
 
+class HookSection(Section):
+    on: list[str] = Field(
+        min_length=1, description="events that call it, by type; or the groups `question`, `finish`, `failure`"
+    )
+    run: list[str] = Field(
+        min_length=1, description="program and arguments, no shell, with {run} {task} {event} {kind} {text} filled in"
+    )
+    timeout_sec: float = Field(default=30, gt=0, le=3600, description="it is ended when it takes longer")
+
+
+class NotifySection(Section):
+    on: list[str] = Field(default=["question", "finish"], description="events that are told, as in `[[hooks]]`")
+    urls: list[str] = Field(
+        default_factory=list, description="addresses for the library apprise; `env:NAME` is what that variable holds"
+    )
+    webhook: str = Field(default="", description="http(s) address that gets each event as JSON; or `env:NAME`")
+    desktop: bool = Field(default=False, description="show them on the desktop, with notify-send")
+
+
 class Config(Section):
     manifest: str = Field(default="manifest.json", description="the manifest, relative to the project")
     state_dir: str = Field(default=".ganger", description="where runs are kept, relative to the project")
@@ -254,9 +318,14 @@ class Config(Section):
     healing: HealingSection = Field(default_factory=lambda: HealingSection())
     agents: dict[str, AgentSection] = Field(default_factory=dict)
     roles: dict[str, RoleSection] = Field(default_factory=dict)
+    health: HealthSection = Field(default_factory=lambda: HealthSection())
+    worker: WorkerSection = Field(default_factory=lambda: WorkerSection())
+    inbox: InboxSection = Field(default_factory=lambda: InboxSection())
     verify: VerifySection = Field(default_factory=lambda: VerifySection())
     workspace: WorkspaceSection = Field(default_factory=lambda: WorkspaceSection())
     sandbox: SandboxSection = Field(default_factory=lambda: SandboxSection())
     prices: dict[str, PriceSection] = Field(default_factory=dict)
     repos: dict[str, RepoSection] = Field(default_factory=dict)
     delivery: DeliverySection = Field(default_factory=lambda: DeliverySection())
+    hooks: list[HookSection] = Field(default_factory=list)
+    notify: NotifySection = Field(default_factory=lambda: NotifySection())

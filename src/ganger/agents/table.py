@@ -27,6 +27,7 @@ KINDS: dict[str, str] = {
     "copilot": "ganger.agents.copilot:CopilotAgent",
     "acp": "ganger.agents.acp:AcpAgent",
     "pty": "ganger.agents.pty:PtyAgent",
+    "pull": "ganger.agents.pull:PullAgent",
 }
 # Programs that are looked for on PATH, in the order in which they are offered.
 PROGRAMS = ("claude", "codex", "opencode", "agent", "gemini", "qwen", "copilot")

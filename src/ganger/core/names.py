@@ -62,3 +62,17 @@ def healer_log(number: int, again: int = 0) -> str:
 
 def healer_prompt(number: int, again: int = 0) -> str:
     return f"prompts/healer.{number}.{again + 1}.md"
+
+
+def desk_folder(task_id: str, attempt: int) -> str:
+    """Where a worker leaves what it could not say, and those that can only write files say everything."""
+    return f"desks/{file_stem(task_id)}.{attempt}"
+
+
+def report_file(task_id: str, attempt: int) -> str:
+    return f"reports/{file_stem(task_id)}.{attempt}.txt"
+
+
+def counter_folder() -> str:
+    """Where sessions that can only write files ask for a task."""
+    return "counter"

@@ -13,31 +13,29 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ganger.contracts.parser import Parsed, Refused
+from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
-from ganger.core.budgets import time_limit
 from ganger.core.dependents import blocked_behind
 from ganger.core.failures import classify_hint, failure
 from ganger.core.healing import healing_on, questions_for
 from ganger.core.moments import stamp
-from ganger.core.names import prompt_file
 from ganger.core.quota import after_quota
 from ganger.core.records import Ended
 from ganger.core.retries import Next, Then, after_failure
 from ganger.core.trouble import Trouble
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
 from ganger.engine.case import Case, Failed, Lost
-from ganger.engine.files import named_os_errors
 from ganger.engine.gate import Stopped
 from ganger.engine.hearing import Hearing
 from ganger.engine.journal import Journal
-from ganger.engine.launching import at_home, confined, forget_login
-from ganger.engine.prompts import FORMAT_REMINDER, Advice, assemble, continuation
+from ganger.engine.prompts import FORMAT_REMINDER
 from ganger.engine.road import Road
+from ganger.engine.settling import Left, heed_person, meaning, open_question, result_of, speaks_for_itself
+from ganger.engine.shift import Shift
 from ganger.engine.tools import one_line
-from ganger.errors import GangerError, InputError
-from ganger.ports import Agent, AttemptContext, Exit, Launch
+from ganger.errors import GangerError
+from ganger.ports import Agent
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
 _MOST_LOSSES = 5
@@ -59,11 +57,14 @@ class Attempt:
         self.case, self.road, self.tools, self.gate = case, road, case.tools, case.gate
         self.task, self.number, self.spec, self.state = case.task, case.number, case.spec, case.state
         self._answered = case.now.ended is not None
-        self.agent = self._starts = case.tools.agent_of(case.spec)
-        if (case.again or case.now.harvest) and case.now.worked_by not in ("", f"{self.agent.name}/{self.agent.kind}"):
-            # The settings changed under it: its output is still read by those who know it.
+        self.agent = starts = case.tools.agent_of(case.spec, case.now, case.state.policy)
+        pulled = case.now.worker is not None and case.now.worker.pulled
+        known = case.now.worked_by in ("", f"{self.agent.name}/{self.agent.kind}")
+        if (case.again or case.now.harvest or pulled) and not known:
+            # The settings changed under it, or nobody started it: its output is still read by those who know it.
             self.agent = case.tools.reading(case.now.worked_by) or self.agent
         self.hearing = Hearing(case, self.agent)
+        self.shift = Shift(case, road, self.hearing, self.agent, starts)
 
     async def run(self) -> None:
         """An error that is none of the attempt's own leaves everything as it is: the next lead goes on from there."""
@@ -79,8 +80,11 @@ class Attempt:
             await self.case.record(*await self.hearing.unsettled(), *await self._after_loss())
         except Stopped:
             await self._interrupt("the run was stopped", harvest=self._answered)
+        except Left as left:
+            await self.road.undo(left.why)
+            await self._hand_over(left)
         await self.road.leave()
-        await self._leave_home()
+        await self.shift.leave()
 
     async def _run(self) -> None:
         agent = self.agent
@@ -95,8 +99,9 @@ class Attempt:
         if self.road.lost_work:
             await self._interrupt("the workspace of its session is gone; begun anew", resume=False)
             return
-        ended = self.case.now.ended or await self._execute(agent, folder)
+        ended = self.case.now.ended or await self._execute(folder)
         self._require_whole_log(ended)
+        heed_person(self.case.now)
         self.road.recall_verdict()
         if await self.hearing.session_is_gone():
             await self._interrupt("the agent's session is gone; begun anew", resume=False)
@@ -111,28 +116,10 @@ class Attempt:
 
     # --- the agent ------------------------------------------------------------------------------------------------
 
-    async def _execute(self, agent: Agent, folder: Path) -> Ended:
-        case = self.case
-        running = await self.gate.find(str(case.log_path)) if case.again else None
-        if running is None and case.again and not self.gate.knows_all():
-            # After a power cut nobody can tell whether it was started; as a new attempt it is counted for certain.
-            raise Lost
-        if running is None and self.agent is not self._starts:
-            raise Lost
-        if running is None:
-            running = await agent.execute(await self._prepare(agent, folder), self.gate)
-        if running.pid is not None and running.start_time is not None and case.now.launched is None:
-            case.mention(ev.AttemptLaunched(self.task, self.number, running.pid, running.start_time))
-        ended = await self.hearing.wait(running, folder)
-        forget_login(self.tools, self._context(self._prompt_path, folder))
-        if ended.lost:
-            self.gate.check()
-            raise Lost
-        self.case.mention(self._exited(ended), *await self.hearing.settled(ended))
-        self._answered = ended.started
+    async def _execute(self, folder: Path) -> Ended:
+        ended, self._answered = await self.shift.work(folder)
         self.gate.check()
-        error = "" if ended.started else ended.error
-        return Ended(ended.code, ended.signal, ended.timed_out, ended.over_output, error, ended.log_bytes)
+        return ended
 
     def _require_whole_log(self, ended: Ended) -> None:
         """A log that is shorter than it was lost its end in a power cut: the answer is gone, and nobody is to blame."""
@@ -147,88 +134,15 @@ class Attempt:
             self._answered = False
             raise Lost
 
-    def _exited(self, ended: Exit) -> ev.AttemptExited:
-        return ev.AttemptExited(
-            self.task,
-            self.number,
-            ended.code,
-            ended.signal,
-            ended.timed_out,
-            round(ended.duration_sec, 3),
-            one_line(ended.error) if not ended.started else "",
-            ended.over_output,
-            ended.log_bytes,
-        )
-
-    async def _prepare(self, agent: Agent, folder: Path) -> Launch:
-        """What stands in the way here concerns this task's prompt or its agent's settings, never the run."""
-        prompt = self._write_prompt()
-        try:
-            context, room = self._context(prompt, folder), self.road.room(folder)
-            if not agent.capabilities.stream:
-                return confined(self.tools, agent, context, room)
-            # Some programs are asked something first, which takes seconds.
-            return await asyncio.to_thread(confined, self.tools, agent, context, room)
-        except GangerError as error:
-            detail = f"{error.code}: {error.message}" + (f"; {error.hint}" if error.hint else "")
-            raise self.case.failed(FailureClass.BLOCKED_EXTERNAL, error.code, detail) from error
-
-    async def _leave_home(self) -> None:
-        """A session ends with its task; until then it may go on."""
-        if self.agent.capabilities.stream and self.case.now.final:
-            await asyncio.to_thread(self.tools.homes.remove, self.task)
-
-    def _context(self, prompt: Path, folder: Path) -> AttemptContext:
-        context = AttemptContext(
-            run_id=self.state.run_id,
-            task_id=self.task,
-            attempt=self.number,
-            role=self.spec.role,
-            workspace=folder,
-            prompt_file=prompt,
-            log_path=self.case.log_path,
-            timeout_sec=time_limit(self.state, self.task, stamp(self.tools.clock.now())),
-            session=self.case.now.continued,
-        )
-        return at_home(self.tools, self.agent, self.task, context)
-
-    @property
-    def _prompt_path(self) -> Path:
-        return self.tools.folder.path / prompt_file(self.task, self.number)
-
-    def _write_prompt(self) -> Path:
-        path = self._prompt_path
-        try:
-            text = self._prompt_text()
-        except InputError as error:
-            raise self.case.failed(FailureClass.MISSING_PATHS, error.message, error.message) from error
-        with named_os_errors(path):
-            path.write_text(text, encoding="utf-8")
-        return path
-
-    def _prompt_text(self) -> str:
-        patches = [self.state.patches[name] for name in self.case.now.patches]
-        hints = self.tools.overlay.hints(self.task, patches) if self.case.now.healed else ()
-        now = self.case.now
-        if now.continued:
-            return continuation(self.spec, self.tools.overlay.reader(self.task, patches), now.reminder, now.hints)
-        advice = Advice(
-            hints=hints,
-            answers=now.hints,
-            rules=self.tools.rules,
-            role=self.case.role.prompt,
-            workspace=self.tools.repository is not None,
-            saved=now.saved if self.tools.repository is not None else "",
-            saved_files=now.saved_files,
-        )
-        return assemble(self.spec, self.tools.overlay.reader(self.task, patches), now.reminder, advice)
-
     async def _read_result(self, agent: Agent, ended: Ended) -> TaskResult:
         if ended.error:
             raise self.case.failed(
                 FailureClass.CRASH, f"not started: {ended.error}", f"the agent could not be started: {ended.error}"
             )
         answer = await self._extract(agent, self.case.log_path)
+        if isinstance(answer, Refused) and speaks_for_itself(self.case.now):
+            value = result_of(self.task, self.case.now)
+            answer = Parsed(value, False, {})
         if isinstance(answer, Refused):
             self.case.mention(ev.ResultRefused(self.task, self.number, answer.code, one_line(answer.message)))
             raise await self._refusal(answer, ended)
@@ -236,8 +150,11 @@ class Attempt:
         return answer.value
 
     async def _extract(self, agent: Agent, log: Path) -> Parsed[TaskResult] | Refused:
-        """An agent can remove or replace its own log; then it has given no answer."""
+        """An agent can remove or replace its own log; then it has given no answer. A report counts before the log."""
+        worker = self.case.now.worker
         try:
+            if worker is not None and worker.report:
+                return await asyncio.to_thread(parse_result, self.tools.folder.path / worker.report, task_id=self.task)
             if log.stat().st_size <= _PARSE_ASIDE_BYTES and not agent.capabilities.stream:
                 return agent.extract_result(log, self.task)
             return await asyncio.to_thread(agent.extract_result, log, self.task)
@@ -249,6 +166,9 @@ class Attempt:
         if ended.over_output:
             detail = f"the agent printed more than {self.tools.output_limit_bytes} bytes and was ended"
             return self.case.failed(FailureClass.OUTPUT_FORMAT, "output limit", detail)
+        left = meaning(self.case, ended)
+        if left is not None:
+            return left
         trouble = await self.hearing.trouble(ended)
         if trouble is not None:
             return self._troubled(trouble)
@@ -311,7 +231,9 @@ class Attempt:
             if cls not in (FailureClass.QUOTA, FailureClass.PERMISSION_DENIED):
                 cls = FailureClass.BLOCKED_EXTERNAL
             problem = self.case.failed(cls, summary, f"the worker is blocked: {summary}")
-            problem.question = result.failure_class if result.failure_class in QUESTION_KINDS else ""
+            problem.escalated = open_question(self.case) is not None
+            asks = result.failure_class in QUESTION_KINDS and not problem.escalated
+            problem.question = result.failure_class or "" if asks else ""
             raise problem
         cls = classify_hint(result.failure_class, FailureClass.PROMPT_GAP)
         raise self.case.failed(cls, summary, f"the worker reported failure: {summary}")
@@ -341,6 +263,22 @@ class Attempt:
     async def _resumable(self) -> str:
         """The session the next attempt can go on with, where its work is still there."""
         return "" if self._answered or not self.road.keeps_work else await self.hearing.session()
+
+    async def _hand_over(self, left: Left) -> None:
+        """Its worker's part is over although its task is not: no counter pays, and somebody else goes on."""
+        if self.road.lost_changes:
+            await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
+        elif left.how == "context" and self.case.now.checkpoints >= self.state.policy.checkpoints:
+            times = self.state.policy.checkpoints
+            detail = f"{left.why}; after {times} checkpoints the task is still not done"
+            await self._fail(self.case.failed(FailureClass.TIMEOUT, "checkpoints", detail))
+        elif left.how == "context":
+            await self.case.record(ev.AttemptCheckpointed(self.task, self.number, left.why))
+        elif left.how == "ended":
+            settled: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.BLOCKED, left.why, BlockReason.PAUSED)]
+            await self.case.record(*settled, *blocked_behind(self.state, [self.task]))
+        else:
+            await self.case.record(ev.AttemptInterrupted(self.task, self.number, left.why))
 
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""
@@ -384,6 +322,8 @@ class Attempt:
         comes_back = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER) or chosen.block_reason is BlockReason.QUOTA_WAIT
         if cls not in _CUT_OFF or not comes_back or not self.road.keeps_work:
             return ""
+        if cls is FailureClass.STALLED and self.case.now.stalls >= self.state.policy.stall_restarts:
+            return ""
         return await self.hearing.session()
 
     def _after(self, chosen: Next, problem: Failed) -> list[ev.Event]:
@@ -401,6 +341,9 @@ class Attempt:
             return after
         if chosen.block_reason is BlockReason.QUOTA_WAIT:
             return self._wait_for_quota(problem, detail)
+        if problem.escalated:
+            waits: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.ESCALATED, detail)]
+            return [*waits, *blocked_behind(self.state, [self.task])]
         settled: list[ev.Event] = [ev.TaskSettled(self.task, chosen.status, detail, chosen.block_reason)]
         if problem.question:
             settled.append(ev.QuestionAsked("", self.task, problem.question, detail))

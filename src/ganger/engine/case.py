@@ -30,6 +30,7 @@ class Failed(Exception):
         self.keep_changes = False
         self.files: tuple[str, ...] = ()
         self.question = ""
+        self.escalated = False
         self.reset_at: float | None = None
 
 

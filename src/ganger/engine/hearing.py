@@ -15,6 +15,7 @@ from ganger.core.spending import cost_settled
 from ganger.core.trouble import Trouble, has_no_session, trouble_of
 from ganger.engine.case import Case
 from ganger.engine.listening import Listening, followed, heard_event
+from ganger.engine.posts import Post
 from ganger.errors import GangerError
 from ganger.ports import Agent, Exit, Running
 
@@ -27,16 +28,21 @@ class Hearing:
         self.case, self.agent, self.tools = case, agent, case.tools
         self._folder = ""
 
-    async def wait(self, running: Running, folder: Path) -> Exit:
+    async def wait(self, running: Running, folder: Path, post: Post) -> Exit:
         """Until it has ended. One whose output says that it gets nowhere is ended."""
         self._folder = f"{folder}/"
         reader = self.agent.reader()
-        if reader is None or running.pid is None:
+        if running.pid is None:
             return await running.wait()
 
         def listening(end: Callable[[str], None]) -> Listening:
-            return Listening(self.case.log_path, reader, self.tools.clock, self._mention, end)
+            post.ear = made = Listening(self.case.log_path, reader, self.tools.clock, self._mention, end)
+            return made
 
+        if reader is None:
+            # Who only watches whether it grows looks at its own pace.
+            listening(lambda _why: None)
+            return await running.wait()
         return await followed(running, listening, lambda: self.case.gate.end(str(self.case.log_path)))
 
     def _mention(self, heard: Heard) -> None:

@@ -185,7 +185,9 @@ class InGit:
             return
 
         def message(touched: Sequence[Touched]) -> str:
-            return wip_message(case.state.run_id, case.task, case.number, case.now.summary, why, touched)
+            known = case.now.checkpoint
+            stand = known if known is not None and known.attempt == case.number else None
+            return wip_message(case.state.run_id, case.task, case.number, case.now.summary, why, touched, stand)
 
         commit, files = await self.repository.save(case.task, self._home, message)
         if commit:

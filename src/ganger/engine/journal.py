@@ -7,17 +7,29 @@ import gc
 from collections.abc import Awaitable, Generator, Sequence
 from dataclasses import replace
 
-from ganger.core.events import Event, QuestionAsked
+from ganger.core.events import (
+    AttemptCheckpointed,
+    AttemptInterrupted,
+    Event,
+    QuestionAsked,
+    TaskRequeued,
+    TaskSettled,
+)
 from ganger.core.moments import stamp
 from ganger.core.records import RunState
 from ganger.core.snapshot import decode_state, encode_state
 from ganger.core.transitions import apply
+from ganger.core.vocabulary import TaskStatus
 from ganger.ports import Clock, Entry, Listener, Store
 
 _MENTIONED_WITHIN_SEC = 0.05
 # A snapshot costs time in proportion to the tasks, so it is made only after as many events as that is worth.
 _SNAPSHOT_EVERY_EVENTS = 5000
 _SNAPSHOT_EVENTS_PER_TASK = 0.5
+
+
+# After these an attempt can say no more.
+_CLOSING = (TaskSettled, TaskRequeued, AttemptInterrupted, AttemptCheckpointed)
 
 
 class _Commit:
@@ -67,6 +79,13 @@ class Journal:
             else:
                 own = token if token and getattr(event, "task", "") == task else ""
                 self._queue.append(Entry(at, event, own))
+
+    def is_open(self, task: str, token: str) -> bool:
+        """Whether the attempt with this token is current, also after everything that is about to be written."""
+        known = self.state.tasks.get(task)
+        if known is None or known.token != token or known.status is not TaskStatus.RUNNING:
+            return False
+        return not any(isinstance(e.event, _CLOSING) and e.event.task == task for e in self._queue)
 
     def _begin_tick(self) -> asyncio.Task[None]:
         if self._later is not None:

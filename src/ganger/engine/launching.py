@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from ganger.engine.tools import Tools
 from ganger.errors import GangerError
 from ganger.ports import Agent, AttemptContext, Launch, Room
+
+REPORT = "GANGER_REPORT"
 
 
 def at_home(tools: Tools, agent: Agent, task: str, context: AttemptContext) -> AttemptContext:
@@ -28,7 +31,35 @@ def confined(tools: Tools, agent: Agent, context: AttemptContext, room: Room) ->
         tools.homes.furnish(context.home, files, _owner(room), fresh=not context.session)
         readable, writable = (*room.readable, context.shared), (*room.writable, context.home)
         room = replace(room, readable=readable, writable=writable, home=context.home)
+    launch = _with_program(tools, launch) if REPORT in context.environment else launch
     return replace(tools.sandbox.confine(launch, room), output_limit_bytes=tools.output_limit_bytes)
+
+
+def _with_program(tools: Tools, launch: Launch) -> Launch:
+    """`ganger worker` is found first on its PATH, whatever else the walls hide."""
+    if tools.worker_program is None:
+        return launch
+    path = launch.env.get("PATH", "/usr/bin:/bin")
+    return replace(launch, env={**launch.env, "PATH": f"{tools.worker_program.folder}{os.pathsep}{path}"})
+
+
+def reporting(tools: Tools, fence: str, desk: Path) -> dict[str, str]:
+    """The variables by which a worker reaches its lead; none where nobody listens."""
+    if tools.endpoint is None or tools.badges is None:
+        return {}
+    return {REPORT: str(tools.endpoint.socket), "GANGER_TOKEN": tools.badges.worker(fence), "GANGER_DESK": str(desk)}
+
+
+def with_desk(tools: Tools, room: Room, desk: Path) -> Room:
+    """The room with the way to the lead: its socket, the worker's own desk, and the program that uses both."""
+    if tools.endpoint is None:
+        return room
+    program = (tools.worker_program.folder, *tools.worker_program.needs) if tools.worker_program is not None else ()
+    return replace(
+        room,
+        writable=(*room.writable, desk),
+        readable=(*room.readable, tools.endpoint.socket.parent, *program),
+    )
 
 
 def _called(agent: Agent, context: AttemptContext) -> tuple[Launch, Mapping[str, bytes]]:
@@ -43,10 +74,14 @@ def _called(agent: Agent, context: AttemptContext) -> tuple[Launch, Mapping[str,
 
 
 def _owner(room: Room) -> tuple[int, int] | None:
+    return owner_of(room.writable[0]) if room.writable else None
+
+
+def owner_of(folder: Path) -> tuple[int, int] | None:
     """Whoever owns the place where it works: that is who it is inside the walls."""
-    if os.geteuid() != 0 or not room.writable:
+    if os.geteuid() != 0:
         return None
-    found = room.writable[0].stat()
+    found = folder.stat()
     return found.st_uid, found.st_gid
 
 

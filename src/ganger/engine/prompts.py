@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ganger.contracts.parser import neutralise
 from ganger.core.records import TaskSpec
+from ganger.core.workers import Checkpoint
 
 # The closing line is named before the opening one and neither stands at a line's edge: an echoed prompt is no answer.
 _CONTRACT = """## How to answer
@@ -47,6 +48,14 @@ _CONTINUED = """# Task {task_id}, continued
 
 You were interrupted while you worked on this task. Nothing was undone: the workspace is as you left it. A tool that was
 running then may not have finished. Look at what is there, do not do again what is done, and finish the task."""
+_STOOD = """## Where the last worker stopped
+
+A worker before you saved where it stood and ended. Do not do again what is done; go on from here. It said:
+"""
+_PROTOCOL = """## While you work
+
+`ganger worker --help` shows what you can say meanwhile: that you are at work (heartbeat), where you stand (checkpoint),
+a question only a person can answer (escalate). None of it is needed."""
 _MOST_LISTED = 50
 _HINTS = "Hints from healing (for this attempt only; the task and its checks stay as they are)"
 _ANSWERS = "From the operator"
@@ -70,6 +79,8 @@ class Advice:
     workspace: bool = False
     saved: str = ""
     saved_files: tuple[str, ...] = ()
+    checkpoint: Checkpoint | None = None
+    protocol: bool = False
 
 
 NO_ADVICE = Advice()
@@ -78,9 +89,9 @@ NO_ADVICE = Advice()
 def assemble(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_ADVICE) -> str:
     """The whole prompt of one attempt. Nothing in it but the contract can pass for a result block when echoed."""
     parts = [f"# Task {neutralise(spec.id)}"]
-    parts += [f"## Context: {neutralise(ref)}\n\n{_file(reader, ref)}" for ref in spec.context_refs]
+    parts += [f"## Context: {neutralise(ref)}\n\n{file_text(reader, ref)}" for ref in spec.context_refs]
     parts += _section(_RULES, advice.rules)
-    parts.append(f"## What to do\n\n{_file(reader, spec.prompt_ref)}")
+    parts.append(f"## What to do\n\n{file_text(reader, spec.prompt_ref)}")
     if advice.role.strip():
         parts.append(f"## Your role: {neutralise(spec.role)}\n\n{neutralise(advice.role).strip()}")
     if advice.workspace:
@@ -88,11 +99,15 @@ def assemble(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_
     if advice.saved:
         listed = "".join(f"\n- {neutralise(name)}" for name in advice.saved_files[:_MOST_LISTED])
         parts.append(_SAVED.format(commit=advice.saved) + listed)
+    if advice.checkpoint is not None:
+        parts.append(f"{_STOOD}\n{_quoted(neutralise(checkpoint_text(advice.checkpoint)))}")
     if reminder:
         parts.append(f"## Note on your previous attempt\n\n{neutralise(reminder)}")
     parts += _section(_HINTS, advice.hints)
     parts += _section(_ANSWERS, advice.answers)
-    parts.append(_CONTRACT.format(task_id=_as_json(spec.id)))
+    if advice.protocol:
+        parts.append(_PROTOCOL)
+    parts.append(contract_text(spec.id))
     return "\n\n".join(parts)
 
 
@@ -100,12 +115,35 @@ def continuation(spec: TaskSpec, reader: Reader, reminder: str, answers: tuple[s
     """What a session is told that goes on. The task again, because a program that was killed may have lost its last
     turns; everything else it knows."""
     parts = [_CONTINUED.format(task_id=neutralise(spec.id))]
-    parts.append(f"## What to do\n\n{_file(reader, spec.prompt_ref)}")
+    parts.append(f"## What to do\n\n{file_text(reader, spec.prompt_ref)}")
     if reminder:
         parts.append(f"## Note on your previous answer\n\n{neutralise(reminder)}")
     parts += _section(_ANSWERS, answers)
-    parts.append(_CONTRACT.format(task_id=_as_json(spec.id)))
+    parts.append(contract_text(spec.id))
     return "\n\n".join(parts)
+
+
+def checkpoint_text(known: Checkpoint) -> str:
+    """Where the last worker stood, as lines of a prompt."""
+    lists = {
+        "Done": known.done,
+        "Remaining": known.remaining,
+        "Files": known.files,
+        "Commits": known.commits,
+        "Decisions": known.decisions,
+        "Blockers": known.blockers,
+    }
+    lines = [known.summary] if known.summary else []
+    lines += [f"Last action: {known.last_action}"] if known.last_action else []
+    lines += [f"Next action: {known.next_action}"] if known.next_action else []
+    for name, entries in lists.items():
+        if entries:
+            lines += [f"{name}:", *(f"- {entry}" for entry in entries[:50])]
+    return "\n".join(lines)
+
+
+def contract_text(task_id: str) -> str:
+    return _CONTRACT.format(task_id=_as_json(task_id))
 
 
 def _section(title: str, texts: Iterable[str]) -> list[str]:
@@ -118,7 +156,7 @@ def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
 
 
-def _file(reader: Reader, ref: str) -> str:
+def file_text(reader: Reader, ref: str) -> str:
     return neutralise(reader.read_text(ref)).strip()
 
 

@@ -8,12 +8,14 @@ import secrets
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 
+from ganger.contracts.worker import Next
 from ganger.core import events as ev
 from ganger.core.budgets import reservation
 from ganger.core.control import act
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
 from ganger.core.names import worker_log
+from ganger.core.questions import due
 from ganger.core.quota import account_of
 from ganger.core.reconcile import Difference
 from ganger.core.records import Budget, Limits, Policy, RunState, TaskSpec
@@ -31,6 +33,7 @@ from ganger.core.windows import (
     closing_events,
     decide,
 )
+from ganger.core.workers import PULL
 from ganger.engine.attempt import Attempt
 from ganger.engine.case import Case
 from ganger.engine.company import Company
@@ -41,6 +44,7 @@ from ganger.engine.in_git import InGit
 from ganger.engine.in_place import InPlace
 from ganger.engine.merging import Merging
 from ganger.engine.projector import Projector
+from ganger.engine.reception import Reception
 from ganger.engine.recover import recover
 from ganger.engine.report import write_report
 from ganger.engine.road import Road
@@ -51,6 +55,7 @@ from ganger.ports import Entry
 
 # A wait longer than this is cut in pieces, so that a clock that was set is noticed.
 _LONGEST_WAIT_SEC = 30.0
+_QUESTIONS_EVERY_SEC = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ class Order:
     levels: dict[str, int] = field(default_factory=dict)
     in_place: tuple[str, ...] = ()
     boot_id: str = ""
+    pull_roles: tuple[str, ...] = ()
     reconcile: Reconcile | None = None
     seen: dict[str, str] = field(default_factory=dict)
 
@@ -110,11 +116,14 @@ class Lead:
         self._company = Company(tools.watch, self.state)
         repository = tools.repository
         self._merging = Merging(tools, repository, self._gate, self._spawn) if repository is not None else None
+        self._reception = Reception(tools, self._gate, self._claim)
+        self._claiming = asyncio.Lock()
         self._duties: list[asyncio.Task[None]] = []
         self._problem: BaseException | None = None
         self._healing: asyncio.Task[None] | None = None
         self._barrier: asyncio.Task[None] | None = None
         self._look_every_sec, self._boot_clock = look_every_sec, boot_clock
+        self._taken_over: list[str] = []
         self._stop_why = ""
         self._begun = False
 
@@ -126,7 +135,10 @@ class Lead:
             if self.state.last_seq == 0:
                 await ready
             await self._begin()
-            self._duties = [self._spawn(duty) for duty in (self.projector.keep_fresh(), self._obey(), self._hold())]
+            await self._reception.open()
+            own = (self.projector.keep_fresh(), self._obey(), self._hold(), self._mind_questions())
+            self._duties = [self._spawn(duty) for duty in (*own, *self._reception.duties())]
+            self._adopt()
             await self._take_commands()
             await self._loop()
         except BaseException as problem:
@@ -180,6 +192,7 @@ class Lead:
                 order.levels,
                 order.in_place,
                 order.boot_id,
+                order.pull_roles,
             )
         )
         if self._merging is not None:
@@ -198,7 +211,11 @@ class Lead:
             write_in_place(self.tools, self.state.patches)
         tools = self.tools
         self._sweep_homes()
-        for name in await recover(self.journal, tools.folder, tools.workspace, tools.launcher, clean=clean):
+        self._taken_over = await recover(self.journal, tools.folder, tools.workspace, tools.launcher, clean=clean)
+
+    def _adopt(self) -> None:
+        """Only once workers can reach this lead: what they spooled meanwhile is theirs to deliver."""
+        for name in self._taken_over:
             self._spawn(self._attempt(name, again=True).run())
 
     async def _reconcile(self, wanted: Reconcile) -> None:
@@ -301,12 +318,21 @@ class Lead:
 
     async def _start(self, names: list[str]) -> None:
         """The claims of one tick share a commit; only then is anything launched."""
+        async with self._claiming:
+            # Somebody who asked for a task may have got one of these since it was decided.
+            names = [name for name in names if self.state.tasks[name].status is TaskStatus.PENDING]
+            claims = await self._claim_all(names)
+        for claim in claims:
+            if self.state.tasks[claim.task].token == claim.token:
+                self._spawn(self._attempt(claim.task).run())
+
+    async def _claim_all(self, names: list[str]) -> list[ev.AttemptStarted]:
         claims = []
         wanted = reservation(self.state)
         for name in names:
             task = self.state.tasks[name]
             number = task.attempts + 1
-            agent = self.tools.agent_of(self.state.specs[name])
+            agent = self.tools.agent_of(self.state.specs[name], task, self.state.policy)
             # What an agent left in its home within walls must never be met by one without them.
             walls = self.tools.sandbox.name
             same = (task.worked_by, task.walls) == (f"{agent.name}/{agent.kind}", walls)
@@ -328,10 +354,27 @@ class Lead:
                     walls,
                 )
             )
-        await self.journal.record(*self._seen(names), *claims)
-        for claim in claims:
-            if self.state.tasks[claim.task].token == claim.token:
-                self._spawn(self._attempt(claim.task).run())
+        if claims:
+            await self.journal.record(*self._seen(names), *claims)
+        return claims
+
+    async def _claim(self, name: str, said: Next) -> bool:
+        """For a session that asked; of all who want a task exactly one gets it."""
+        async with self._claiming:
+            task = self.state.tasks[name]
+            if task.status is not TaskStatus.PENDING or self.state.stopping or self.state.finished:
+                return False
+            number, token = task.attempts + 1, secrets.token_hex(8)
+            why = task.detail if task.attempts else "first attempt"
+            started = ev.AttemptStarted(
+                name, number, token, said.worker, why, task.harvest or worker_log(name, number), kind=PULL,
+                worker=said.worker, claim=said.id, worker_session=said.session,
+            )  # fmt: skip
+            await self.journal.record(*self._seen([name]), started)
+        if self.state.tasks[name].token != token:
+            return False
+        self._spawn(self._attempt(name).run())
+        return True
 
     def _attempt(self, name: str, *, again: bool = False) -> Attempt:
         case = Case(self.tools, name, self._gate, again=again)
@@ -373,13 +416,28 @@ class Lead:
             taken = act(self.state, command, self.tools.clock.now())
             if taken:
                 any_taken = True
-                await self.journal.record(*taken)
-            self._heed(taken)
+                await self._record_effects(taken)
+            await self._heed(taken)
         return any_taken
 
-    def _heed(self, taken: list[ev.Event]) -> None:
+    async def _record_effects(self, taken: list[ev.Event]) -> None:
+        """What concerns a running attempt is said with its token."""
+        about = next((e.task for e in taken if isinstance(e, ev.WorkerEnding | ev.LimitExtended)), "")
+        token = self.state.tasks[about].token if about else ""
+        await self.journal.report(about, token, *taken)
+
+    async def _mind_questions(self) -> None:
+        """Questions that nobody answers: their default counts in the end, or they rise again."""
+        while True:
+            await asyncio.sleep(_QUESTIONS_EVERY_SEC)
+            await self.journal.idle()
+            if not self.state.finished and (events := due(self.state, self.tools.clock.now(), self.tools.remind_sec)):
+                await self.journal.record(*events)
+
+    async def _heed(self, taken: list[ev.Event]) -> None:
         """What a command asks for beyond its events."""
         for event in taken:
+            await self._reception.heed(event)
             if isinstance(event, ev.StopRequested):
                 self.stop("ganger stop")
             elif isinstance(event, ev.PatchUndone) and self.tools.heal_in_place:
@@ -406,6 +464,7 @@ class Lead:
             await self.journal.record(ev.StopRequested(self._stop_why))
         if self._merging is not None:
             self._merging.stop()
+        self._reception.send_away()
         await self.tools.launcher.stop_all(self.grace_sec)
 
     async def _leave(self, problem: BaseException) -> None:
@@ -430,6 +489,7 @@ class Lead:
         await self._close()
 
     async def _close(self) -> None:
+        await self._reception.close()
         await self.tools.launcher.close()
         if self.tools.repository is not None:
             await self.tools.repository.close()

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from ganger.core.health import HealthPolicy
 from ganger.core.pricing import Price
-from ganger.core.records import TaskSpec
+from ganger.core.records import Policy, TaskSpec, TaskState
+from ganger.core.retries import is_reassigned
+from ganger.engine.badges import Badges
 from ganger.engine.files import RunFolder
 from ganger.engine.homes import Homes
 from ganger.engine.journal import Journal
 from ganger.engine.overlay import Overlay
+from ganger.engine.posts import Eye, Posts
 from ganger.engine.turns import Turns
 from ganger.engine.verification import Checks
-from ganger.ports import Agent, Clock, Launcher, Repository, RoleRules, Sandbox, Watch, Workspace
+from ganger.ports import Agent, Clock, Endpoint, Launcher, Repository, RoleRules, Sandbox, Watch, Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +29,19 @@ class Stronger:
     when: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerProgram:
+    """How a confined agent calls `ganger worker`: a folder with a small program, and what that must be able to read."""
+
+    folder: Path
+    needs: tuple[Path, ...] = ()
+
+
 @dataclass(frozen=True)
 class Tools:
     """`repository` is there in the git modes, `watch` in direct mode. `agents` are by role; `strong` are those a role
-    has for tasks that need a stronger model. `reading` gives one that knows the output of another `NAME/KIND`."""
+    has for tasks that need a stronger model, `fallback` those that take over where the usual one stalls. `reading`
+    gives one that knows the output of another `NAME/KIND`."""
 
     journal: Journal
     folder: RunFolder
@@ -53,10 +67,24 @@ class Tools:
     heal_timeout_sec: float = 900.0
     strong: Mapping[str, Stronger] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
+    fallback: Mapping[str, Agent] = field(default_factory=dict)
+    health: HealthPolicy = field(default_factory=HealthPolicy)
+    posts: Posts = field(default_factory=Posts)
+    look_every_sec: float = 1.0
+    badges: Badges | None = None
+    endpoint: Endpoint | None = None
+    tell_protocol: bool = True
+    remind_sec: float = 4 * 3600.0
+    eye: Callable[[Path], Eye] | None = None
+    worker_program: WorkerProgram | None = None
+    windows_tokens: Mapping[str, int] = field(default_factory=dict)
 
     reading: Callable[[str], Agent | None] = lambda _worked_by: None
 
-    def agent_of(self, spec: TaskSpec) -> Agent:
+    def agent_of(self, spec: TaskSpec, task: TaskState | None = None, policy: Policy | None = None) -> Agent:
+        """Who works on a task: the role's agent, a stronger one, or another once that one stalled too often."""
+        if task is not None and policy is not None and spec.role in self.fallback and is_reassigned(task, policy):
+            return self.fallback[spec.role]
         strong = self.strong.get(spec.role)
         return strong.agent if strong is not None and strong.when.intersection(spec.strong) else self.agents[spec.role]
 

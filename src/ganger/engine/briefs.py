@@ -1,0 +1,101 @@
+"""What a worker may ask about its own task, part by part: nothing of other tasks, and nothing secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ganger.core.names import prompt_file
+from ganger.engine.prompts import Reader, checkpoint_text, contract_text, file_text
+from ganger.engine.tools import Tools
+from ganger.errors import NotFoundError
+
+
+def sections(tools: Tools, task: str) -> list[str]:
+    """The names of the parts there are."""
+    state = tools.journal.state.tasks[task]
+    has = {"context": bool(tools.journal.state.specs[task].context_refs), "checkpoint": state.checkpoint is not None}
+    has |= {"reminder": bool(state.reminder), "answers": bool(state.hints)}
+    return [name for name in _SECTIONS if has.get(name, True)]
+
+
+def section_of(tools: Tools, task: str, name: str) -> str:
+    return _SECTIONS[name](tools, task)
+
+
+def _prompt(tools: Tools, task: str) -> str:
+    """The whole prompt, as it was written for this attempt."""
+    path = tools.folder.path / prompt_file(task, tools.journal.state.tasks[task].attempts)
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise NotFoundError(f"the prompt of {task} is not there any more: {error.strerror}") from error
+
+
+def _task(tools: Tools, task: str) -> str:
+    return file_text(_reader(tools, task), tools.journal.state.specs[task].prompt_ref)
+
+
+def _context(tools: Tools, task: str) -> str:
+    spec, reader = tools.journal.state.specs[task], _reader(tools, task)
+    return "\n\n".join(f"## {ref}\n\n{file_text(reader, ref)}" for ref in spec.context_refs)
+
+
+def _reader(tools: Tools, task: str) -> Reader:
+    state = tools.journal.state
+    return tools.overlay.reader(task, [state.patches[name] for name in state.tasks[task].patches])
+
+
+def _verify(tools: Tools, task: str) -> str:
+    """The commands that will judge it."""
+    return "\n".join(tools.checks.commands(tools.journal.state.specs[task].verify_profile))
+
+
+def _files(tools: Tools, task: str) -> str:
+    spec = tools.journal.state.specs[task]
+    rows = {"create": spec.creates, "modify": spec.modifies, "expected": spec.expected}
+    lines = [f"{name}: {', '.join(paths) or 'none'}" for name, paths in rows.items() if paths is not None]
+    return "\n".join(lines)
+
+
+def _contract(tools: Tools, task: str) -> str:
+    return contract_text(task)
+
+
+def _checkpoint(tools: Tools, task: str) -> str:
+    known = tools.journal.state.tasks[task].checkpoint
+    return "" if known is None else checkpoint_text(known)
+
+
+def _reminder(tools: Tools, task: str) -> str:
+    return tools.journal.state.tasks[task].reminder
+
+
+def _answers(tools: Tools, task: str) -> str:
+    return "\n\n".join(tools.journal.state.tasks[task].hints)
+
+
+def _protocol(_tools: Tools, _task: str) -> str:
+    return PROTOCOL
+
+
+PROTOCOL = """Commands you may run while you work (each with --help):
+
+ganger worker heartbeat --step TEXT --percent N     that you are at work, where that takes long without output
+ganger worker checkpoint --done A --remaining B     where you stand, for whoever must go on without you
+ganger worker escalate CATEGORY MESSAGE --wait 600  a question only a person can answer
+ganger worker messages                              what you were told meanwhile
+ganger worker report FILE                           your result block's JSON instead of printing it; then `done`
+"""
+
+_SECTIONS: Mapping[str, Callable[[Tools, str], str]] = {
+    "prompt": _prompt,
+    "task": _task,
+    "context": _context,
+    "files": _files,
+    "verify": _verify,
+    "contract": _contract,
+    "checkpoint": _checkpoint,
+    "reminder": _reminder,
+    "answers": _answers,
+    "protocol": _protocol,
+}

@@ -1,0 +1,118 @@
+"""What is known of running attempts at this moment and dies with the lead: who is heard, since when, who waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from ganger.core.health import Watch
+from ganger.core.signs import Heard
+from ganger.ports import Exit, Running
+
+_HABIT_TIMES = 2.5
+
+
+class Ear(Protocol):
+    """Who listens to an agent's output."""
+
+    @property
+    def heard(self) -> Heard: ...
+
+    @property
+    def grew_at(self) -> float: ...
+
+    @property
+    def event_at(self) -> float: ...
+
+    def asks(self) -> str: ...
+
+    def look(self) -> bool:
+        """Takes in what is new."""
+
+
+class Eye(Protocol):
+    """Who looks at a folder, now and then."""
+
+    def look(self, now: float) -> float:
+        """The moment of the last look that found a change; 0 when there was none."""
+
+
+@dataclass(slots=True)
+class Post:
+    """One attempt whose worker is at work. Times are the clock's that never goes back."""
+
+    task: str
+    attempt: int
+    fence: str
+    key: str
+    began_at: float
+    folder: Path
+    desk: Path
+    pulled: bool = False
+    time_limit_sec: float | None = None
+    window_tokens: int = 0
+    running: Running | None = None
+    followed: bool = False
+    ear: Ear | None = None
+    eye: Eye | None = None
+    watch: Watch = field(default_factory=Watch)
+    beat_at: float = 0.0
+    beats: int = 0
+    cpu_at: float = 0.0
+    cpu_sec: float = -1.0
+    cpu_seen_at: float = 0.0
+    files_at: float = 0.0
+    stopped: bool = False
+    ending: bool = False
+    said_all: bool = False
+    judged_at: float = 0.0
+    marked_since: float = 0.0
+    checkpoint_at: float = 0.0
+    told_at: float = 0.0
+    ready: asyncio.Future[str] | None = None
+    over: asyncio.Future[Exit] | None = None
+    files_seen: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def beat(self, now: float, every_sec: float) -> None:
+        """A beat in time makes a habit; one that comes late breaks it."""
+        in_time = self.beats == 0 or now - self.beat_at <= _HABIT_TIMES * every_sec
+        self.beats = self.beats + 1 if in_time else 1
+        self.beat_at = now
+
+    def spoke(self, now: float) -> None:
+        """Any other word is a sign, but no beat."""
+        self.beat_at = max(self.beat_at, now)
+
+    def finish(self, ended: Exit) -> None:
+        """For a worker that is nobody's child: there is nothing more to wait for."""
+        if self.over is not None and not self.over.done():
+            self.over.set_result(ended)
+
+
+class Posts:
+    """All of them, by task."""
+
+    def __init__(self) -> None:
+        self._posts: dict[str, Post] = {}
+        self.on_change: Callable[[], None] = lambda: None
+
+    def __iter__(self) -> Iterator[Post]:
+        return iter(list(self._posts.values()))
+
+    def __len__(self) -> int:
+        return len(self._posts)
+
+    def get(self, task: str) -> Post | None:
+        return self._posts.get(task)
+
+    def enter(self, post: Post) -> None:
+        self._posts[post.task] = post
+        self.on_change()
+
+    def leave(self, post: Post) -> None:
+        if self._posts.get(post.task) is post:
+            del self._posts[post.task]
+            self.on_change()

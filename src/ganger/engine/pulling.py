@@ -1,0 +1,160 @@
+"""Sessions that somebody else opened and that ask for work: who waits, who gets what, and what they are told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from ganger.contracts.worker import Next
+from ganger.core.health import HealthPolicy
+from ganger.core.names import desk_folder
+from ganger.core.records import TaskState
+from ganger.core.vocabulary import TaskStatus
+from ganger.core.windows import offer
+from ganger.engine.badges import Badges
+from ganger.engine.briefs import sections
+from ganger.engine.posts import Posts
+from ganger.engine.tools import Tools
+from ganger.ports import Reply
+
+_MOST_WAITING = 1_000
+_READY_WITHIN_SEC = 60.0
+_ASK_AGAIN_SEC = 5.0
+
+Claim = Callable[[str, Next], Awaitable[bool]]
+
+
+@dataclass(slots=True)
+class Waiter:
+    said: Next
+    got: asyncio.Future[str]
+
+
+class Pulling:
+    """First come, first served. A claim is recorded before anybody is told of it."""
+
+    def __init__(self, tools: Tools, badges: Badges, posts: Posts, health: HealthPolicy, claim: Claim) -> None:
+        self._tools, self._badges, self._posts, self._health = tools, badges, posts, health
+        self._journal, self._state = tools.journal, tools.journal.state
+        self._claim = claim
+        self._waiting: list[Waiter] = []
+        self._serving = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Serves whoever waits, each time something has changed."""
+        while True:
+            await self._journal.changed()
+            if self._waiting:
+                await self._serve()
+
+    async def ask(self, said: Next) -> Reply:
+        held = self._held_by(said.worker)
+        if held:
+            return await self._handed(held, said.worker)
+        if self._state.finished or self._state.stopping or self._state.draining:
+            return self._nothing()
+        if len(self._waiting) >= _MOST_WAITING:
+            return Reply(503, {"ok": False, "code": "LEAD_BUSY", "message": "too many wait already", "hint": "later"})
+        waiter = Waiter(said, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiter)
+        try:
+            await self._serve()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(waiter.got), said.wait_sec)
+        finally:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+        if not waiter.got.done() or not waiter.got.result():
+            return self._nothing()
+        return await self._handed(waiter.got.result(), said.worker)
+
+    async def _serve(self) -> None:
+        """One look per kind of wish, not one per waiter."""
+        async with self._serving:
+            hopeless: set[frozenset[str] | None] = set()
+            for waiter in list(self._waiting):
+                roles = None if waiter.said.roles is None else frozenset(waiter.said.roles)
+                if waiter not in self._waiting or waiter.got.done() or roles in hopeless:
+                    continue
+                await self._journal.idle()
+                if self._state.finished or self._state.stopping or self._state.draining:
+                    self._settle(waiter, "")
+                    continue
+                held = self._held_by(waiter.said.worker)
+                task = held or offer(self._state, self._tools.clock.now(), roles)
+                if task is None:
+                    hopeless.add(roles)
+                elif held or await self._claim(task, waiter.said):
+                    self._settle(waiter, task)
+
+    def _settle(self, waiter: Waiter, task: str) -> None:
+        if waiter in self._waiting:
+            self._waiting.remove(waiter)
+        if not waiter.got.done():
+            waiter.got.set_result(task)
+
+    def send_away(self) -> None:
+        """The lead ends: whoever waits asks the next one."""
+        for waiter in list(self._waiting):
+            self._settle(waiter, "")
+
+    def _held_by(self, worker: str) -> str:
+        """W03: one worker has one task at a time."""
+        for name in self._state.pulled:
+            now = self._state.tasks[name].worker
+            if now is not None and now.name == worker and not now.report and not now.verdict:
+                return name
+        return ""
+
+    async def _handed(self, name: str, worker: str) -> Reply:
+        """Waits until its workspace and prompt are there."""
+        deadline = self._tools.clock.monotonic() + _READY_WITHIN_SEC
+        while self._is_held(self._state.tasks[name], worker):
+            post, left = self._posts.get(name), deadline - self._tools.clock.monotonic()
+            if post is not None and post.ready is not None and post.ready.done():
+                return self._brief(name, str(post.folder), post.ready.result(), post.time_limit_sec)
+            if left <= 0:
+                break
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._journal.changed(), min(left, 0.2))
+        return self._nothing("the task could not be prepared; ganger why tells more")
+
+    def _is_held(self, task: TaskState, worker: str) -> bool:
+        return task.status is TaskStatus.RUNNING and task.worker is not None and task.worker.name == worker
+
+    def _brief(self, name: str, workspace: str, prompt: str, time_limit_sec: float | None) -> Reply:
+        task, tools = self._state.tasks[name], self._tools
+        endpoint = tools.endpoint
+        return Reply(
+            200,
+            {
+                "ok": True,
+                "task": {
+                    "id": name,
+                    "attempt": task.attempts,
+                    "role": self._state.specs[name].role,
+                    "prompt": prompt,
+                    "workspace": workspace,
+                    "timeout_sec": time_limit_sec,
+                    "sections": sections(tools, name),
+                },
+                "run_id": self._state.run_id,
+                "token": self._badges.worker(task.token),
+                "report": str(endpoint.socket) if endpoint is not None else "",
+                "url": endpoint.url if endpoint is not None else "",
+                "desk": str(tools.folder.path / desk_folder(name, task.attempts)),
+                "heartbeat_sec": self._health.heartbeat_sec,
+                "lease_sec": self._health.lease_sec,
+                "worker": task.worker.name if task.worker is not None else "",
+            },
+        )
+
+    def _nothing(self, why: str = "") -> Reply:
+        state = self._state
+        over = state.finished
+        if not why:
+            why = "the run is over" if over else "the run is ending" if state.stopping or state.draining else ""
+        why = why or ("the run is paused" if state.paused else "no task can be started at this moment")
+        return Reply(200, {"ok": True, "task": None, "over": over, "why": why, "retry_sec": _ASK_AGAIN_SEC})

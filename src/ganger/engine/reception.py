@@ -1,0 +1,65 @@
+"""Everything by which workers reach the lead and are watched by it: opened with the run, closed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator
+
+from ganger.contracts.worker import Next
+from ganger.core import events as ev
+from ganger.engine.desk import Desk, gone
+from ganger.engine.desk_files import DeskFiles
+from ganger.engine.gate import Gate
+from ganger.engine.posts import Posts
+from ganger.engine.pulling import Claim, Pulling
+from ganger.engine.tools import Tools
+from ganger.engine.vigil import Vigil
+from ganger.ports import Reply
+
+
+class Reception:
+    def __init__(self, tools: Tools, gate: Gate, claim: Claim) -> None:
+        self.posts: Posts = tools.posts
+        self.vigil = Vigil(tools, gate, self.posts, tools.health)
+        self._tools = tools
+        self._desk: Desk | None = None
+        self._pulling: Pulling | None = None
+        self._claim = claim
+
+    async def open(self) -> None:
+        """Only where there is a way to reach it; a lead without one still watches."""
+        endpoint, badges = self._tools.endpoint, self._tools.badges
+        if endpoint is None or badges is None:
+            return
+        self._pulling = Pulling(self._tools, badges, self.posts, self._tools.health, self._claim)
+        self._desk = Desk(self._tools, badges, self.posts, self._tools.health, self._next)
+        await endpoint.open(self._desk.handle)
+
+    async def _next(self, said: Next) -> Reply:
+        assert self._pulling is not None
+        return await self._pulling.ask(said)
+
+    def duties(self) -> Iterator[Coroutine[object, object, None]]:
+        yield self.vigil.run()
+        if self._pulling is not None and self._desk is not None and self._tools.badges is not None:
+            yield self._pulling.run()
+            yield DeskFiles(self._tools, self._desk, self._tools.badges, self.posts).run()
+
+    async def heed(self, event: ev.Event) -> None:
+        """A person wants a worker ended, or gives it more time; that is recorded already."""
+        if isinstance(event, ev.WorkerEnding):
+            await self.vigil.carry_out(event)
+        elif isinstance(event, ev.LimitExtended):
+            await self.vigil.prolong(event)
+
+    def send_away(self) -> None:
+        """The run is being stopped: nobody waits for sessions that are not Ganger's own."""
+        for post in self.posts:
+            post.finish(gone())
+        if self._pulling is not None:
+            self._pulling.send_away()
+
+    async def close(self) -> None:
+        if self._pulling is not None:
+            self._pulling.send_away()
+        if self._tools.endpoint is not None:
+            await self._tools.endpoint.close()

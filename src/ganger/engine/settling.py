@@ -1,0 +1,81 @@
+"""What an attempt's end means when there is no answer to read: its worker's own words and Ganger's verdict on it."""
+
+from __future__ import annotations
+
+from ganger.contracts.task_result import TaskResult
+from ganger.core.records import Ended, Question, TaskState
+from ganger.core.vocabulary import FailureClass
+from ganger.engine.case import Case, Failed
+from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED
+
+_BY_PERSON = ("ended", "reassigned")
+
+
+class Left(Exception):
+    """The worker's part is over, its task is not: `context` (it saved its state), `ended` or `reassigned` by a person,
+    `answered` (what it had asked is answered)."""
+
+    def __init__(self, how: str, why: str) -> None:
+        super().__init__(why)
+        self.how, self.why = how, why
+
+
+def heed_person(task: TaskState) -> None:
+    """What a person decided counts, whatever the worker said at its end."""
+    worker = task.worker
+    if worker is not None and worker.verdict in _BY_PERSON:
+        raise Left(worker.verdict, worker.why)
+
+
+def meaning(case: Case, ended: Ended) -> Failed | None:
+    """Z07: why there is no answer, where Ganger itself or the worker said so; raises Left where somebody goes on."""
+    worker = case.now.worker
+    if worker is None:
+        return None
+    if worker.verdict == "stalled":
+        return case.failed(FailureClass.STALLED, worker.why, f"the worker stalled: {worker.why}")
+    if worker.verdict == "crashed":
+        return case.failed(FailureClass.CRASH, "done mark without a report", worker.why)
+    if worker.verdict == "context":
+        raise Left("context", worker.why)
+    if ended.code == EXIT_CHECKPOINT and has_checkpoint(case.now):
+        raise Left("context", "the worker saved its state and ended")
+    if worker.escalated and ended.signal is None and not ended.timed_out:
+        asked = open_question(case)
+        if asked is None:
+            raise Left("answered", "what its worker had asked is answered")
+        if ended.code in (0, EXIT_BLOCKED, EXIT_ESCALATED):
+            problem = case.failed(FailureClass.BLOCKED_EXTERNAL, asked.kind, f"the worker asks: {asked.text}")
+            problem.escalated = True
+            return problem
+    if ended.code == EXIT_BLOCKED and worker.beat_at:
+        said = worker.note or worker.step or "it ended with exit code 3"
+        return case.failed(FailureClass.BLOCKED_EXTERNAL, said, f"the worker is blocked: {said}")
+    return None
+
+
+def open_question(case: Case) -> Question | None:
+    """What this attempt's worker asked and nobody has answered yet."""
+    asked = case.state.questions.values()
+    return next((q for q in asked if q.task == case.task and q.attempt == case.number and q.answer is None), None)
+
+
+def speaks_for_itself(task: TaskState) -> bool:
+    """H06: a done mark, and a checkpoint of this very attempt that leaves nothing to do."""
+    worker, known = task.worker, task.checkpoint
+    if worker is None or not worker.done or known is None:
+        return False
+    return known.by == "worker" and known.attempt == task.attempts and not known.remaining and bool(known.done)
+
+
+def result_of(name: str, task: TaskState) -> TaskResult:
+    """The report that never came, from the checkpoint; verification decides whether it is true."""
+    known = task.checkpoint
+    assert known is not None
+    summary = known.summary or f"done: {', '.join(known.done)}"
+    return TaskResult(contract_version="2.0", task_id=name, status="DONE", summary=summary)
+
+
+def has_checkpoint(task: TaskState) -> bool:
+    """Whether its worker said where it stands, in this attempt."""
+    return task.checkpoint is not None and task.checkpoint.by == "worker" and task.checkpoint.attempt == task.attempts

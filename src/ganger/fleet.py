@@ -1,0 +1,151 @@
+"""The agents of a project: made from its settings, for its roles, and found ready before anything starts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+
+from ganger.agents.settings import AgentSettings, TerminalSettings
+from ganger.agents.streams import signs_of
+from ganger.agents.table import PROGRAMS, kinds, make_agent
+from ganger.check import Checked
+from ganger.config import AgentSection, Project, environment
+from ganger.core.signs import Heard, Sign
+from ganger.core.workers import PULL
+from ganger.engine.tools import Stronger
+from ganger.errors import GangerError
+from ganger.ports import Agent, AgentHealth
+
+
+def agent_settings(section: AgentSection) -> AgentSettings:
+    given = section.model_dump(exclude={"account", "in_place", "argv", "env", "args", "home_files", "terminal"})
+    return AgentSettings(
+        **given,
+        argv=tuple(section.argv),
+        env=tuple(section.env),
+        args=tuple(section.args),
+        home_files=None if section.home_files is None else tuple(f.removeprefix("~/") for f in section.home_files),
+        terminal=TerminalSettings(**section.terminal.model_dump()),
+    )
+
+
+def make_agents(project: Project) -> dict[str, Agent]:
+    """Every configured agent by its name."""
+    environ = environment()
+    return {
+        name: make_agent(name, agent_settings(section), project.root, environ)
+        for name, section in project.config.agents.items()
+    }
+
+
+def agent_kinds() -> list[str]:
+    return kinds()
+
+
+def programs_on_path(root: Path) -> list[Agent]:
+    """An agent of each known kind whose program is on PATH."""
+    environ = environment()
+    found = [kind for kind in PROGRAMS if shutil.which(kind, path=environ.get("PATH"))]
+    return [make_agent(kind, AgentSettings(kind), root, environ) for kind in found]
+
+
+def found_programs(root: Path) -> list[tuple[str, AgentHealth]]:
+    return [(agent.kind, agent.healthcheck()) for agent in programs_on_path(root)]
+
+
+def agent_of_kind(kind: str) -> Agent:
+    """An agent that is only asked to read what one of its kind wrote."""
+    return make_agent(kind, AgentSettings(kind, argv=(kind,)), Path.cwd(), {})
+
+
+def signs_in(agent: Agent, log: Path) -> tuple[list[Sign], Heard]:
+    """What an agent's output tells, sign by sign and in all."""
+    reader = agent.reader()
+    try:
+        if reader is None:
+            return [], agent.hear(log)
+        signs, heard = list(signs_of(reader, log)), Heard()
+    except OSError as error:
+        raise GangerError(f"{log}: cannot be read: {error.strerror}", code="FILE_UNREADABLE") from error
+    heard.add(signs)
+    return signs, heard
+
+
+def reading(project: Project, worked_by: str) -> Agent | None:
+    """Somebody who understands what an agent of this name and kind printed; None where there is no such kind."""
+    name, _, kind = worked_by.rpartition("/")
+    section = project.config.agents.get(name)
+    given = agent_settings(section) if section is not None and section.kind == kind else AgentSettings(kind, (kind,))
+    try:
+        return make_agent(name, given, project.root, environment())
+    except GangerError:
+        return None
+
+
+def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent:
+    """W01 D16: the role's agent with what the role says of model, effort, turns and arguments."""
+    role = project.config.roles[name]
+    given = agent_settings(project.config.agents[role.agent])
+    model, effort = (role.strong_model, role.strong_effort) if strong else ("", "")
+    settings = replace(
+        given,
+        model=model or role.model or given.model,
+        effort=effort or role.effort or given.effort,
+        max_turns=role.max_turns or given.max_turns,
+        args=(*given.args, *role.args),
+    )
+    return make_agent(role.agent, settings, project.root, environment())
+
+
+def strong_agents(project: Project, roles: Collection[str]) -> dict[str, Stronger]:
+    """The agents of the roles that have a stronger model for some of their tasks."""
+    config = project.config.roles
+    named = [name for name in roles if config[name].strong_model or config[name].strong_effort]
+    return {
+        name: Stronger(agent_of_role(project, name, strong=True), frozenset(config[name].strong_when)) for name in named
+    }
+
+
+HEALER = "healer"
+
+
+def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
+    """The agents this run's roles need, each found ready before anything is started."""
+    wanted = dict.fromkeys(spec.role for spec in checked.specs)
+    if heals(project):
+        wanted[HEALER] = None
+    roles = {role: agent_of_role(project, role) for role in wanted}
+    health_of = {agent.name: agent.healthcheck() for agent in {a.name: a for a in roles.values()}.values()}
+    for role, agent in roles.items():
+        health = health_of[agent.name]
+        if not health.ready:
+            raise GangerError(
+                f"agent {agent.name} (role {role}) is not ready: {'; '.join(health.details)}",
+                hint="ganger agents --check shows every agent",
+                code="AGENT_NOT_READY",
+            )
+    return roles
+
+
+def fallback_agents(project: Project, roles: Collection[str]) -> dict[str, Agent]:
+    """Who takes over the tasks of a role when its own agent stalls again and again."""
+    names = {role: project.config.roles[role].fallback for role in roles if project.config.roles[role].fallback}
+    made = make_agents(project) if names else {}
+    return {role: made[name] for role, name in names.items()}
+
+
+def pull_roles(roles: dict[str, Agent]) -> tuple[str, ...]:
+    """Roles whose tasks nobody is started for: sessions ask for them."""
+    return tuple(sorted(role for role, agent in roles.items() if agent.kind == PULL))
+
+
+def heals(project: Project) -> bool:
+    return HEALER in project.config.roles and project.config.policy.heal_schedule != "off"
+
+
+def accounts_of(project: Project, roles: dict[str, Agent]) -> dict[str, str]:
+    """Who pays for each role."""
+    agents = project.config.agents
+    return {role: agents[agent.name].account or agent.name for role, agent in roles.items()}
