@@ -25,6 +25,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "contracts": frozenset({"errors"}),
     "core": frozenset({"contracts", "errors"}),
     "dev": frozenset({"errors"}),
+    "worker": frozenset(),
     "config": frozenset({"config_sections", "contracts", "errors", "core.vocabulary", "core.commands", "core.notable"}),
     "config_sections": frozenset({"core.commands"}),
     "hooks": frozenset({"errors"}),
@@ -45,7 +46,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "doctor": INNER | {"app", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
         SCREENS,
-        INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "hooks"},
+        INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "worker", "hooks"},
     ),
     "__init__": INNER | {"app", "views", "config"},
 }
@@ -74,8 +75,11 @@ IMPURE_METHODS = """
 """
 ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "putenv"})
 # The scripted agent is a process of its own and learns its task from its environment, as every agent does.
+# A worker that reports is one too.
 # What runs inside a sandbox hands its own environment on to the agent.
-READS_ENVIRONMENT = frozenset({"config.py", "__main__.py", "agents/play.py", "sandboxes/inside.py"})
+READS_ENVIRONMENT = frozenset(
+    {"config.py", "__main__.py", "agents/play.py", "sandboxes/inside.py", "worker/commands.py"}
+)
 
 Import = tuple[int, str, str]
 

@@ -12,9 +12,8 @@ GangerError, InputError        what all of them raise
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+# Workers call this program every few seconds; `typing` and `importlib` would cost them more than all the rest.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ganger.contracts.digest import manifest_digest
     from ganger.contracts.faults import load_manifest, load_profiles
@@ -62,6 +61,8 @@ def __getattr__(name: str) -> object:
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     module, _, attribute = place.partition(":")
     value = globals()[name] = getattr(import_module(module), attribute)
     return value

@@ -1,7 +1,8 @@
-"""Entry point. `--help` and `--version` are answered before anything heavy is imported."""
+"""Entry point. `--help`, `--version` and all of `worker` are answered before anything heavy is imported."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -17,6 +18,14 @@ def main() -> int:
 
         print(f"ganger {__version__}")
         return 0
+    if arguments[:2] == ["hooks", "run"]:
+        from ganger.hooks.keepalive import main as keep_alive
+
+        return keep_alive(arguments[2:], os.environ)
+    if arguments[0] == "worker":
+        from ganger.worker import main as speak
+
+        return speak(arguments[1:])
     from ganger.cli.main import run_command
 
     return run_command(arguments)

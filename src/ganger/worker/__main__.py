@@ -1,0 +1,20 @@
+"""The room run as plain files: `python3 -I -S …/worker/__main__.py heartbeat`, where no package is installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def room() -> str:
+    """The package these files belong to, by a name that works wherever they lie."""
+    if __package__:
+        return __package__
+    alias = type(sys)("ganger_worker")
+    alias.__path__ = [os.path.dirname(os.path.realpath(__file__))]
+    sys.modules[alias.__name__] = alias
+    return alias.__name__
+
+
+if __name__ == "__main__":
+    sys.exit(__import__(f"{room()}.commands", fromlist=["main"]).main(sys.argv[1:]))

@@ -1,0 +1,195 @@
+"""`ganger worker next`: a session that somebody opened asks for a task, and remembers what it was given."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from . import show
+from .claims import claim_file, claim_of, write_private
+from .places import Door, runs
+from .posts import Post, worker_name
+from .sending import deliver, named, waits
+from .trouble import BLOCKED, Away
+from .wire import call
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .words import Given
+
+_LONGEST_WAIT_SEC = 30.0
+# A task that was handed out is told of once its workspace is made.
+_MADE_WITHIN_SEC = 75.0
+_AWAY_SEC = 2.0
+_FOR_EVER_SEC = 10 * 365 * 86_400.0
+
+
+class Asker:
+    """Who asks, of which run."""
+
+    def __init__(self, given: Given, environ: Mapping[str, str]) -> None:
+        self.worker = worker_name(given.text("worker"), environ)
+        self.session = environ.get("GANGER_SESSION", "")
+        self.roles = given.many("role")
+        self._which = (given.text("project"), given.text("run"), environ)
+
+    def door(self) -> Door:
+        """Looked up each time: a run may begin, or a newer one, while somebody waits."""
+        found = runs(*self._which)
+        if not found:
+            raise Away("there is no run yet")
+        return Door(found[0])
+
+    def ask(self, door: Door, request_id: str, wait_sec: float) -> dict[str, Any]:
+        """The lead's reply; raises Away, and Trouble for a refusal."""
+        self._hand_over(door)
+        body: dict[str, Any] = {"id": request_id, "worker": self.worker, "wait_sec": round(wait_sec, 3)}
+        if self.roles:
+            body["roles"] = self.roles
+        if self.session:
+            body["session"] = self.session
+        answer = call(door.address, door.token, "/v1/next", body, wait_sec + _MADE_WITHIN_SEC)
+        if not answer.taken:
+            from .commands import refusal
+
+            raise refusal(answer.body, answer.status)
+        return answer.body
+
+    def _hand_over(self, door: Door) -> None:
+        """What it said of its last task and nobody has taken yet comes first: else it is given the same task again."""
+        held = claim_of(door.folder, self.worker)
+        if held is None:
+            return
+        post = Post(
+            held["token"], door.address, str(held.get("desk") or ""), str(held.get("task_id") or ""), held["file"]
+        )
+        if waits(post):
+            show.refusals(deliver(post))
+
+    def remember(self, door: Door, reply: dict[str, Any]) -> dict[str, Any]:
+        """The claim, for later calls of this worker."""
+        task = reply["task"]
+        claim = {
+            "worker": reply.get("worker") or self.worker,
+            "session": self.session,
+            "run_id": reply.get("run_id") or os.path.basename(door.folder),
+            "task_id": task.get("id", ""),
+            "attempt": task.get("attempt", 0),
+            "role": task.get("role", ""),
+            "workspace": task.get("workspace", ""),
+            "token": reply.get("token", ""),
+            "report": reply.get("report", ""),
+            "url": reply.get("url", ""),
+            "desk": reply.get("desk", ""),
+            "heartbeat_sec": reply.get("heartbeat_sec", 15),
+            "reported": False,
+            "done": False,
+        }
+        file = claim_file(door.folder, self.worker)
+        write_private(file.removesuffix(".json") + ".prompt.md", str(task.get("prompt", "")))
+        write_private(file, json.dumps(claim, indent=1))
+        return {**claim, "prompt_file": file.removesuffix(".json") + ".prompt.md"}
+
+
+def next_task(given: Given, environ: Mapping[str, str]) -> int:
+    asker = Asker(given, environ)
+    door, reply = _got(asker, given)
+    if not reply.get("task"):
+        if given.flag("json"):
+            show.document("worker_next", **{"task": None, **reply})
+        else:
+            show.talk(f"no task: {reply.get('why') or ('the run is over' if reply.get('over') else 'none is ready')}")
+        return BLOCKED
+    claim = asker.remember(door, reply)
+    if given.flag("json"):
+        show.document("worker_next", **{**reply, "prompt_file": claim["prompt_file"]})
+    elif given.flag("shell"):
+        show.out(exports(claim))
+    else:
+        show.out(page(claim, reply))
+    return 0
+
+
+def _got(asker: Asker, given: Given) -> tuple[Door, dict[str, Any]]:
+    """Asks once, or until there is a task. A request whose answer was lost is sent again under its own name."""
+    seconds = given.values.get("wait")
+    waiting = given.flag("wait")
+    until = time.monotonic() + ((_FOR_EVER_SEC if seconds is None else seconds) if waiting else 0.0)
+    request_id, told = named({})["id"], False
+    while True:
+        left = max(0.0, until - time.monotonic())
+        try:
+            door = asker.door()
+            reply = asker.ask(door, request_id, min(left, _LONGEST_WAIT_SEC))
+        except Away as away:
+            if time.monotonic() >= until:
+                raise
+            if not told:
+                show.talk(f"nobody leads the run at the moment ({away.why}); waiting")
+            told = True
+            _pause(away.retry_sec or _AWAY_SEC, until)
+            continue
+        if reply.get("task") or reply.get("over") or time.monotonic() >= until:
+            return door, reply
+        # The name belongs to this answer; the next question is another one.
+        request_id, told = named({})["id"], False
+        _pause(_retry_sec(reply), until)
+
+
+def _retry_sec(reply: dict[str, Any]) -> float:
+    said = reply.get("retry_sec")
+    return float(said) if isinstance(said, (int, float)) else 1.0
+
+
+def _pause(seconds: float, until: float) -> None:
+    time.sleep(max(0.05, min(seconds, _LONGEST_WAIT_SEC, until - time.monotonic())))
+
+
+def exports(claim: dict[str, Any]) -> str:
+    """What eval makes the environment of a worker that Ganger started, and where its prompt lies."""
+    names = {
+        "GANGER_RUN_ID": "run_id",
+        "GANGER_TASK_ID": "task_id",
+        "GANGER_ATTEMPT": "attempt",
+        "GANGER_ROLE": "role",
+        "GANGER_WORKSPACE": "workspace",
+        "GANGER_REPORT": "report",
+        "GANGER_TOKEN": "token",
+        "GANGER_DESK": "desk",
+        "GANGER_WORKER": "worker",
+        "GANGER_PROMPT_FILE": "prompt_file",
+    }
+    values = {name: claim[key] or (claim["url"] if key == "report" else "") for name, key in names.items()}
+    return "\n".join(f"export {name}={_quoted(str(value))}" for name, value in values.items())
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def page(claim: dict[str, Any], reply: dict[str, Any]) -> str:
+    """The prompt, and how to go on."""
+    task = reply["task"]
+    limit = f", within {task['timeout_sec']:.0f} seconds" if task.get("timeout_sec") else ""
+    sections = ", ".join(str(name) for name in task.get("sections") or ())
+    lines = [
+        f"Task {task.get('id')}, attempt {task.get('attempt')}, role {task.get('role')}{limit}.",
+        f"Work in {task.get('workspace')} and nowhere else.",
+        "",
+        str(task.get("prompt", "")).rstrip(),
+        "",
+        "How to go on, as this worker:",
+        f"  cd {_quoted(str(task.get('workspace') or '.'))}",
+        f"  ganger worker heartbeat --step TEXT     every {claim['heartbeat_sec']:.0f} seconds; else you count as dead",
+        "  ganger worker messages                  what you are told",
+        "  ganger worker escalate CATEGORY TEXT    when only a person can decide",
+        "  ganger worker report result.json        the task result; or --status DONE --summary TEXT",
+        "  ganger worker done                      once the report is taken",
+    ]
+    if sections:
+        lines.append(f"  ganger worker brief SECTION             one of: {sections}")
+    return "\n".join(lines)

@@ -1,0 +1,99 @@
+"""Claims: what sessions hold that asked for a task, one private file each in the run's folder.
+
+Their later calls need no environment: the claim says who they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .posts import Post
+
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+_LONGEST_STEM = 120
+_LONGEST_FILE = 4 * 1024 * 1024
+
+
+def stem(name: str) -> str:
+    """A name as that of a file: unique, and unable to leave its folder. Runs and workers alike."""
+    text = "".join(c if c in _PLAIN else "".join(f"%{b:02X}" for b in c.encode("utf-8", "replace")) for c in name)
+    if text.startswith((".", "-")):
+        text = f"%{ord(text[0]):02X}{text[1:]}"
+    if len(text) <= _LONGEST_STEM:
+        return text or "%"
+    import hashlib
+
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{text[: _LONGEST_STEM - 17]}~{digest}"
+
+
+def claims(folder: str) -> list[dict[str, Any]]:
+    """What the workers of a run hold, each with the file that says so."""
+    try:
+        names = sorted(name for name in os.listdir(f"{folder}/workers") if name.endswith(".json") and name[0] != ".")
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        claim = read_object(f"{folder}/workers/{name}")
+        if claim is not None and all(isinstance(claim.get(key), str) for key in ("worker", "token")):
+            found.append({"done": False, **claim, "file": f"{folder}/workers/{name}"})
+    return found
+
+
+def claim_of(folder: str, worker: str) -> dict[str, Any] | None:
+    return next((claim for claim in claims(folder) if claim["worker"] == worker), None)
+
+
+def claim_file(folder: str, worker: str) -> str:
+    return f"{folder}/workers/{stem(worker)}.json"
+
+
+def mark(post: Post, **marks: bool) -> None:
+    """Notes on a worker's claim what it has done; whoever has none needs none."""
+    file = post.claim or _claim_beside(post)
+    claim = read_object(file) if file else None
+    if claim is not None and claim.get("token") == post.token:
+        write_private(file, json.dumps({**claim, **marks}, indent=1))
+
+
+def is_marked(post: Post, name: str) -> bool:
+    file = post.claim or _claim_beside(post)
+    claim = read_object(file) if file else None
+    return claim is not None and claim.get("token") == post.token and claim.get(name) is True
+
+
+def _claim_beside(post: Post) -> str:
+    """A session may have put its claim into its environment: its desk lies in the run's folder."""
+    folder = os.path.dirname(os.path.dirname(post.desk)) if post.desk else ""
+    return next((str(claim["file"]) for claim in claims(folder) if claim["token"] == post.token), "") if folder else ""
+
+
+def write_private(file: str, text: str) -> None:
+    """Old or new at every instant, and for nobody else to read."""
+    os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+    unfinished = os.path.join(os.path.dirname(file), f".{os.path.basename(file)}.{os.getpid()}.tmp")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(descriptor)
+        os.rename(unfinished, file)
+    except OSError:
+        os.unlink(unfinished)
+        raise
+
+
+def read_object(file: str) -> dict[str, Any] | None:
+    try:
+        with open(file, encoding="utf-8") as stream:
+            found = json.loads(stream.read(_LONGEST_FILE))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,150 @@
+"""`ganger worker VERB`: finds the worker's place, says what it has to say, shows what became of it; no traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import show
+from .posts import Post, find_post
+from .sending import KEPT, Outcome, ask, tell
+from .table import VERBS, overview
+from .trouble import INTERRUPTED, REFUSED, Misuse, Trouble
+from .words import Given, help_page, read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+
+def main(argv: Sequence[str]) -> int:
+    """Without `worker` itself."""
+    as_json = "--json" in argv
+    try:
+        code = _run([word for word in argv if word != "--debug"], dict(os.environ))
+        sys.stdout.flush()
+        return code
+    except Trouble as problem:
+        show.refusals(problem.earlier)
+        show.trouble(problem, as_json=as_json)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        show.talk("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return REFUSED
+    except Exception as error:
+        if "--debug" in argv:
+            raise
+        unexpected = Trouble(
+            f"something unexpected happened: {type(error).__name__}: {error}",
+            hint="the same with --debug shows where; please report it",
+            code="UNEXPECTED",
+        )
+        show.trouble(unexpected, as_json=as_json)
+        return unexpected.exit_code
+
+
+def _run(words: list[str], environ: Mapping[str, str]) -> int:
+    if words[:1] == ["worker"]:
+        # As plain files and behind a shim it is called by its whole name.
+        words = words[1:]
+    if not words or words[0] in ("--help", "-h", "help"):
+        show.out(overview())
+        return 0
+    verb = VERBS.get(words[0])
+    if verb is None:
+        raise Misuse(f"there is no verb {words[0]!r}; known are {', '.join(VERBS)}")
+    if any(word in ("--help", "-h") for word in words[1 : (*words, "--").index("--")]):
+        show.out(help_page(verb))
+        return 0
+    given = read(verb, words[1:])
+    if verb.name == "next":
+        from .asking import next_task
+
+        return next_task(given, environ)
+    if verb.name == "mcp":
+        from .mcp import serve
+
+        return serve(given, environ)
+    post = find_post(given.text("worker"), given.text("run"), given.text("project"), environ)
+    if verb.name in ("messages", "brief"):
+        from . import reading
+
+        return reading.messages(given, post) if verb.name == "messages" else reading.brief(given, post)
+    return _said(verb.name, given, post)
+
+
+def _said(verb: str, given: Given, post: Post) -> int:
+    from .bodies import BODIES
+
+    body = BODIES[verb](given, post)
+    outcome = tell(post, verb, body) if verb in KEPT else ask(post, verb, body)
+    show.refusals(outcome.earlier)
+    _noted(verb, post, outcome)
+    answer = outcome.answer
+    if answer is not None and not answer.taken:
+        if not (verb == "done" and answer.body.get("code") == "ATTEMPT_OVER" and _finished(post)):
+            raise refusal(answer.body, answer.status)
+        answer = outcome.answer = None
+    if verb == "escalate" and given.flag("wait"):
+        from .reading import answer_to
+
+        return answer_to(given, post, outcome)
+    _show(verb, given, post, outcome)
+    return 0
+
+
+def refusal(body: Mapping[str, Any], status: int) -> Trouble:
+    return Trouble(
+        str(body.get("message") or f"the lead refused it with status {status}"),
+        hint=str(body.get("hint") or ""),
+        code=str(body.get("code") or "REFUSED"),
+    )
+
+
+def _noted(verb: str, post: Post, outcome: Outcome) -> None:
+    """A report that is kept is given; the mark is set only once it was acknowledged."""
+    taken = outcome.answer.taken if outcome.answer is not None else True
+    if verb == "report" and taken:
+        from .claims import mark
+
+        mark(post, reported=True)
+    if verb == "done" and taken and not outcome.kept:
+        from .claims import mark
+
+        mark(post, done=True)
+
+
+def _finished(post: Post) -> bool:
+    """Whose report was taken has nothing left to mark when its attempt is over."""
+    from .claims import is_marked, mark
+
+    if not is_marked(post, "reported"):
+        return False
+    mark(post, done=True)
+    return True
+
+
+def _show(verb: str, given: Given, post: Post, outcome: Outcome) -> None:
+    reply = outcome.answer.body if outcome.answer is not None else {"ok": True}
+    if given.flag("json"):
+        show.document("worker_reply", verb=verb, kept=outcome.kept, **reply)
+        return
+    if outcome.kept:
+        show.out(f"kept: {verb} is delivered when the lead is back ({outcome.why})")
+        return
+    question = f" as {reply['question']}" if reply.get("question") else ""
+    follow = {
+        "report": "; now: ganger worker done",
+        "checkpoint": "; end with exit code 2" if given.flag("leave") else "",
+    }
+    show.out(f"taken{question}{follow.get(verb, '')}")
+    from .seen import unread
+
+    new = unread(post, reply)
+    if new:
+        show.out(f"there are unread messages ({new}): ganger worker messages")

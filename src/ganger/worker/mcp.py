@@ -1,0 +1,182 @@
+"""The verbs as an MCP server on stdin and stdout: each line is passed on to the lead, and its answer printed.
+
+Calls that must not be lost go through the spool. While the lead is away, enough is answered here that a client can
+start, and go on.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from .posts import Post, find_post
+from .sending import KEPT, Outcome, ask, tell
+from .table import VERBS
+from .trouble import Away, Trouble
+from .wire import call
+from .words import Given
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, TextIO
+
+    from .wire import Answer
+
+    Message = dict[str, Any]
+
+_VERSION = "2025-06-18"
+_LONGEST_LINE = 16 * 1024 * 1024
+# Longer than any wait the protocol knows, and than a workspace takes to be made.
+_ANSWER_SEC = 150.0
+_PARSE_ERROR, _INTERNAL = -32700, -32603
+
+
+class Bridge:
+    """Between one client and whoever leads. It is nobody until it has a task, or its environment says who it is."""
+
+    def __init__(self, given: Given, environ: Mapping[str, str]) -> None:
+        self._given, self._environ = given, environ
+
+    def answer(self, line: str) -> object | None:
+        """What to print for a line; None for what wants no answer."""
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return _error(None, _PARSE_ERROR, "this is no JSON")
+        try:
+            if isinstance(message, dict) and message.get("method") == "tools/call":
+                return self._called(message)
+            return self._passed(message)
+        except Away as away:
+            return self._alone(message, away)
+        except Trouble as problem:
+            return _error(_id(message), _INTERNAL, f"{problem.message}; {problem.hint}")
+
+    def _called(self, message: Message) -> object | None:
+        parameters = message.get("params")
+        name = parameters.get("name") if isinstance(parameters, dict) else None
+        given = parameters.get("arguments") if isinstance(parameters, dict) else None
+        body = dict(given) if isinstance(given, dict) else {}
+        if name == "next":
+            return self._asked(message, body)
+        if name not in VERBS or name == "mcp":
+            return self._passed(message)
+        try:
+            post = self._post(str(body.pop("token", "") or ""))
+            outcome = tell(post, name, body) if name in KEPT else ask(post, name, body, _ANSWER_SEC)
+        except Trouble as problem:
+            return _result(
+                message, {"ok": False, "code": problem.code, "message": problem.message, "hint": problem.hint}
+            )
+        return _result(message, _spoken(outcome))
+
+    def _post(self, token: str) -> Post:
+        post = find_post(
+            self._given.text("worker"), self._given.text("run"), self._given.text("project"), self._environ
+        )
+        return Post(token, post.report, "", "") if token and token != post.token else post
+
+    def _asked(self, message: Message, body: Message) -> object:
+        from .asking import Asker
+        from .sending import named
+
+        words = Given()
+        words.values = {**self._given.values, "role": [str(role) for role in body.get("roles") or ()]}
+        if body.get("worker"):
+            words.values["worker"] = str(body["worker"])
+        wait = body.get("wait_sec")
+        wait_sec = float(wait) if isinstance(wait, (int, float)) else 0.0
+        try:
+            asker = Asker(words, self._environ)
+            door = asker.door()
+            reply = asker.ask(door, named({})["id"], max(0.0, min(wait_sec, 60.0)))
+        except Trouble as problem:
+            return _result(
+                message, {"ok": False, "code": problem.code, "message": problem.message, "hint": problem.hint}
+            )
+        if reply.get("task"):
+            self._given.values["worker"] = asker.remember(door, reply)["worker"]
+        return _result(message, reply)
+
+    def _passed(self, message: object) -> object | None:
+        """To the lead as it is."""
+        answer = self._sent(message)
+        return answer.body.get("value", answer.body) if answer.body else None
+
+    def _sent(self, message: object) -> Answer:
+        try:
+            post = self._post("")
+            address, token = post.report, post.token
+        except Trouble:
+            from .asking import Asker
+
+            door = Asker(self._given, self._environ).door()
+            address, token = door.address, door.token
+        return call(address, token, "/mcp", message, _ANSWER_SEC)
+
+    def _alone(self, message: object, away: Away) -> object | None:
+        """What a client needs in order to start, while nobody else can answer it."""
+        if not isinstance(message, dict) or "id" not in message:
+            return None
+        method, parameters = message.get("method"), message.get("params")
+        if method == "ping":
+            return {"jsonrpc": "2.0", "id": message["id"], "result": {}}
+        if method == "initialize":
+            asked = parameters.get("protocolVersion") if isinstance(parameters, dict) else None
+            known = {"protocolVersion": asked if isinstance(asked, str) else _VERSION, "capabilities": {"tools": {}}}
+            return {
+                "jsonrpc": "2.0",
+                "id": message["id"],
+                "result": {**known, "serverInfo": {"name": "ganger", "version": "1"}},
+            }
+        if method == "tools/list":
+            tools = [_tool(name) for name in VERBS if name != "mcp"]
+            return {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": tools}}
+        return _error(message["id"], _INTERNAL, f"{away.message}; {away.hint}")
+
+
+def _tool(name: str) -> Message:
+    return {"name": name, "description": VERBS[name].line, "inputSchema": {"type": "object"}}
+
+
+def _spoken(outcome: Outcome) -> Message:
+    if outcome.kept:
+        return {"ok": True, "kept": True, "message": f"kept, delivered when the lead is back ({outcome.why})"}
+    return outcome.answer.body if outcome.answer is not None else {"ok": True}
+
+
+def _result(message: Message, reply: Message) -> Message | None:
+    if "id" not in message:
+        return None
+    result = {
+        "content": [{"type": "text", "text": json.dumps(reply)}],
+        "structuredContent": reply,
+        "isError": reply.get("ok") is False,
+    }
+    return {"jsonrpc": "2.0", "id": message["id"], "result": result}
+
+
+def _error(id_: object, code: int, text: str) -> Message:
+    return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": text}}
+
+
+def _id(message: object) -> object:
+    return message.get("id") if isinstance(message, dict) else None
+
+
+def serve(given: Given, environ: Mapping[str, str]) -> int:
+    """Until the client hangs up."""
+    bridge = Bridge(given, environ)
+    while True:
+        line = sys.stdin.readline(_LONGEST_LINE)
+        if not line:
+            return 0
+        if line.strip():
+            _print(bridge.answer(line), sys.stdout)
+
+
+def _print(answer: object | None, stream: TextIO) -> None:
+    if answer is not None:
+        stream.write(json.dumps(answer) + "\n")
+        stream.flush()

@@ -1,0 +1,141 @@
+"""Projects and runs as they lie on disk, and the door of a run at which anybody may ask for a task."""
+
+from __future__ import annotations
+
+import os
+
+from .claims import read_object, stem
+from .trouble import Away, Trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROJECT_FILE = "ganger.toml"
+
+
+def state_dir(project: str, environ: Mapping[str, str]) -> str:
+    """Where the project keeps its runs. A workspace may hold a project file of its own: then the one above is meant."""
+    if project:
+        if not os.path.isdir(project):
+            raise Trouble(f"{project}: no such project folder", hint="give an existing folder", code="NOT_FOUND")
+        return _state_of(os.path.abspath(project), environ)
+    folder, nearest = os.getcwd(), ""
+    while True:
+        if os.path.isfile(f"{folder}/{PROJECT_FILE}"):
+            state = _state_of(folder, environ)
+            if _runs_in(state):
+                return state
+            nearest = nearest or state
+        above = os.path.dirname(folder)
+        if above == folder:
+            break
+        folder = above
+    if not nearest:
+        raise Trouble(
+            f"there is no {PROJECT_FILE} here or above",
+            hint="go into the project, or name it: --project DIR",
+            code="NOT_FOUND",
+        )
+    return nearest
+
+
+def _state_of(folder: str, environ: Mapping[str, str]) -> str:
+    name = environ.get("GANGER_STATE_DIR") or _written_state_dir(f"{folder}/{PROJECT_FILE}") or ".ganger"
+    return os.path.join(folder, name)
+
+
+def _written_state_dir(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8") as stream:
+            text = stream.read()
+    except (OSError, ValueError):
+        return ""
+    if "state_dir" not in text:
+        return ""
+    try:
+        import tomllib
+    except ImportError:  # Python 3.10 and older
+        return _plain_state_dir(text)
+    try:
+        return str(tomllib.loads(text).get("state_dir", ""))
+    except ValueError:
+        return ""
+
+
+def _plain_state_dir(text: str) -> str:
+    for line in text.split("\n[", 1)[0].splitlines():
+        key, _, value = line.partition("=")
+        if key.strip() == "state_dir":
+            return value.split("#")[0].strip().strip("\"'")
+    return ""
+
+
+def _runs_in(state: str) -> list[str]:
+    try:
+        folders = [entry.path for entry in os.scandir(state) if entry.is_dir()]
+    except OSError:
+        return []
+    return [folder for folder in folders if os.path.exists(f"{folder}/ganger.db")]
+
+
+def runs(project: str, run: str, environ: Mapping[str, str]) -> list[str]:
+    """The folders of the project's runs, the one written last first; or that of the named one."""
+    state = state_dir(project, environ)
+    if run:
+        folder = os.path.join(state, stem(run))
+        if not os.path.isdir(folder):
+            raise Trouble(f"no run {run!r} in {state}", hint="ganger status shows the newest", code="NOT_FOUND")
+        return [folder]
+    return sorted(_runs_in(state), key=_written_at, reverse=True)
+
+
+def _written_at(folder: str) -> int:
+    times = [0]
+    for name in ("ganger.db", "ganger.db-wal"):
+        try:
+            times.append(os.stat(f"{folder}/{name}").st_mtime_ns)
+        except OSError:
+            continue
+    return max(times)
+
+
+class Door:
+    """Where a run's lead is reached, and the token with which anybody of this machine's operator may ask for a task."""
+
+    __slots__ = ("address", "folder", "token")
+
+    def __init__(self, folder: str) -> None:
+        import hashlib
+        import hmac
+
+        said = read_object(f"{folder}/worker.json")
+        if said is None:
+            raise Away(f"run {os.path.basename(folder)} takes no workers yet")
+        try:
+            with open(f"{folder}/worker.key", encoding="ascii") as stream:
+                key = bytes.fromhex(stream.read().strip())
+        except (OSError, ValueError) as error:
+            raise Trouble(
+                f"{folder}/worker.key cannot be read, so no task can be asked for",
+                hint="ask as the user who runs Ganger; a worker that Ganger started works on its own task alone",
+                code="NOT_ALLOWED",
+            ) from error
+        self.folder = folder
+        self.address = str(said.get("socket") or said.get("url") or "")
+        self.token = "j1." + hmac.new(key, b"join", hashlib.sha256).hexdigest()[:40]
+        self._owned_alike()
+
+    def _owned_alike(self) -> None:
+        """Sockets lie where anybody can make some; a token is shown only to whoever owns the run."""
+        if self.address.startswith("/"):
+            try:
+                owner = os.stat(self.address, follow_symlinks=False).st_uid
+            except OSError as error:
+                raise Away(error.strerror or "there is no socket") from error
+            if owner not in (0, os.stat(f"{self.folder}/worker.key").st_uid):
+                raise Trouble(
+                    f"{self.address} belongs to somebody else than the run",
+                    hint="remove it, then continue the run: ganger run",
+                    code="NOT_ALLOWED",
+                )

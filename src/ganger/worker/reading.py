@@ -1,0 +1,129 @@
+"""What a worker is told: messages, the answer to its question, the parts of its brief."""
+
+from __future__ import annotations
+
+import time
+
+from . import show
+from .seen import last_seen, note_seen
+from .sending import ANSWER_SEC, Outcome, ask
+from .trouble import BLOCKED, Away, Trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .posts import Post
+    from .words import Given
+
+_LONGEST_WAIT_SEC = 15.0
+_AWAY_SEC = 2.0
+_URGENT = frozenset({"shutdown", "checkpoint"})
+
+
+def messages(given: Given, post: Post) -> int:
+    since = int(given.values["since"]) if "since" in given.values else last_seen(post)
+    until = _until(given)
+    reply = next(_polled(post, since, until)) if until is None else _first(post, since, until)
+    new = list(reply.get("messages") or ())
+    if given.flag("json"):
+        show.document("worker_messages", **reply)
+    for message in new if not given.flag("json") else ():
+        show.out(f"[{message.get('number')}] {message.get('kind')}: {message.get('text')}")
+    if not new and not given.flag("json"):
+        show.talk("no new messages")
+    note_seen(post, max((int(message.get("number", 0)) for message in new), default=0))
+    return BLOCKED if not new and until is not None else 0
+
+
+def _until(given: Given) -> float | None:
+    """The end of the wait on the clock that never goes back; None: it does not wait at all."""
+    if not given.flag("wait"):
+        return None
+    seconds = given.values["wait"]
+    return time.monotonic() + (seconds if seconds is not None else 10 * 365 * 86_400.0)
+
+
+def _first(post: Post, since: int, until: float) -> dict[str, Any]:
+    reply: dict[str, Any] = {}
+    for reply in _polled(post, since, until):
+        if reply.get("messages"):
+            break
+    return reply
+
+
+def _polled(post: Post, since: int, until: float | None) -> Iterator[dict[str, Any]]:
+    """The lead's answers, one after the other, until the time is over; a lead that is away is waited for."""
+    told = False
+    while True:
+        left = 0.0 if until is None else max(0.0, until - time.monotonic())
+        wait_sec = min(left, _LONGEST_WAIT_SEC)
+        try:
+            outcome = ask(post, "messages", {"since": since, "wait_sec": round(wait_sec, 3)}, wait_sec + ANSWER_SEC)
+        except Away as away:
+            if left <= 0:
+                raise
+            if not told:
+                show.talk(f"nobody leads the run at the moment ({away.why}); waiting")
+                told = True
+            time.sleep(min(_AWAY_SEC, left))
+            continue
+        reply = _reply(outcome)
+        since = max([since, *(int(message.get("number", 0)) for message in reply.get("messages") or ())])
+        yield reply
+        if until is None or time.monotonic() >= until:
+            return
+
+
+def _reply(outcome: Outcome) -> dict[str, Any]:
+    from .commands import refusal
+
+    show.refusals(outcome.earlier)
+    answer = outcome.answer
+    if answer is None or not answer.taken:
+        raise refusal(answer.body if answer else {}, answer.status if answer else 0)
+    return answer.body
+
+
+def answer_to(given: Given, post: Post, outcome: Outcome) -> int:
+    """Waits for what a person answers, or for the lead to say that it must not wait any longer."""
+    reply = outcome.answer.body if outcome.answer is not None else {}
+    question, since = str(reply.get("question") or ""), int(reply.get("latest") or last_seen(post))
+    until = _until(given)
+    assert until is not None
+    if outcome.kept:
+        show.talk(f"kept: it is delivered when the lead is back ({outcome.why})")
+    show.talk(f"asked{' as ' + question if question else ''}; waiting for the answer")
+    for polled in _polled(post, since, until):
+        for message in polled.get("messages") or ():
+            kind, text = message.get("kind"), str(message.get("text"))
+            if kind == "answer":
+                return _answered(given, question, text)
+            if kind in _URGENT:
+                raise Trouble(text, hint="ganger worker messages", code="NO_ANSWER", exit_code=BLOCKED)
+        try:
+            ask(post, "heartbeat", {"step": "waits for an answer"})
+        except Away:
+            continue
+    raise Trouble("nobody has answered yet", hint="ganger worker messages --wait", code="NO_ANSWER", exit_code=BLOCKED)
+
+
+def _answered(given: Given, question: str, text: str) -> int:
+    if given.flag("json"):
+        show.document("worker_answer", ok=True, question=question, answer=text)
+    else:
+        show.out(text)
+    return 0
+
+
+def brief(given: Given, post: Post) -> int:
+    reply = _reply(ask(post, "brief", {"section": given.place(0)}))
+    if given.flag("json"):
+        show.document("worker_brief", **reply)
+    elif given.place(0):
+        show.out(str(reply.get("text", "")))
+    else:
+        for name in reply.get("sections") or ():
+            show.out(str(name))
+    return 0

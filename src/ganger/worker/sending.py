@@ -1,0 +1,151 @@
+"""A request on its way: sent at once, or kept in the spool until somebody has acknowledged it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from .trouble import Away
+from .wire import Answer, call
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .posts import Post
+    from .spool import Delivery, Spool
+
+    Refusals = list[tuple[str, Answer]]
+
+# What the lead has on its disk before it acknowledges it, and what therefore may be sent until it does.
+KEPT = frozenset({"progress", "milestone", "escalate", "checkpoint", "report", "done"})
+ANSWER_SEC = 10.0
+_TURN_SEC = 30.0
+_AGAIN_SEC = (0.3, 1.0)
+_LONGEST_PAUSE_SEC = 2.0
+
+
+class Outcome:
+    """`answer` is None for what is only kept, or was delivered by another call of this worker (`kept` is then false).
+
+    `earlier` are older requests that were refused for good meanwhile: verb and answer.
+    """
+
+    __slots__ = ("answer", "earlier", "kept", "why")
+
+    def __init__(self, answer: Answer | None, *, kept: bool = False, why: str = "") -> None:
+        self.answer, self.kept, self.why = answer, kept, why
+        self.earlier: Refusals = []
+
+
+def named(body: dict[str, Any]) -> dict[str, Any]:
+    """With a name of its own, by which it counts once however often it arrives."""
+    return {"id": os.urandom(12).hex(), **body}
+
+
+def ask(post: Post, verb: str, body: dict[str, Any], timeout_sec: float = ANSWER_SEC) -> Outcome:
+    """What is of no use later; raises Away. What the spool still holds goes first, if it can."""
+    try:
+        earlier = deliver(post) if waits(post) else []
+    except Away as away:
+        earlier = away.earlier
+    outcome = Outcome(call(post.report, post.token, f"/v1/{verb}", body, timeout_sec))
+    outcome.earlier = earlier
+    return outcome
+
+
+def tell(post: Post, verb: str, body: dict[str, Any]) -> Outcome:
+    """What must not be lost; raises Away only where it can be kept nowhere."""
+    body = named(body)
+    spool = _spool(post)
+    if spool is None:
+        return Outcome(_insisted(post, verb, body))
+    try:
+        try:
+            name = spool.put(verb, post.token, body)
+        except OSError:
+            # A full disk keeps nothing, but somebody may still listen.
+            return Outcome(_insisted(post, verb, body))
+        return _delivered(post, spool, name, (verb, body))
+    finally:
+        spool.close()
+
+
+def deliver(post: Post) -> Refusals:
+    """Sends what the spool holds; those that were refused. Raises Away where something is left."""
+    spool = _spool(post)
+    if spool is None:
+        return []
+    try:
+        done = spool.deliver(lambda *each: _send(post, *each), time.monotonic() + _TURN_SEC)
+    finally:
+        spool.close()
+    refused = _settled(post, done)
+    if done.away is not None:
+        done.away.earlier = refused
+        raise done.away
+    return refused
+
+
+def waits(post: Post) -> bool:
+    """Whether the spool holds anything; costs one look."""
+    try:
+        return bool(post.desk) and any(name.endswith(".json") for name in os.listdir(f"{post.desk}/spool"))
+    except OSError:
+        return False
+
+
+def _spool(post: Post) -> Spool | None:
+    if not post.desk:
+        return None
+    from .spool import Spool
+
+    try:
+        return Spool(post.desk)
+    except OSError:
+        return None
+
+
+def _send(post: Post, verb: str, token: str, body: dict[str, Any]) -> Answer:
+    return call(post.report, token, f"/v1/{verb}", body, ANSWER_SEC)
+
+
+def _insisted(post: Post, verb: str, body: dict[str, Any]) -> Answer:
+    for pause_sec in _AGAIN_SEC:
+        try:
+            return _send(post, verb, post.token, body)
+        except Away as away:
+            time.sleep(min(max(pause_sec, away.retry_sec), _LONGEST_PAUSE_SEC))
+    return _send(post, verb, post.token, body)
+
+
+def _delivered(post: Post, spool: Spool, name: str, request: tuple[str, dict[str, Any]]) -> Outcome:
+    verb, body = request
+    done = spool.deliver(lambda *each: _send(post, *each), time.monotonic() + _TURN_SEC, last=name)
+    outcome = Outcome(done.answers.get(name))
+    outcome.earlier = [each for each in _settled(post, done) if each[1] is not outcome.answer]
+    if outcome.answer is not None:
+        return outcome
+    outcome.kept = spool.has(name)
+    outcome.why = done.away.why if done.away else "another call of this worker is still sending"
+    if not outcome.kept and (verb == "escalate" or spool.was_refused(name)):
+        outcome.answer = _heard_again(post, verb, body)
+    return outcome
+
+
+def _heard_again(post: Post, verb: str, body: dict[str, Any]) -> Answer | None:
+    """Somebody else delivered it; asked by the same name, the lead says again what it said to it."""
+    try:
+        return _send(post, verb, post.token, body)
+    except Away:
+        return None
+
+
+def _settled(post: Post, done: Delivery) -> Refusals:
+    """Notes on the claim what an acknowledged or refused report or mark means for it; those that were refused."""
+    for name, verb in done.verbs.items():
+        if verb in ("report", "done"):
+            from .claims import mark
+
+            mark(post, **{"reported" if verb == "report" else "done": done.answers[name].taken})
+    return [(done.verbs[name], answer) for name, answer in done.answers.items() if not answer.taken]

@@ -1,0 +1,41 @@
+"""What went wrong, with the next step and the exit code."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .wire import Answer
+
+REFUSED, BLOCKED, USAGE, INTERRUPTED = 1, 3, 64, 130
+
+
+class Trouble(Exception):
+    """What happened, in a sentence; `hint` is the next step; `code` can be given to `ganger explain`.
+
+    `earlier` are requests of before that were refused meanwhile: verb and answer.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", code: str = "ERROR", exit_code: int = REFUSED) -> None:
+        super().__init__(message)
+        self.message, self.hint, self.code, self.exit_code = message, hint, code, exit_code
+        self.earlier: list[tuple[str, Answer]] = []
+
+
+class Misuse(Trouble):
+    """The command line makes no sense."""
+
+    def __init__(self, message: str, hint: str = "ganger worker --help") -> None:
+        super().__init__(message, hint=hint, code="USAGE", exit_code=USAGE)
+
+
+class Away(Trouble):
+    """Nobody took the request. It may be sent again: at worst it arrives twice, which counts once."""
+
+    def __init__(self, why: str, retry_sec: float = 0.0) -> None:
+        super().__init__(
+            f"nobody leads the run at the moment ({why})",
+            hint="try again later; ganger status tells where the run stands, ganger run continues it",
+            code="LEAD_AWAY",
+            exit_code=BLOCKED,
+        )
+        self.why, self.retry_sec = why, retry_sec

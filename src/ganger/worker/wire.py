@@ -1,0 +1,165 @@
+"""One request to whoever leads the run: HTTP over its Unix socket or over loopback, through the bare socket.
+
+`socket` and `http.client` cost more to import than a heartbeat may take.
+"""
+
+from __future__ import annotations
+
+import _socket
+import json
+import time
+
+from .trouble import Away, Misuse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1"}
+_LONGEST_HEAD = 64 * 1024
+_LONGEST_BODY = 16 * 1024 * 1024
+_LONGEST_PATH = 107
+_BUSY_SEC = 0.02
+
+
+class Answer:
+    """`retry_sec` is set when it says: again, later."""
+
+    __slots__ = ("body", "retry_sec", "status")
+
+    def __init__(self, status: int, body: dict[str, Any], retry_sec: float | None = None) -> None:
+        self.status, self.body, self.retry_sec = status, body, retry_sec
+
+    @property
+    def taken(self) -> bool:
+        return self.status < 300
+
+    @property
+    def passing(self) -> bool:
+        """Refused for now: the same request may be taken later."""
+        return self.status >= 500 or self.status == 408 or (self.status == 429 and self.retry_sec is not None)
+
+
+def call(address: str, token: str, path: str, body: object, timeout_sec: float) -> Answer:
+    """Raises Away where nobody answered, or not in full, or not now."""
+    until = time.monotonic() + timeout_sec
+    content = json.dumps(body, allow_nan=False).encode("ascii")
+    line = _connected(address, until)
+    try:
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: {_host(address)}\r\nAuthorization: Bearer {token}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+        )
+        cut = ""
+        try:
+            line.sendall(head.encode("latin-1", "replace") + content)
+        except OSError as error:
+            # Who refuses a request by its head answers and hangs up before all of it is sent.
+            cut = _reason(error)
+        answer = _answer(line, until, cut)
+    finally:
+        line.close()
+    if answer.passing:
+        why = str(answer.body.get("message") or f"it answered {answer.status}")
+        raise Away(why, answer.retry_sec or 0.0)
+    return answer
+
+
+def _host(address: str) -> str:
+    return "localhost" if address.startswith("/") else address[len("http://") :].rstrip("/")
+
+
+def _place(address: str) -> tuple[int, Any]:
+    if address.startswith("/"):
+        if len(address.encode("utf-8", "surrogateescape")) > _LONGEST_PATH:
+            raise Misuse(f"{address} is too long for a socket", hint="GANGER_REPORT is given by whoever leads the run")
+        return _socket.AF_UNIX, address
+    scheme, _, rest = address.rpartition("//")
+    host, _, port = rest.rstrip("/").rpartition(":")
+    if scheme != "http:" or host not in _LOOPBACK or not port.isdigit() or int(port) > 65535:
+        raise Misuse(
+            f"{address!r} is no address of a lead",
+            hint="GANGER_REPORT is the path of a socket, or http://127.0.0.1:PORT",
+        )
+    return _socket.AF_INET, (_LOOPBACK[host], int(port))
+
+
+def _connected(address: str, until: float) -> _socket.socket:
+    family, place = _place(address)
+    while True:
+        line = _socket.socket(family, _socket.SOCK_STREAM)
+        try:
+            line.settimeout(max(0.05, until - time.monotonic()))
+            line.connect(place)
+        except BlockingIOError as error:
+            # A Unix socket whose queue is full says so at once.
+            line.close()
+            if time.monotonic() + _BUSY_SEC >= until:
+                raise Away("it is busy") from error
+            time.sleep(_BUSY_SEC)
+        except OSError as error:
+            line.close()
+            raise Away(_reason(error)) from error
+        else:
+            return line
+
+
+def _answer(line: _socket.socket, until: float, cut: str) -> Answer:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += _more(line, until, cut)
+        if len(data) > _LONGEST_HEAD:
+            raise Away("what answered is no lead")
+    head, _, body = data.partition(b"\r\n\r\n")
+    status, fields = _head(head)
+    length = fields.get("content-length", "")
+    if not length.isdigit() or int(length) > _LONGEST_BODY:
+        raise Away("what answered is no lead")
+    parts, missing = [body], int(length) - len(body)
+    while missing > 0:
+        parts.append(_more(line, until, cut))
+        missing -= len(parts[-1])
+    return Answer(status, _object(b"".join(parts)[: int(length)]), _seconds(fields.get("retry-after")))
+
+
+def _more(line: _socket.socket, until: float, cut: str) -> bytes:
+    left = until - time.monotonic()
+    if left <= 0:
+        raise Away("it did not answer in time")
+    try:
+        line.settimeout(left)
+        data = line.recv(65536)
+    except OSError as error:
+        raise Away(cut or _reason(error)) from error
+    if not data:
+        raise Away(cut or "it hung up without an answer")
+    return data
+
+
+def _head(head: bytes) -> tuple[int, dict[str, str]]:
+    first, *lines = head.decode("latin-1").split("\r\n")
+    version, _, rest = first.partition(" ")
+    if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
+        raise Away("what answered is no lead")
+    fields = (line.partition(":") for line in lines)
+    return int(rest[:3]), {name.strip().lower(): value.strip() for name, _, value in fields}
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    if not body:
+        return {}
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Away("what answered is no lead") from error
+    return found if isinstance(found, dict) else {"value": found}
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isdigit() else None
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, TimeoutError) or "timed out" in str(error):
+        return "it did not answer in time"
+    return error.strerror or str(error) or "the connection broke"
