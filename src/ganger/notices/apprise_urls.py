@@ -1,0 +1,47 @@
+"""Notices through the library apprise: mail, chat and a hundred other places, each by an address of its own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from ganger.notices.notice import NotDelivered, Notice
+
+
+def has_apprise() -> bool:
+    return importlib.util.find_spec("apprise") is not None
+
+
+class AppriseWay:
+    """An address may hold a secret, so none is ever named."""
+
+    name = "notify.urls"
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self._urls = tuple(urls)
+        self._sender: Any = None
+
+    def hurry(self) -> None:
+        """The library has time limits of its own."""
+
+    def deliver(self, notice: Notice) -> None:
+        if self._sender is None:
+            self._sender = self._made()
+        if not self._sender.notify(title=notice.title, body=notice.text or notice.event):
+            raise NotDelivered("apprise could not deliver it to every address")
+
+    def _made(self) -> Any:
+        try:
+            library = importlib.import_module("apprise")
+        except ImportError as error:
+            raise NotDelivered("the library apprise is missing: pip install 'ganger[notify]'") from error
+        # It logs addresses.
+        logging.getLogger("apprise").setLevel(logging.CRITICAL)
+        sender = library.Apprise()
+        for number, url in enumerate(self._urls):
+            if not sender.add(url):
+                raise NotDelivered(f"apprise does not understand urls[{number}]")
+        return sender

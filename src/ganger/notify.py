@@ -1,0 +1,84 @@
+"""The hooks and notices a project asks for, put together: for a run that begins, and for a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ganger.config import PROJECT_FILE, Project, environment
+from ganger.core.events import QuestionAsked, Recorded
+from ganger.errors import GangerError
+from ganger.notices.apprise_urls import AppriseWay, has_apprise
+from ganger.notices.desktop import DesktopWay
+from ganger.notices.notice import notice_of
+from ganger.notices.notices import Notices, Route, deliver_now
+from ganger.notices.program import ProgramWay
+from ganger.notices.webhook import WebhookWay
+
+_FROM_ENVIRONMENT = "env:"
+_SAMPLE = QuestionAsked("q-0", "sample", "ambiguous_spec", "This is a trial: nobody needs to answer it.")
+
+
+def notices_of(project: Project, run_id: str, folder: Path, *, after_seq: int) -> Notices:
+    """The listener of one run, whose folder holds the log; events up to `after_seq` are not told again."""
+    return Notices(routes_of(project), run_id, folder, after_seq=after_seq)
+
+
+def try_all(project: Project) -> list[tuple[str, str]]:
+    """Sends a sample every way; each way's name, and why it did not get there."""
+    sample = notice_of("trial", Recorded(0, "1970-01-01T00:00:00.000Z", _SAMPLE))
+    return deliver_now([route.way for route in routes_of(project)], sample)
+
+
+def routes_of(project: Project) -> list[Route]:
+    """Raises GangerError for what could never be delivered: it is said before the run, not after it."""
+    environ, notify = environment(), project.config.notify
+    routes = [
+        Route(ProgramWay(_at_home(hook.run, project.root), hook.timeout_sec, project.root, environ), frozenset(hook.on))
+        for hook in project.config.hooks
+    ]
+    wanted = frozenset(notify.on)
+    if notify.webhook:
+        routes.append(Route(WebhookWay(_meant("notify.webhook", notify.webhook, environ)), wanted))
+    if notify.urls:
+        _require_apprise()
+        urls = [_meant(f"notify.urls[{number}]", url, environ) for number, url in enumerate(notify.urls)]
+        routes.append(Route(AppriseWay(urls), wanted))
+    if notify.desktop:
+        routes.append(Route(DesktopWay(environ), wanted))
+    return routes
+
+
+def hook_files(project: Project) -> list[Path]:
+    """Files of the project that its hooks run: whoever changes one of them acts outside every wall."""
+    words = [word for hook in project.config.hooks for word in hook.run if not word.startswith("-")]
+    return [path for word in words if "\0" not in word and (path := project.root / word).is_file()]
+
+
+def _at_home(words: list[str], root: Path) -> list[str]:
+    """A program of the project is found in the project, not where a session happens to be."""
+    own = root / words[0]
+    return [str(own), *words[1:]] if "/" in words[0] and own.is_file() else words
+
+
+def _meant(key: str, given: str, environ: Mapping[str, str]) -> str:
+    """`env:NAME` is that variable, so that a secret need not be in a file."""
+    if not given.startswith(_FROM_ENVIRONMENT):
+        return given
+    name = given.removeprefix(_FROM_ENVIRONMENT)
+    if not environ.get(name):
+        raise GangerError(
+            f"{key} is {given}, and there is no variable {name}",
+            hint=f"set {name}, or take the entry out of {PROJECT_FILE}",
+            code="NOTIFY_NOT_READY",
+        )
+    return environ[name]
+
+
+def _require_apprise() -> None:
+    if not has_apprise():
+        raise GangerError(
+            "notify.urls needs the library apprise, which is not installed",
+            hint="pip install 'ganger[notify]'; or use [[hooks]] or notify.webhook, which need nothing",
+            code="NOTIFY_NOT_READY",
+        )
