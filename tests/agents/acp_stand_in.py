@@ -133,6 +133,28 @@ def keeps(prompt: Message) -> None:
     time.sleep(600)
 
 
+def thinks(prompt: Message) -> None:
+    """Says nothing until it was asked twice whether it is there, and knows no such question."""
+    for _ in range(2):
+        asked = hear("_ganger/ping")
+        fail(asked, -32601, "Method not found")
+    good(prompt)
+
+
+def knows_the_question(prompt: Message) -> None:
+    answer(hear("_ganger/ping"))
+    good(prompt)
+
+
+def is_deaf(prompt: Message) -> None:
+    """Hears what it is asked and never says a word."""
+    hear("_ganger/ping")
+    Path("asked").touch()
+    while hear():
+        with Path("asked").open("a") as file:
+            file.write("again\n")
+
+
 def cancels(prompt: Message) -> None:
     update(sessionUpdate="tool_call", toolCallId="t1", kind="execute", status="in_progress", title="sleep")
     hear("session/cancel")
@@ -159,6 +181,7 @@ def play(how: str) -> Callable[[Message], None]:
         answer(prompt, stopReason=how if how in STOPS else "end_turn")
 
     known = {"good": good, "commands": commands, "noisy": noisy, "dies": dies, "keeps": keeps, "cancels": cancels}
+    known |= {"thinks": thinks, "knows": knows_the_question, "deaf": is_deaf}
     return known.get(how, ends)
 
 

@@ -6,6 +6,8 @@ import json
 import signal
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,13 @@ from ganger.agents.acp import AcpAgent, AcpReader
 from ganger.agents.acp_profiles import PROFILES
 from ganger.agents.acp_talk import Errand
 from ganger.agents.settings import AgentSettings
+from ganger.agents.sign_lines import decode
 from ganger.agents.streams import hear
 from ganger.contracts.parser import Parsed
-from ganger.core.signs import Denied, Heard, Tokens
+from ganger.core.signs import Alive, Denied, Heard, Over, Sign, Tokens
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
+from ganger.ports import AttemptContext
 
 HERE = Path(__file__).parent
 STAND_IN = (sys.executable, str(HERE / "acp_stand_in.py"))
@@ -174,6 +178,35 @@ def test_no_process_is_left_of_one_that_will_not_end(tmp_path: Path) -> None:
     assert not runs((tmp_path / "child").read_text())
 
 
+def lines_of(folder: Path, plays: str, **errand: Any) -> list[Sign | None]:
+    with talk(folder, plays, **errand) as process:
+        return [decode(line) for line in process.communicate(timeout=60)[0].splitlines()]
+
+
+@pytest.mark.parametrize(("plays", "answers"), [("thinks", 2), ("knows", 1), ("good", 0)])
+def test_an_agent_that_is_silent_for_long_is_asked_and_its_answer_is_a_sign_of_life(
+    tmp_path: Path, plays: str, answers: int
+) -> None:
+    """H02 H03: that it does not know the question is an answer too; who talks is not asked."""
+    signs = lines_of(tmp_path, plays, quiet_sec=0.3 if answers else 60.0)
+    assert signs.count(Alive()) == answers
+    assert isinstance(signs[-1], Over) and signs[-1].how == "success"
+
+
+def test_one_that_does_not_answer_stays_silent_and_is_asked_once(tmp_path: Path) -> None:
+    """H03: nothing is told in its name."""
+    with talk(tmp_path, "deaf", quiet_sec=0.1) as process:
+        give_up_at = time.monotonic() + 30
+        while not (tmp_path / "asked").exists() and time.monotonic() < give_up_at:
+            time.sleep(0.01)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        assert (tmp_path / "asked").read_text() == ""
+        process.send_signal(signal.SIGTERM)
+        signs = [decode(line) for line in process.communicate(timeout=60)[0].splitlines()]
+    assert Alive() not in signs
+
+
 def test_a_profile_or_a_program_must_be_named(tmp_path: Path) -> None:
     """T24: and the profile must be one there is."""
     for given in (AgentSettings("acp"), AgentSettings("acp", profile="nobody")):
@@ -280,6 +313,24 @@ def test_a_real_agent_without_the_right_to_all_is_refused_commands(tmp_path: Pat
         ran = trial.run("make a file", permissions="edit")
         assert [denied.tool for denied in ran.heard.denied] == ["execute"]
         assert not (trial.workspace / "b.txt").exists()
+
+
+class Impatient(AcpAgent):
+    """Asks after seconds what would be asked after a minute."""
+
+    def errand(self, context: AttemptContext) -> Errand:
+        return replace(super().errand(context), quiet_sec=1.0)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_agent_whose_model_thinks_for_long_says_that_it_is_there(tmp_path: Path, name: str) -> None:
+    """H02 H03: and is not disturbed by the question."""
+    with playing([{"result": {}, "delay": 6}]) as server:
+        trial = place(tmp_path, name, server)
+        trial.make = Impatient
+        ran = trial.run("say that it is done", walled=True)
+        assert ran.output.count('"is": "Alive"') >= 2, ran.output
+        assert how(ran.heard) == "success" and isinstance(trial.agent().extract_result(ran.log, "T1"), Parsed)
 
 
 @pytest.mark.agents_full

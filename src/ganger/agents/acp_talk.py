@@ -26,6 +26,7 @@ from ganger.agents.sign_lines import encode, harmless
 from ganger.agents.streams import Lines, amount, items, number, part, text
 from ganger.agents.words import meaning
 from ganger.core.signs import (
+    Alive,
     Context,
     Denied,
     How,
@@ -45,6 +46,8 @@ _CHUNK = 64 * 1024
 _LAST_WORDS = 2000
 _CANCEL_SEC = 3.0
 _REST_SEC = 1.0
+# Names that begin so are free for extensions: one that does not know it says so, which is an answer too.
+_PING = "_ganger/ping"
 _LOGIN_CODES = frozenset((-32000, -31002))
 _EDITS = frozenset(("read", "edit", "delete", "move", "search", "think"))
 _STOPS: dict[str, How] = {
@@ -63,6 +66,7 @@ class Errand:
     `allow`: "all" or "edit". `mode`, `model` and `auth` are the agent's own names; one it does not offer is left out.
     `errors` is a pattern for a last message that is an error of the model's; `retrying` one for lines of its stderr.
     `usage`: what the numbers of an answer are: "prompt", "session" (a running total), "none" (not of the whole prompt).
+    `quiet_sec`: one that was silent for so long at its work is asked whether it is there.
     """
 
     argv: tuple[str, ...]
@@ -75,6 +79,7 @@ class Errand:
     retrying: str = ""
     usage: str = "prompt"
     start_sec: float = 60.0
+    quiet_sec: float = 60.0
 
     def written(self) -> str:
         return json.dumps(asdict(self))
@@ -141,7 +146,11 @@ class Talk:
             doing = "the prompt"
             self._asked = True
             content = [{"type": "text", "text": self.prompt}]
-            return self._answered(await wire.ask("session/prompt", {"sessionId": self._session, "prompt": content}))
+            asking = asyncio.create_task(self._ask_if_there(wire))
+            try:
+                return self._answered(await wire.ask("session/prompt", {"sessionId": self._session, "prompt": content}))
+            finally:
+                asking.cancel()
         except TimeoutError:
             return [Over("error", f"the agent did not answer {doing} within {self.errand.start_sec:g} s")]
         except _NoSession as problem:
@@ -150,6 +159,20 @@ class Talk:
             return self._refused(refusal)
         except Gone:
             return [await self._died(process, doing)]
+
+    async def _ask_if_there(self, wire: Wire) -> None:
+        """A model may think for long without a word. One question at a time: who does not answer it stays silent."""
+        loop = asyncio.get_running_loop()
+        while True:
+            while (left := wire.heard_at + self.errand.quiet_sec - loop.time()) > 0:
+                await asyncio.sleep(left)
+            try:
+                await wire.ask(_PING, {})
+            except Refusal:
+                pass
+            except Gone:
+                return
+            self.say(Alive())
 
     async def _open(self, wire: Wire, offered: Mapping[str, Any]) -> None:
         place: dict[str, Any] = {"cwd": str(Path.cwd()), "mcpServers": []}

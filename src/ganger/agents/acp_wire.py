@@ -29,7 +29,10 @@ class Gone(Exception):
 
 
 class Wire:
-    """`answer` gets its requests (None: there is no such thing), `notice` what it tells, `noise` what is no message."""
+    """`answer` gets its requests (None: there is no such thing), `notice` what it tells, `noise` what is no message.
+
+    `heard_at`: when anything last came from it, by the loop's clock.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Wire:
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._last = 0
         self._gone = False
+        self.heard_at = asyncio.get_running_loop().time()
 
     async def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request; raises Refusal or Gone."""
@@ -68,6 +72,7 @@ class Wire:
         lines = Lines()
         try:
             while data := await self._in.read(_CHUNK):
+                self.heard_at = asyncio.get_running_loop().time()
                 for line in lines.feed(data):
                     self._hear(line)
         finally:
