@@ -40,6 +40,7 @@ COMMANDS: dict[str, Row] = {
     "reassign": Row("Control", "End a worker at work; a fresh one begins anew"),
     "end": Row("Control", "End a worker at work; its task waits for you"),
     "set": Row("Control", "Change a setting while running"),
+    "worker": Row("Work", "What a worker says and asks: next, heartbeat, report and more"),
     "parse": Row("Files", "Read a result, a heal decision or an agent's events out of a log"),
     "schema": Row("Files", "Print a JSON Schema"),
     "explain": Row("Files", "Say what a code or failure class means and what to do"),
@@ -51,7 +52,6 @@ COMMANDS: dict[str, Row] = {
     "dev": Row("Files", "Tools for people who write agents: a model played from a script"),
     "unlock": Row("Later", "Release a repository's lock", built=False),
     "export": Row("Later", "Export a run as a static folder", built=False),
-    "worker": Row("Later", "The worker's side of the protocol", built=False),
 }
 
 _EXAMPLES = """Examples:

@@ -109,6 +109,9 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "ALREADY_REPORTED": ("the attempt has reported already", "One attempt gives one answer; the first counts.", "Set the done mark and end, or ask for the next task."),
     "NOT_ALLOWED": ("the token does not allow this", "A token with which one may only ask for work can do nothing else.", "Use the token that came with the task."),
     "NO_SECTION": ("there is no such part of the brief", "Which parts there are depends on the task.", "Ask for the list: ganger worker brief."),
+    "LEAD_AWAY": ("nobody leads the run at the moment", "What must not be lost was kept in the worker's desk and is delivered later; the rest was not said.", "Try again later; ganger run continues the run."),
+    "NO_CLAIM": ("this session holds no task, or several do and none was named", "A worker is known by GANGER_TOKEN, or by the task it asked for.", "Ask for a task with ganger worker next, or say who you are with --worker NAME."),
+    "NO_ANSWER": ("nobody has answered yet", "The question stays open in ganger inbox.", "Look again with ganger worker messages --wait."),
     "NO_PROJECT": ("there is no ganger.toml", "Without it only the manifest itself is checked.", "ganger init writes one."),
 }  # fmt: skip
 

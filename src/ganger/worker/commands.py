@@ -102,7 +102,7 @@ def refusal(body: Mapping[str, Any], status: int) -> Trouble:
     return Trouble(
         str(body.get("message") or f"the lead refused it with status {status}"),
         hint=str(body.get("hint") or ""),
-        code=str(body.get("code") or "REFUSED"),
+        code=str(body.get("code") or "BAD_REQUEST"),
     )
 
 

@@ -39,7 +39,11 @@ def find_post(worker: str, run: str, project: str, environ: Mapping[str, str]) -
     from .claims import claims
     from .places import runs
 
-    found = [claim for folder in runs(project, run, environ) for claim in claims(folder)]
+    try:
+        found = [claim for folder in runs(project, run, environ) for claim in claims(folder)]
+    except Trouble as problem:
+        message = f"this is no worker: there is no GANGER_TOKEN, and {problem.message}"
+        raise Trouble(message, hint=problem.hint, code="NO_CLAIM") from problem
     asked = worker or environ.get("GANGER_WORKER", "")
     session = environ.get("GANGER_SESSION", "")
     mine = [claim for claim in found if claim["worker"] == asked or (not asked and _of(session, claim))]

@@ -44,4 +44,4 @@ def refusals(earlier: list[tuple[str, Answer]]) -> None:
     """What was said before and is refused only now is told, since whoever said it has gone on."""
     for verb, answer in earlier:
         why = answer.body.get("message") or f"status {answer.status}"
-        talk(f"an earlier {verb} was refused: {why} [{answer.body.get('code', 'REFUSED')}]; it lies in refused")
+        talk(f"an earlier {verb} was refused: {why} [{answer.body.get('code', 'BAD_REQUEST')}]; it lies in refused")
