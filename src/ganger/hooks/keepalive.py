@@ -44,16 +44,24 @@ def _answer(told: Mapping[str, object], environ: Mapping[str, str]) -> int:
         if roots:
             _name_session(session, environ.get("CLAUDE_ENV_FILE", ""))
         return LET_GO
-    if event not in ("Stop", "TeammateIdle"):
+    if event not in ("Stop", "TeammateIdle") or _goes_on_by_itself(told.get("background_tasks")):
         return LET_GO
-    mate = _word(told.get("teammate_name")) if event == "TeammateIdle" else ""
+    mate = _word(told.get("teammate_name"))
+    if event == "TeammateIdle" and not mate:
+        return LET_GO
     for place, claim in _claims(roots):
-        if _is_held(claim, session, mate) and _lead_waits(claim):
+        if _is_held(claim, session, mate if event == "TeammateIdle" else "") and _lead_waits(claim):
             active = told.get("stop_hook_active") is not False
             if _may_tell(place, claim, active=active):
                 print(_words(claim), file=sys.stderr)
                 return GO_ON
     return LET_GO
+
+
+def _goes_on_by_itself(tasks: object) -> bool:
+    """A session whose own agents are at work is called again when they are through; one of them may hold the task."""
+    rows = [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
+    return any(row.get("status") == "running" and "agent" in _word(row.get("type")) for row in rows)
 
 
 def _name_session(session: str, file: str) -> None:
@@ -126,11 +134,11 @@ def _read(file: str) -> Claim | None:
 
 
 def _is_held(claim: Claim, session: str, mate: str) -> bool:
-    """A teammate is known by the name it works under: the session it belongs to is its leader's."""
+    """A teammate is known by the name it works under, for it shares the session of its leader."""
     if claim.get("reported") is not False or claim.get("done") is True:
         return False
     if mate:
-        return claim.get("worker") == mate
+        return claim.get("worker") == mate and claim.get("session", "") in ("", session)
     return bool(session) and claim.get("session") == session
 
 
@@ -142,21 +150,26 @@ def _lead_waits(claim: Claim) -> bool:
     import socket
 
     address, token = _word(claim.get("report")), _word(claim.get("token"))
-    if not address or not token or not token.isprintable():
+    if not address or not token.isascii() or not token.isprintable():
         return False
     host, _, port = address.removeprefix("http://").rstrip("/").rpartition(":")
-    family = socket.AF_UNIX if address.startswith("/") else socket.AF_INET
-    if family == socket.AF_INET and host not in ("127.0.0.1", "localhost"):
+    is_local = address.startswith("/")
+    if not (_is_own(address) if is_local else host in ("127.0.0.1", "localhost")):
         return False
-    with socket.socket(family) as line:
+    with socket.socket(socket.AF_UNIX if is_local else socket.AF_INET) as line:
         line.settimeout(_ASK_SEC)
-        line.connect(address if family == socket.AF_UNIX else (host, int(port)))
+        line.connect(address if is_local else (host, int(port)))
         line.sendall(
-            b"POST /v1/brief HTTP/1.1\r\nHost: ganger\r\nConnection: close\r\nContent-Type: application/json\r\n"
-            b"Authorization: Bearer " + token.encode() + b"\r\nContent-Length: 2\r\n\r\n{}"
+            f"POST /v1/brief HTTP/1.1\r\nHost: {'ganger' if is_local else f'{host}:{port}'}\r\nConnection: close\r\n"
+            f"Content-Type: application/json\r\nAuthorization: Bearer {token}\r\nContent-Length: 2\r\n\r\n{{}}".encode()
         )
         answer = line.recv(64)
     return answer.startswith(b"HTTP/1.") and int(answer[9:12]) not in _OVER
+
+
+def _is_own(address: str) -> bool:
+    """Sockets lie where anybody can make some; a token is shown only to this user's."""
+    return os.stat(address, follow_symlinks=False).st_uid in (0, os.geteuid())  # noqa: PTH116
 
 
 # --- how often it was told --------------------------------------------------------------------------------------------

@@ -1,0 +1,63 @@
+"""A lead as sessions see it: the real endpoint of a run, answered by a few lines, and claims that point to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+
+from ganger.ports import Reply, Request
+from ganger.reports.server import ReportServer
+
+TOKEN = "w1.1.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+
+class StandIn:
+    """Answers every request with `status`; `heard` are the verbs."""
+
+    def __init__(self, project: Path, status: int = 200) -> None:
+        self.project, self.status = project, status
+        self.run = project / ".ganger" / "r1"
+        (self.run / "workers").mkdir(parents=True, exist_ok=True)
+        (self.run / "desk").mkdir(exist_ok=True)
+        (project / "ganger.toml").touch()
+        self.heard: list[str] = []
+        self._server = ReportServer(self.run)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> StandIn:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._server.open(self._handle), self._loop).result(10)
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _handle(self, request: Request) -> Reply:
+        self.heard.append(request.verb)
+        ok = request.token == TOKEN and self.status == 200
+        return Reply(self.status if request.token == TOKEN else 401, {"ok": ok, "messages": 0, "latest": 0})
+
+    def claim(self, worker: str = "ada", *, by_url: bool = False, **more: object) -> Path:
+        """What `ganger worker next` leaves behind."""
+        claim = {
+            "worker": worker, "session": "s-1", "task_id": "T1", "attempt": 1, "token": TOKEN, "reported": False,
+            "report": self._server.url if by_url else str(self._server.socket), "desk": str(self.run / "desk"),
+            "done": False, **more,
+        }  # fmt: skip
+        path = self.run / "workers" / f"{worker}.json"
+        path.write_text(json.dumps(claim))
+        return path
+
+
+def moved_on(path: Path) -> None:
+    """A trace of work."""
+    stat = path.stat()
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1_000_000_000))
