@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 from heal_ward import RIGHT, Ailment, Ward, in_turn, names, tasks
 
 from ganger.core import events as ev, windows
-from ganger.core.quota import after_quota, after_success, has_room, paused_until
+from ganger.core.quota import after_quota, after_success, has_room, paused_until, spread_after
 from ganger.core.records import Budget, Policy, RunState, TaskState
+from ganger.core.transitions import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, RunStatus, TaskStatus
-from ganger.core.windows import decide
+from ganger.core.windows import Start, Wait, decide, starts_after
 
 LIMITED = Ailment(signal="429 too many requests", cls=FailureClass.QUOTA, times=1)
 ACCOUNTS = {"worker": "first", "tester": "second"}
@@ -165,6 +167,91 @@ def test_while_an_account_rests_the_lead_waits_for_its_clock_and_nothing_else() 
     while run.state.window is not None or run.state.running:
         run.step()
     assert [type(d).__name__ for d in decide(run.state, run.now)] == ["Wait"]
+
+
+def started_after_rest(schedule: HealSchedule, spread: float) -> list[float]:
+    """How long after their account's rest twenty of forty tasks began, of which five had hit its limit."""
+    policy = Policy(heal_schedule=schedule, concurrency=20, batch_size=20, quota_spread_sec=spread)
+    run = Ward(tasks(40), policy=policy, accounts={"worker": "one"}).begin()
+    rest = run.now + 300
+    run.record(ev.AccountPaused("one", rest, "quota"))
+    for name in names(1, 5):
+        run.record(ev.AttemptStarted(name, 1, name, "", "", "log", account="one"))
+        run.record(ev.TaskSettled(name, TaskStatus.BLOCKED, "", BlockReason.QUOTA_WAIT, final=False, not_before=rest))
+    began: dict[str, float] = {}
+    while len(began) < 20:
+        for decision in decide(run.state, run.now):
+            run.carry_out(decision)
+            if isinstance(decision, Start):
+                began[decision.task] = run.now - rest
+    assert schedule is not HealSchedule.BATCH or began.keys() > set(names(1, 5))
+    return sorted(began.values())
+
+
+def most_within_a_second(moments: list[float]) -> int:
+    return max(sum(1 for other in moments if at <= other < at + 1.0) for at in moments)
+
+
+@pytest.mark.parametrize("schedule", [HealSchedule.OFF, HealSchedule.BATCH, HealSchedule.EPOCH])
+def test_after_a_rest_the_tasks_of_an_account_start_one_after_another(schedule: HealSchedule) -> None:
+    """W07 G04: those that hit the limit and those that waited behind it, within the spread and the same each time."""
+    began = started_after_rest(schedule, 20.0)
+    assert began[0] > 0 and 15 < began[-1] < 20
+    assert most_within_a_second(began) <= 2 and began == started_after_rest(schedule, 20.0)
+
+
+def test_however_many_wait_the_places_fill_one_by_one() -> None:
+    """W07 G04: a thousand tasks behind one account start no faster than twenty."""
+    state, began, now = resting(1000), [], 1000.0
+    while now < 1020.0:
+        for decision in decide(state, now):
+            if isinstance(decision, Start):
+                began.append(now)
+                claim = ev.AttemptStarted(decision.task, 1, decision.task, "", "", "log", account="one")
+                apply(state, ev.Recorded(state.last_seq + 1, "", claim))
+            elif isinstance(decision, Wait):
+                assert now < decision.until
+        waits = [one.until for one in decide(state, now) if isinstance(one, Wait)]
+        now = min(waits, default=1020.0)
+    assert len(began) == 7 and most_within_a_second(began) == 1
+
+
+def test_without_a_spread_they_start_as_one() -> None:
+    """W07: 0 is off; and the count above would notice it."""
+    assert most_within_a_second(started_after_rest(HealSchedule.OFF, 0.0)) == 20
+
+
+def test_the_moment_that_is_told_is_the_moment_of_the_start() -> None:
+    """W07 Z09: for a blocked task and for one that only waits; the same in every process."""
+    run = until_blocked(ward(2, ("t01",), accounts={"worker": "one", "tester": "one"}))
+    run.record(ev.SettingsChanged(replace(run.state.policy, quota_spread_sec=20.0), Budget()))
+    rest = run.state.accounts_paused["one"]
+    told = {name: starts_after(run.state, name, run.now) for name in names(1, 2)}
+    assert told["t01"] == spread_after(run.state, rest, "t01") and rest < told["t01"] < rest + 20
+    while run.now < told["t01"]:
+        run.step()
+    assert run.now == told["t01"] and decide(run.state, run.now) == [Start("t01")]
+
+
+def resting(count: int, **more: Any) -> RunState:
+    specs = tuple(replace(spec, id=f"task-{n}") for n, spec in enumerate(tasks(count)))
+    policy = Policy(heal_schedule=HealSchedule.OFF, concurrency=8, quota_spread_sec=20.0)
+    run = Ward(specs, policy=policy, accounts={"worker": "one"})
+    apply(run.state, ev.Recorded(1, "", ev.RunStarted("run", "digest", policy, specs)))
+    apply(run.state, ev.Recorded(2, "", ev.LeadStarted(1, policy, accounts={"worker": "one"}, **more)))
+    apply(run.state, ev.Recorded(3, "", ev.AttemptStarted("task-0", 1, "t", "", "", "log", account="one")))
+    apply(run.state, ev.Recorded(4, "", ev.AccountPaused("one", 1000.0, "quota")))
+    return run.state
+
+
+@pytest.mark.parametrize(("now", "budget_sec"), [(500.0, 0.02), (1010.0, 0.3), (1021.0, 0.02)])
+def test_ten_thousand_tasks_behind_an_account_are_decided_about_at_once(now: float, budget_sec: float) -> None:
+    """G09 W07: while it rests, while they start, and after it; the bounds are ten times what it takes."""
+    state = resting(10_000)
+    began = time.process_time()
+    decisions = decide(state, now)
+    assert time.process_time() - began < budget_sec
+    assert isinstance(decisions[0], Wait if now < 1000 else Start)
 
 
 def test_the_ward_notices_a_pause_that_holds_one_task_only(monkeypatch: pytest.MonkeyPatch) -> None:

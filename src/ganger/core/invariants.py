@@ -27,6 +27,7 @@ _PAID_APART = {
     "transient_infra": "transient_retries",
     "merge_conflict": "merge_retries",
     "no_change": "no_change_retries",
+    "stalled": "stalls",
 }
 _ROUNDING = 1e-6
 
@@ -94,6 +95,8 @@ class _Walk:
         self.tasks: dict[str, _Task] = {}
         self.live: dict[str, None] = {}
         self.parked: set[str] = set()
+        self.pulled: dict[str, str] = {}
+        self.reported: set[str] = set()
         self.intent: ev.HeadIntended | None = None
         self.merged: dict[str, str] = {}
         self.head = ""
@@ -230,9 +233,24 @@ class _Walk:
         self.begun.add((event.task, event.attempt))
         self.attempts += 1
         self.charge(task, "worker_attempts", self.most_attempts(task))
-        if len(self.live) - len(self.parked) > self.state.policy.concurrency:
+        if event.worker:
+            self.given(event)
+        elif len(self.live.keys() - self.parked - self.pulled.keys()) > self.state.policy.concurrency:
             self.say("concurrency", f"{len(self.live)} attempts run, {self.state.policy.concurrency} may")
         self.reserve(event.task, event.attempt, event.reserved_usd, event.reserved_tokens)
+
+    def given(self, event: ev.AttemptStarted) -> None:
+        """W03: a session that asks has one task at a time; one whose task waits to be merged has given it back."""
+        held = [name for name, worker in self.pulled.items() if worker == event.worker and name not in self.reported]
+        if held:
+            self.say("one task", f"{event.worker} has {', '.join(held)}")
+        self.pulled[event.task] = event.worker
+
+    def reported_by_worker(self, event: ev.WorkerReported) -> None:
+        self.reported.add(event.task)
+
+    def ending(self, event: ev.WorkerEnding) -> None:
+        self.reported.add(event.task)
 
     def at_work(self) -> list[str]:
         """Attempts their window has to wait for: a level is merged later than its windows close."""
@@ -338,14 +356,14 @@ class _Walk:
     def attempt_failed(self, event: ev.AttemptFailed) -> None:
         task = self.tasks[event.task]
         own = _PAID_APART.get(event.failure_class, "")
-        limit = max(getattr(policy, own) for policy in self.policies) if own else 0
+        limit = max(_most(policy, own) for policy in self.policies) if own else 0
         if own and event.counter != own and task.used.get(own, 0) < limit:
             self.say("counters", f"{event.failure_class} was paid by {event.counter}, and {own} are left")
         if event.counter == "worker_attempts":
             return
         task.used["worker_attempts"] -= 1
         if event.counter in _PAID_APART.values():
-            self.charge(task, event.counter, max(getattr(policy, event.counter) for policy in self.policies))
+            self.charge(task, event.counter, max(_most(policy, event.counter) for policy in self.policies))
 
     def interrupted(self, event: ev.AttemptInterrupted) -> None:
         task = self.tasks[event.task]
@@ -370,6 +388,8 @@ class _Walk:
         task.status = status
         self.live.pop(name, None)
         self.parked.discard(name)
+        self.pulled.pop(name, None)
+        self.reported.discard(name)
         for money in (self.money[HEALER], self.money.setdefault(name, _Money())):
             money.held.pop((name, task.attempts), None)
 
@@ -387,7 +407,7 @@ class _Walk:
         self._over(event.task, TaskStatus.PENDING)
         if event.by_person:
             self.tasks[event.task].by_person += event.granted
-            for counter in ("respawns", "transient_retries", "merge_retries", "no_change_retries"):
+            for counter in ("respawns", "transient_retries", "merge_retries", "no_change_retries", "stalls"):
                 self.tasks[event.task].used.pop(counter, None)
         else:
             self.tasks[event.task].granted += event.granted
@@ -498,6 +518,8 @@ _CHECKS: dict[type[ev.Event], Callable[[_Walk, Any], None]] = {
     ev.HeadIntended: _Walk.head_intended,
     ev.HeadKept: _Walk.head_kept,
     ev.Merged: _Walk.merge_done,
+    ev.WorkerReported: _Walk.reported_by_worker,
+    ev.WorkerEnding: _Walk.ending,
     ev.AttemptFailed: _Walk.attempt_failed,
     ev.AttemptInterrupted: _Walk.interrupted,
     ev.AttemptCheckpointed: _Walk.checkpointed,
@@ -511,6 +533,12 @@ _CHECKS: dict[type[ev.Event], Callable[[_Walk, Any], None]] = {
     ev.QuestionAsked: _Walk.asked,
     ev.QuestionAnswered: _Walk.answered,
 }
+
+
+def _most(policy: Policy, counter: str) -> int:
+    """How often this counter may pay: stalls pay for every restart, for another worker, and for its stall too."""
+    allowed: int = policy.stall_restarts + 2 if counter == "stalls" else getattr(policy, counter)
+    return allowed
 
 
 def _refused(walk: _Walk) -> list[str]:

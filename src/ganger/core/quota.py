@@ -35,6 +35,19 @@ def spread_after(state: RunState, until: float, task: str) -> float:
     return until + spread * zlib.crc32(f"{task}:{until:.3f}".encode()) / 2**32 if spread else until
 
 
+def next_place(state: RunState, account: str, running: int, now: float) -> float:
+    """When one more than `running` may start after the account's rest; 0 when that is now.
+
+    However many wait, the places fill one by one over the spread.
+    """
+    until, spread = state.accounts_paused.get(account, 0.0), state.policy.quota_spread_sec
+    if not until or not spread or until + spread <= now:
+        return 0.0
+    places = min(state.policy.concurrency, state.accounts_limited.get(account, state.policy.concurrency))
+    moment = until + spread * min(running / places, 1.0)
+    return moment if moment > now else 0.0
+
+
 def running_by_account(state: RunState) -> Counter[str]:
     """Sessions that asked for their task are nobody's of these accounts."""
     return Counter(state.tasks[name].account for name in state.running - state.parked - state.pulled)

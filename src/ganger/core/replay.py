@@ -36,6 +36,7 @@ from ganger.core.windows import (
     closing_events,
     decide,
 )
+from ganger.core.worker_changes import WORKER_CHANGES
 
 Amend = Callable[[Policy, Budget], tuple[Policy, Budget]]
 
@@ -108,7 +109,12 @@ def _amended(event: ev.Event, amend: Amend) -> ev.Event:
 def _claims(rows: Sequence[ev.Recorded], place: int) -> list[ev.Recorded]:
     """The attempts that one decision started: recorded together, so at the same moment."""
     rest = (rows[index] for index in range(place, len(rows)))
-    return list(takewhile(lambda row: isinstance(row.event, ev.AttemptStarted) and row.at == rows[place].at, rest))
+    return list(takewhile(lambda row: _is_claim(row.event) and row.at == rows[place].at, rest))
+
+
+def _is_claim(event: ev.Event) -> bool:
+    """A task that somebody's session asked for was given, not started: when it asks nobody decides."""
+    return isinstance(event, ev.AttemptStarted) and not event.worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +181,7 @@ def _decided(decisions: Sequence[Decision]) -> _Move:
 def _recorded(rows: Sequence[ev.Recorded]) -> _Move | None:
     """The decision an event carries out; None for everything that only happened."""
     match rows[0].event:
-        case ev.AttemptStarted():
+        case ev.AttemptStarted(worker=""):
             return _Move("start", tuple(row.event.task for row in rows if isinstance(row.event, ev.AttemptStarted)))
         case ev.WindowOpened(tasks=tasks, retry_of=retry_of):
             return _Move("open", (tasks, retry_of))
@@ -208,7 +214,9 @@ _INERT = (
     ev.HeadKept,
     ev.AttemptFailed,
     ev.QuestionAsked,
+    ev.QuestionRaised,
     ev.CommandTaken,
+    *WORKER_CHANGES,
 )
 
 

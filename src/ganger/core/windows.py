@@ -24,7 +24,7 @@ from ganger.core.healing import after_window, failure_rate, passed, questions_fo
 from ganger.core.indexes import files_of
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
-from ganger.core.quota import account_of, has_room, paused_until, running_by_account, spread_after
+from ganger.core.quota import account_of, has_room, next_place, paused_until, running_by_account, spread_after
 from ganger.core.records import RunState
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
 
@@ -331,7 +331,7 @@ class _Choice:
         if due:
             self.later = min(self.later, due)
             return False
-        if account is not None and not has_room(self.state, account, self._running):
+        if account is not None and not self._has_room(account):
             return False
         budget = self.state.budget
         if task_refusal(budget, self.state.tasks[task], self._wanted) or run_refusal(self.state, self._at, self._purse):
@@ -363,6 +363,12 @@ class _Choice:
         """None for what a session of somebody else's does: it pays for itself."""
         pulled = self._whom is _For.PULL or self.state.specs[task].role in self.state.pull_roles
         return None if pulled else account_of(self.state, task)
+
+    def _has_room(self, account: str) -> bool:
+        if self._whom is _For.START and (due := next_place(self.state, account, self._running[account], self.now)):
+            self.later = min(self.later, due)
+            return False
+        return has_room(self.state, account, self._running)
 
     def _take(self, task: str, account: str | None) -> None:
         if task not in self.state.touched:

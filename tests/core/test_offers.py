@@ -1,0 +1,238 @@
+"""Sessions that ask for tasks: they get them by the rules by which agents are started, and a run waits for them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from run_model import Model, random_specs
+
+from ganger.core import events as ev, windows
+from ganger.core.records import Budget, Policy, RunState, TaskSpec
+from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
+from ganger.core.windows import Decision, Finish, Start, Wait, decide, offer, starts_after
+
+P, D, B = TaskStatus.PENDING, TaskStatus.DONE, TaskStatus.BLOCKED
+OFF = Policy(heal_schedule=HealSchedule.OFF, concurrency=2)
+
+
+@dataclass
+class Yard(Model):
+    """A run in which tasks of the role `handed` go to sessions that ask, and any other may."""
+
+    askers: int = 2
+    most_spawned: int = 0
+
+    def begin(self, only: tuple[str, ...] | None = None, max_tasks: int | None = None) -> Yard:
+        self.record(ev.RunStarted("run", "digest", self.policy, self.specs))
+        self.record(ev.LeadStarted(1, self.policy, only, max_tasks, pull_roles=("handed",)))
+        return self
+
+    def record(self, *events: ev.Event) -> None:
+        for event in events:
+            if isinstance(event, ev.AttemptStarted):
+                handed = self.state.specs[event.task].role == "handed"
+                assert event.worker or not handed, "only a session that asks may have it"
+            super().record(event)
+        self.most_spawned = max(self.most_spawned, len(self.state.running - self.state.pulled - self.state.parked))
+
+    def ask(self, roles: tuple[str, ...] | None = None, worker: str = "") -> str | None:
+        task = offer(self.state, 0.0, roles)
+        if task is not None:
+            name = worker or f"session-{self.chance.randrange(10**9)}"
+            number = self.state.tasks[task].attempts + 1
+            self.record(ev.AttemptStarted(task, number, f"{task}.{number}", "pull", "", "log", worker=name))
+        return task
+
+    def step(self) -> bool:
+        decisions: list[Decision] = [one for one in decide(self.state, 0.0) if not isinstance(one, Wait)]
+        for one in decisions:
+            if isinstance(one, Finish):
+                assert self.stuck(), "it ends although something can still happen"
+        self.carry_out(decisions)
+        asked = self.chance.random() < 0.7 and len(self.state.pulled) < self.askers and self.ask() is not None
+        if self.state.running and not decisions and not asked:
+            self.end_one(self.chance.choice(sorted(self.state.running)))
+        return not self.state.finished
+
+    def stuck(self) -> bool:
+        waits = [name for name, task in self.state.tasks.items() if task.status is P and not self.state.unmet[name]]
+        return not self.state.running and not waits
+
+
+@st.composite
+def yards(draw: st.DrawFn) -> Yard:
+    chance = random.Random(draw(st.integers(0, 2**32)))
+    policy = Policy(
+        heal_schedule=draw(st.sampled_from(HealSchedule)),
+        concurrency=draw(st.integers(1, 3)),
+        batch_size=draw(st.integers(1, 4)),
+    )
+    share = draw(st.sampled_from((0.0, 0.5, 1.0)))
+    specs = tuple(
+        replace(spec, role="handed" if chance.random() < share else "worker")
+        for spec in random_specs(chance, draw(st.integers(1, 12)))
+    )
+    return Yard(specs, policy, chance, draw(st.sampled_from((0.0, 0.3, 0.9))), askers=draw(st.integers(1, 3)))
+
+
+@given(yards())
+@settings(max_examples=200)
+def test_a_run_with_sessions_that_ask_ends_exactly_when_nothing_can_happen(yard: Yard) -> None:
+    """W03 T03 T04: no task has two holders, none is left lying, agents keep to their places."""
+    yard.begin().run()
+    assert yard.state.refused == [] and yard.state.finished
+    assert yard.most_spawned <= yard.policy.concurrency
+    done = {task.status for task in yard.state.tasks.values()} == {D}
+    assert (yard.state.status is RunStatus.COMPLETED) == done
+
+
+@given(yards())
+def test_what_is_offered_could_be_started_by_nobody_else_at_the_same_moment(yard: Yard) -> None:
+    """W03 Z08: an offer is a task that is ready, in the window, and whose files are free."""
+    yard.begin()
+    for _ in range(12):
+        task = offer(yard.state, 0.0)
+        if task is not None:
+            busy = yard.state.busy_files
+            assert task not in yard.state.running and not yard.state.unmet[task]
+            assert yard.state.window is None or task in yard.state.window_open
+            assert not any(file in busy for file in yard.state.specs[task].writes)
+        yard.step()
+
+
+def handed(*names: str, **more: str) -> tuple[TaskSpec, ...]:
+    return tuple(TaskSpec(name, role=more.get(name, "handed")) for name in names)
+
+
+@pytest.mark.parametrize("schedule", list(HealSchedule))
+def test_a_run_waits_for_somebody_to_ask_and_its_window_stays_open(schedule: HealSchedule) -> None:
+    """H12 W03: one far wait, no end, no closed window, nothing started."""
+    yard = Yard(handed("a", "b"), replace(OFF, heal_schedule=schedule)).begin()
+    for _ in range(4):
+        decisions = decide(yard.state, 0.0)
+        if isinstance(decisions[0], Wait):
+            break
+        yard.carry_out(decisions)
+    assert decide(yard.state, 0.0) == [Wait(3600.0)] and not yard.state.running
+    assert yard.ask() == "a" and decide(yard.state, 0.0) == []
+
+
+def test_sessions_take_no_place_from_agents() -> None:
+    """W03 T04: concurrency counts what is started here."""
+    yard = Yard(handed("a", "b", "c", "d", c="worker", d="worker"), OFF).begin()
+    assert (yard.ask(), yard.ask()) == ("a", "b")
+    assert decide(yard.state, 0.0) == [Start("c"), Start("d")]
+
+
+def test_a_session_may_have_any_task_unless_it_names_roles() -> None:
+    """W03 Z07: in the order of the plan, and of its roles alone when it names some."""
+    yard = Yard(handed("a", "b", "c", a="worker", b="tester"), OFF).begin()
+    state = yard.state
+    assert (offer(state, 0.0), offer(state, 0.0, ("tester", "handed")), offer(state, 0.0, ())) == ("a", "b", None)
+
+
+def held(yard: Yard, *events: ev.Event) -> RunState:
+    yard.record(*events)
+    return yard.state
+
+
+REFUSED: dict[str, tuple[ev.Event, ...]] = {
+    "the run is paused": (ev.RunPaused("a person"),),
+    "the run drains": (ev.DrainRequested("a person"),),
+    "the run stops": (ev.StopRequested("a person"),),
+    "the run has ended": (ev.RunFinished(RunStatus.ABORTED, "why", {}),),
+    "its budget is spent": (ev.SettingsChanged(OFF, Budget(attempts=0)),),
+    "it is to be tried later": (
+        ev.TaskSettled("a", B, "", BlockReason.PAUSED),
+        ev.TaskRequeued("a", "", not_before=9.0),
+    ),
+    "it is DONE already": (
+        ev.AttemptStarted("a", 1, "t", "", "", "log", worker="me"),
+        ev.VerifyFinished("a", 1, True, "log", 0.0, ()),
+        ev.TaskSettled("a", D, ""),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_nothing_is_offered_when(case: str) -> None:
+    """W03 G04 T20: the rules of a start."""
+    yard = Yard(handed("a"), OFF).begin()
+    assert offer(yard.state, 5.0) == "a"
+    assert offer(held(yard, *REFUSED[case]), 5.0) is None
+
+
+def test_only_and_max_tasks_hold_for_sessions_too() -> None:
+    """T04: and a run that is limited to what is done ends."""
+    yard = Yard(handed("a", "b"), OFF).begin(only=("b",))
+    assert yard.ask() == "b" and offer(yard.state, 0.0) is None
+    yard.finish("b")
+    assert isinstance(decide(yard.state, 0.0)[0], Finish)
+
+
+def test_a_resting_account_does_not_keep_a_task_from_a_session_that_pays_for_itself() -> None:
+    """W03 G04: agents of the account wait, the session works."""
+    yard = Yard(handed("a", a="worker"), OFF).begin()
+    yard.record(ev.AccountPaused("", 100.0, "quota"))
+    assert decide(yard.state, 0.0) == [Wait(100.0)] and offer(yard.state, 0.0) == "a"
+
+
+def test_a_session_is_not_counted_to_its_roles_account() -> None:
+    """G04: a limit of two at once is for two agents."""
+    yard = Yard(handed(*"abc", a="worker", b="worker", c="worker"), OFF).begin()
+    yard.record(ev.AccountLimited("", 2, "cut"))
+    assert yard.ask() == "a" and decide(yard.state, 0.0) == [Start("b"), Start("c")]
+
+
+def test_a_task_of_a_role_nobody_starts_is_not_waited_for_behind_an_account() -> None:
+    """W03 G04: its time is its own."""
+    yard = Yard(handed("a"), OFF).begin()
+    yard.record(ev.AccountPaused("", 100.0, "quota"))
+    assert starts_after(yard.state, "a", 0.0) == 0.0 and decide(yard.state, 0.0) == [Wait(3600.0)]
+
+
+@pytest.mark.parametrize(
+    ("default", "deadline", "status", "waits"),
+    [("yes", 50.0, B, True), ("", 50.0, B, False), ("yes", 0.0, B, False), ("yes", 50.0, D, False)],
+)
+def test_a_run_waits_for_a_question_that_answers_itself(
+    default: str, deadline: float, status: TaskStatus, waits: bool
+) -> None:
+    """Z06: a default with a deadline brings the task back; anything else needs a person, who may come later."""
+    yard = Yard(handed("a", a="worker"), OFF).begin()
+    yard.start("a")
+    yard.record(ev.QuestionAsked("q-1", "a", "ambiguous_spec", "which?", default=default, deadline=deadline))
+    if status is D:
+        yard.finish("a")
+    else:
+        yard.record(ev.TaskSettled("a", B, "", BlockReason.EXTERNAL))
+    (decision,) = decide(yard.state, 10.0)
+    assert isinstance(decision, Wait if waits else Finish)
+    assert not isinstance(decision, Wait) or decision.until > deadline
+    assert isinstance(decide(yard.state, 1000.0)[0], Finish)
+
+
+def test_a_retry_whose_time_has_come_does_not_wait_for_another_task_to_end() -> None:
+    """D12: while something runs the lead still wakes for what only waits for time."""
+    yard = Yard(handed("a", "b", a="worker", b="worker"), OFF).begin()
+    yard.carry_out(decide(yard.state, 0.0))
+    yard.record(ev.TaskRequeued("b", "later", not_before=30.0))
+    assert decide(yard.state, 0.0) == [Wait(30.0)] and decide(yard.state, 30.0) == [Start("b")]
+
+
+def test_the_yard_notices_a_run_that_does_not_wait_for_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W03: a planted bug: nobody is expected to ask."""
+    monkeypatch.setattr(windows, "_somebody_may_ask", lambda *_: False)
+    with pytest.raises(AssertionError, match="something can still happen"):
+        Yard(handed("a", "b"), OFF, random.Random(1)).begin().run()
+
+
+def test_the_yard_notices_an_agent_started_for_a_task_that_is_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W03: a planted bug: the role is not looked at."""
+    monkeypatch.setattr(windows._Choice, "_is_meant", lambda *_: True)
+    monkeypatch.setattr(windows, "_all_accounts_rest", lambda *_: False)
+    with pytest.raises(AssertionError, match="only a session that asks"):
+        Yard(handed("a", "b"), OFF).begin().run()
