@@ -1,4 +1,4 @@
-"""The live view on a terminal: progress, counts, one line per running task, and a line for each thing that happened."""
+"""The live view on a terminal: progress, counts, one line per worker, open questions, and a line for what happened."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ganger.cli.screens import closing, opening
+from ganger.cli.screens import closing, opening, question_lines, still_open
 from ganger.core import events as ev
+from ganger.core.moments import stamp
 from ganger.core.names import verify_log, worker_log
 from ganger.core.vocabulary import TaskStatus
+from ganger.core.workers import WorkerNow
 from ganger.engine.run import Lead
-from ganger.views.board import GLYPHS, counts_line, rest_seconds, shown_duration
-from ganger.views.text import clean_text
+from ganger.views.board import GLYPHS, counts_line, open_questions, rest_seconds, shown_duration
+from ganger.views.text import clean_text, one_line
 
 _REFRESH_SEC = 0.25
 _ROWS = 10
+_QUESTIONS = 3
 _TAIL = 2048
 STYLES = {
     TaskStatus.PENDING: "dim",
@@ -45,7 +48,7 @@ class Live:
         self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
 
     def begin(self, lead: Lead) -> None:
-        for line in opening(lead):
+        for line in [*opening(lead), *still_open(lead.state)]:
             self._console.print(Text(line), soft_wrap=True)
         self._begun = time.monotonic()
         self._live.start()
@@ -57,6 +60,11 @@ class Live:
         line = event_text(event)
         if line is not None:
             self._live.console.print(line, soft_wrap=True)
+        if isinstance(event, ev.QuestionAsked | ev.QuestionRaised):
+            for said in question_lines(self._lead.state, event.question):
+                self._live.console.print(Text(f"            {said}", style="magenta"), soft_wrap=True)
+            # On a terminal only: the bell is no text.
+            self._live.console.bell()
 
     def note(self, text: str) -> None:
         self._live.console.print(Text(f"note: {text}", style="dim"), soft_wrap=True)
@@ -86,17 +94,37 @@ class Live:
             rows.add_row(*self._row(name))
         if len(running) > _ROWS:
             rows.add_row(Text(f"… and {len(running) - _ROWS} more", style="dim"))
-        return Group(head, rows)
+        return Group(head, rows, *self._waiting())
+
+    def _waiting(self) -> list[Text]:
+        """What waits for a person or for the clock, so that nobody has to scroll for it."""
+        state, now = self._lead.state, time.time()
+        lines = [
+            Text(f"… {name or 'the account'} waits for its quota until {stamp(until)[11:19]}", style="yellow")
+            for name, until in state.accounts_paused.items()
+            if until > now
+        ]
+        asked = open_questions(state)
+        for question in asked[:_QUESTIONS]:
+            about = f"{question.task}: " if question.task else ""
+            said = f"? {question.id}  {about}{_flat(question.text)}  > ganger answer {question.id} TEXT"
+            lines.append(Text(said, style="bold magenta", no_wrap=True, overflow="ellipsis"))
+        if len(asked) > _QUESTIONS:
+            lines.append(Text(f"? {len(asked) - _QUESTIONS} more questions: ganger inbox", style="bold magenta"))
+        return lines
 
     def _row(self, name: str) -> tuple[Text, ...]:
         task = self._lead.state.tasks[name]
         since = time.monotonic() - self._started.get(name, time.monotonic())
         log = verify_log(name, task.attempts) if task.step == "verify" else worker_log(name, task.attempts)
         last = last_line(self._lead.tools.folder.path / log)
+        told, style = last, ""
+        if task.worker is not None and task.step == "agent":
+            told, style = _told(task.worker, last)
         return (
             Text(f"{GLYPHS[TaskStatus.RUNNING]} {name}", style="cyan", no_wrap=True, overflow="ellipsis"),
             Text(f"{task.step or 'agent'} {shown_duration(since)}", style="dim", no_wrap=True),
-            Text(last, no_wrap=True, overflow="ellipsis"),
+            Text(told, style=style, no_wrap=True, overflow="ellipsis"),
         )
 
     def close(self) -> None:
@@ -106,6 +134,17 @@ class Live:
         if not quiet:
             for line in closing(lead):
                 self._console.print(Text(line), soft_wrap=True)
+
+
+def _told(worker: WorkerNow, last: str) -> tuple[str, str]:
+    """What is thought of it comes first, then what it says itself, then the last line of its output."""
+    if worker.verdict:
+        return _flat(f"! is ended ({worker.verdict}): {worker.why}"), "yellow"
+    if worker.suspicious:
+        return _flat(f"! suspicious: {worker.suspicious}"), "yellow"
+    percent = "" if worker.percent is None else f"{worker.percent:g} %"
+    words = [f"{worker.name}:" if worker.pulled else "", percent, worker.step or worker.milestone, last or worker.note]
+    return _flat(" ".join(filter(None, words))), ""
 
 
 def event_text(event: ev.Event) -> Text | None:
@@ -124,6 +163,23 @@ def event_text(event: ev.Event) -> Text | None:
             return Text.assemble(
                 ("? REFUSED ", "yellow"), f" {task}  ", (f"the answer broke its contract: {code}", "dim")
             )
+    return _worker_text(event)
+
+
+def _worker_text(event: ev.Event) -> Text | None:
+    match event:
+        case ev.QuestionAsked(question=name, task=task, kind=kind, text=text):
+            return Text.assemble(("? QUESTION", "bold magenta"), f" {name} {task} ({kind})  ", (one_line(text), "bold"))
+        case ev.QuestionRaised(question=name):
+            return Text.assemble(("? QUESTION", "bold magenta"), f" {name} is still open")
+        case ev.WorkerSuspected(task=task, why=why):
+            return Text.assemble(("! QUIET   ", "yellow"), f" {task}  ", (_flat(why), "dim"))
+        case ev.WorkerEnding(task=task, verdict=verdict, why=why):
+            return Text.assemble(("! ENDED   ", "yellow"), f" {task} ({verdict})  ", (_flat(why), "dim"))
+        case ev.LimitWarned(task=task, text=text):
+            return Text.assemble(("! WARNING ", "yellow"), f" {task}  ", (_flat(text), "dim"))
+        case ev.AttemptCheckpointed(task=task, why=why):
+            return Text.assemble(("↻ HANDOVER", "yellow"), f" {task}  ", (_flat(why), "dim"))
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import sys
@@ -15,7 +16,9 @@ from ganger.core.records import RunState
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.run import Lead
 from ganger.views.board import GLYPHS, counts_line, sentence, shown_duration
+from ganger.views.inbox import inbox, inbox_row
 from ganger.views.stream import event_line
+from ganger.views.text import one_line
 
 _SHOWN = (
     ev.WindowOpened,
@@ -34,6 +37,15 @@ _SHOWN = (
     ev.TaskSettled,
     ev.TaskRequeued,
     ev.TaskHeld,
+    ev.WorkerMilestone,
+    ev.CheckpointTaken,
+    ev.WorkerReported,
+    ev.WorkerSuspected,
+    ev.WorkerCleared,
+    ev.LimitWarned,
+    ev.LimitExtended,
+    ev.WorkerEnding,
+    ev.AttemptCheckpointed,
     ev.Reconciled,
     ev.HealStarted,
     ev.HealRefused,
@@ -44,6 +56,7 @@ _SHOWN = (
     ev.HealAbandoned,
     ev.QuestionAsked,
     ev.QuestionAnswered,
+    ev.QuestionRaised,
     ev.AccountPaused,
     ev.AccountLimited,
     ev.CommandTaken,
@@ -106,15 +119,24 @@ class JsonLines:
 
 
 class Lines:
-    """One timestamped line per change, for pipes and logs."""
+    """One timestamped line per change, for pipes and logs. What needs a person is said with what to type."""
+
+    def __init__(self) -> None:
+        self._state: RunState | None = None
 
     def begin(self, lead: Lead) -> None:
-        for line in opening(lead):
+        self._state = lead.state
+        for line in [*opening(lead), *still_open(lead.state)]:
             _say(line)
 
     def on_event(self, recorded: ev.Recorded) -> None:
-        if isinstance(recorded.event, _SHOWN):
-            _say(f"{recorded.at[11:19]} {printable(sentence(recorded.event))}")
+        event, at = recorded.event, recorded.at[11:19]
+        if isinstance(event, _SHOWN) and (said := one_line(sentence(event))):
+            _say(f"{at} {said}")
+        if isinstance(event, ev.QuestionAsked | ev.QuestionRaised) and self._state is not None:
+            for line in question_lines(self._state, event.question):
+                _say(f"{at}   {line}")
+            ring()
 
     def note(self, text: str) -> None:
         print(f"note: {text}", file=sys.stderr, flush=True)
@@ -129,6 +151,31 @@ class Lines:
         if not quiet:
             for line in closing(lead):
                 _say(line)
+
+
+def question_lines(state: RunState, name: str) -> list[str]:
+    """What a person should know of an open question, and what to type."""
+    question = state.questions.get(name)
+    if question is None or question.answer is not None:
+        return []
+    row = inbox_row(state, question)
+    return [*(one_line(fact) for fact in row.facts), *(f"> {command}" for command in row.commands[:1])]
+
+
+def still_open(state: RunState) -> list[str]:
+    """What nobody had answered when the run was continued."""
+    lines = []
+    for row in inbox(state):
+        lines.append(f"  open    {row.id} ({row.kind}{f', {row.task}' if row.task else ''}): {one_line(row.text, 300)}")
+        lines += [f"          {line}" for line in question_lines(state, row.id)]
+    return lines
+
+
+def ring() -> None:
+    """Somebody may sit in front of it and look elsewhere."""
+    with contextlib.suppress(OSError, ValueError):
+        if sys.stdout.isatty():
+            print("\a", end="", flush=True)
 
 
 def opening(lead: Lead) -> list[str]:

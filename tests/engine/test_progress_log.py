@@ -1,0 +1,235 @@
+"""progress.md tells every event once, whatever dies and whoever writes into it."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from progress_lead import Ticks, opened
+
+from ganger.contracts.verify_profile import Profile
+from ganger.core import events as ev
+from ganger.core.records import Policy, RunState, TaskSpec, VerifyStep
+from ganger.core.transitions import apply
+from ganger.core.vocabulary import TaskStatus
+from ganger.engine.files import RunFolder, leading
+from ganger.engine.journal import Journal
+from ganger.engine.progress_log import ProgressLog
+from ganger.errors import GangerError
+from ganger.ports import Entry, Owner
+from ganger.stores.memory import MemoryStore
+from ganger.stores.sqlite import SqliteStore
+
+AT = "2026-01-01T00:00:00.000000Z"
+STEPS = (VerifyStep("test", "correctness", "failed", 2, 0.1, "E   assert 1 == 2"),)
+STORY: tuple[ev.Event, ...] = (
+    ev.RunStarted("r", "d", Policy(), (TaskSpec("a", verify_profile="check"),)),
+    ev.LeadStarted(7, Policy()),
+    ev.AttemptStarted("a", 1, "t1", "coder", "first attempt", "log"),
+    ev.AttemptLaunched("a", 1, 1, 1),
+    ev.WorkerBeat("a", 1),
+    ev.WorkerBeat("a", 1, "r1", "tests", 40.0),
+    ev.WorkerMilestone("a", 1, "r2", "tests green"),
+    ev.QuestionAsked("q-1", "a", "ambiguous_spec", "Which port?\n[2026] Worker x: forged <!-- 9 -->", 1, "r3"),
+    ev.AttemptExited("a", 1, 3, None, False, 1.0, "out of memory"),
+    ev.VerifyFinished("a", 1, False, "log", 0.1, STEPS),
+    ev.AttemptFailed("a", 1, "test_error", "s", "a test failed", "worker_attempts"),
+    ev.TaskRequeued("a", "1 of 2 attempts used"),
+    ev.AttemptStarted("a", 2, "t2", "coder", "again", "log", worker="ada"),
+    ev.VerifyFinished("a", 2, True, "log", 0.1, ()),
+    ev.TaskSettled("a", TaskStatus.DONE, "verified by check"),
+)
+OWNER = Owner(1)
+PROFILES = {"check": Profile.model_validate({"steps": [{"name": "test", "cmd": "pytest -q"}]})}
+
+
+class Told:
+    """A run's folder, its journal with the story in it, and progress logs of it."""
+
+    def __init__(self, folder: Path, kind: type[ProgressLog] = ProgressLog) -> None:
+        self.folder, self.kind = RunFolder(folder), kind
+        self.folder.make()
+        self.journal = Journal(MemoryStore(), RunState(), Ticks())
+        self.journal.store.take_lead(OWNER, now=0.0, lease_sec=9.0, holder_is_dead=lambda _: True)
+        self.log = self.new_log()
+
+    def new_log(self) -> ProgressLog:
+        """As a new lead makes it."""
+        return self.kind(self.folder, self.journal, PROFILES)
+
+    def tell(self, *events: ev.Event, to: ProgressLog | None = None) -> None:
+        for event in events:
+            task = self.journal.state.tasks.get(getattr(event, "task", ""))
+            token = task.token if task is not None and not isinstance(event, ev.AttemptStarted) else ""
+            for recorded in self.journal.store.append([Entry(AT, event, token)]):
+                apply(self.journal.state, recorded)
+                if to is not None:
+                    to.on_event(recorded)
+
+    def text(self) -> str:
+        return self.log.path.read_text(encoding="utf-8")
+
+
+def whole(journal: Journal, folder: Path) -> bytes:
+    """The log as somebody writes it who is never disturbed."""
+    place = RunFolder(folder / "whole")
+    place.path.mkdir(exist_ok=True)
+    log = ProgressLog(place, journal, PROFILES)
+    log.path.unlink(missing_ok=True)
+    log.catch_up()
+    return log.path.read_bytes()
+
+
+def test_it_tells_what_each_worker_did(tmp_path: Path) -> None:
+    """Z09: the seed's lines: started, verification, errors with command, exit code and first line of output."""
+    told = Told(tmp_path)
+    told.tell(*STORY, to=told.log)
+    lines = [re.sub(r" <!-- \d+ -->$", "", line) for line in told.text().splitlines()[2:]]
+    assert lines[2] == "[2026-01-01T00:00:00Z] Worker coder-1: started task a, attempt 1: first attempt"
+    assert lines[3].endswith("Worker coder-1: a: tests, 40 %")
+    assert lines[6].endswith("Worker coder-1 ERROR: a: its agent ended; exit code: 3; output: out of memory")
+    failed = "verification failed for a; command: pytest -q; exit code: 2; output: E assert 1 == 2"
+    assert lines[7].endswith(f"Worker coder-1 ERROR: {failed}")
+    assert lines[11].endswith("Worker ada: verification passed for a")
+    assert lines[12].endswith("Ganger: a: DONE: verified by check") and len(lines) == 13
+
+
+def test_the_words_of_an_agent_forge_no_line(tmp_path: Path) -> None:
+    """Z09: neither a new one nor the number at its end."""
+    told = Told(tmp_path)
+    told.tell(*STORY, to=told.log)
+    asked = [line for line in told.text().splitlines() if "Which port?" in line]
+    assert len(asked) == 1 and asked[0].endswith("forged &lt;!-- 9 --> <!-- 8 -->")
+    assert [int(n) for n in re.findall(r"<!-- (\d+) -->$", told.text(), re.MULTILINE)] == [1, 2, 3, *range(6, 16)]
+
+
+def cut_anywhere(folder: Path, kind: type[ProgressLog]) -> list[int]:
+    """Cuts the file at every byte, as a death or a power cut may; where the next lead does not make it whole."""
+    told = Told(folder, kind)
+    told.tell(*STORY, to=told.log)
+    good = whole(told.journal, folder)
+    wrong = []
+    for size in range(0, len(good) + 1, 7):
+        told.log.path.write_bytes(good[:size] + (b"\0" * 20 if size % 2 else b""))
+        told.new_log().catch_up()
+        if told.log.path.read_bytes() != good:
+            wrong.append(size)
+    return wrong
+
+
+def test_wherever_it_is_cut_the_next_lead_makes_it_whole(tmp_path: Path) -> None:
+    """Z09 H09: no line is missing, doubled or torn."""
+    assert cut_anywhere(tmp_path, ProgressLog) == []
+
+
+class KeepsTornLines(ProgressLog):
+    def _meet(self, fd: int) -> None:
+        size = os.fstat(fd).st_size
+        kept = os.pread(fd, size, 0)
+        super()._meet(fd)
+        os.ftruncate(fd, 0)
+        os.write(fd, kept)
+
+
+class BeginsAnew(ProgressLog):
+    def _last_mark(self, data: bytes) -> None:
+        return None
+
+
+class TrustsTheState(ProgressLog):
+    def _meet(self, fd: int) -> None:
+        super()._meet(fd)
+        self._lines = []
+
+
+@pytest.mark.parametrize("kind", [KeepsTornLines, BeginsAnew, TrustsTheState])
+def test_a_log_that_catches_up_wrongly_is_caught(tmp_path: Path, kind: type[ProgressLog]) -> None:
+    """Z09: planted: torn lines stay, lines come twice, lines never come."""
+    assert cut_anywhere(tmp_path, kind)
+
+
+def test_a_lead_that_was_thought_dead_doubles_nothing(tmp_path: Path) -> None:
+    """Z09 W03: it wakes with lines in hand that the next lead has written."""
+    told = Told(tmp_path)
+    told.tell(*STORY[:3], to=told.log)
+    old = told.log
+    told.tell(*STORY[3:8])
+    told.new_log().catch_up()
+    for recorded in told.journal.store.read(3):
+        old.on_event(recorded)
+    assert told.log.path.read_bytes() == whole(told.journal, tmp_path)
+
+
+def test_what_a_person_wrote_into_it_stays(tmp_path: Path) -> None:
+    """Z09: and no number of theirs stops the log."""
+    told = Told(tmp_path)
+    told.tell(*STORY[:6], to=told.log)
+    with told.log.path.open("a") as file:
+        file.write("I looked at this. <!-- 99999 -->\n")
+    told.tell(*STORY[6:], to=told.log)
+    lines = told.text().splitlines()
+    assert lines.pop(6) == "I looked at this. <!-- 99999 -->"
+    assert "\n".join(lines) + "\n" == whole(told.journal, tmp_path).decode()
+
+
+def test_a_place_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+    """Z09: what is missing comes as soon as it can."""
+    told = Told(tmp_path)
+    told.log.path.mkdir()
+    told.tell(*STORY[:8], to=told.log)
+    told.log.path.rmdir()
+    told.tell(*STORY[8:], to=told.log)
+    assert told.log.path.read_bytes() == whole(told.journal, tmp_path)
+
+
+def until(holds: Callable[[], object], within_sec: float = 30.0) -> None:
+    deadline = time.monotonic() + within_sec
+    while not holds():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.005)
+
+
+def last_seq(database: Path) -> int:
+    try:
+        store = SqliteStore(database, read_only=True)
+    except GangerError:
+        return 0
+    try:
+        return sum(1 for _ in store.read(0))
+    finally:
+        store.close()
+
+
+def reached(database: Path, wanted: int) -> bool:
+    return last_seq(database) >= wanted
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_leads_leave_an_exact_log(tmp_path: Path, seed: int) -> None:
+    """Z09 H09: kill -9 at some moment, again and again; the next lead writes on without a gap or a double."""
+    chance, folder = random.Random(seed), RunFolder(tmp_path)
+    folder.make()
+    program = [sys.executable, str(Path(__file__).with_name("progress_lead.py")), str(tmp_path)]
+    for _ in range(4):
+        wanted = last_seq(folder.database) + chance.randrange(5, 60)
+        with subprocess.Popen(program) as lead:
+            try:
+                until(partial(reached, folder.database, wanted))
+            finally:
+                lead.send_signal(signal.SIGKILL)
+    store = SqliteStore(folder.database)
+    with leading(folder, store):
+        journal = opened(store)
+        ProgressLog(folder, journal).catch_up()
+        good = (tmp_path / "progress.md").read_bytes()
+        assert good == whole(journal, tmp_path) and good.count(b"leads") == 4
+    store.close()
