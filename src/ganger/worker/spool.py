@@ -111,15 +111,16 @@ class Spool:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._fd)
         except OSError:
             return None
-        with os.fdopen(file, "rb") as stream:
+        try:
             kind = os.fstat(file)
             if not stat.S_ISREG(kind.st_mode) or kind.st_size > _LONGEST:
                 return None
-            try:
-                found = json.loads(stream.read(_LONGEST))
-                verb, token, body = found["verb"], found["token"], found["body"]
-            except (ValueError, RecursionError, LookupError, TypeError):
-                return None
+            found = json.loads(_bytes(file, kind.st_size))
+            verb, token, body = found["verb"], found["token"], found["body"]
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
+            return None
+        finally:
+            os.close(file)
         whole = isinstance(verb, str) and isinstance(token, str) and isinstance(body, dict)
         return (verb, token, body) if whole else None
 
@@ -188,3 +189,11 @@ class Spool:
             os.unlink(name, dir_fd=self._fd)
         except FileNotFoundError:
             pass
+
+
+def _bytes(file: int, size: int) -> bytes:
+    parts = []
+    while size > 0 and (part := os.read(file, size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
