@@ -162,7 +162,7 @@ def test_a_damaged_claim_holds_nobody_and_hides_no_other(lead: StandIn, damage: 
 
 
 def test_a_session_learns_its_name(lead: StandIn, tmp_path: Path) -> None:
-    """H11: SessionStart puts it where every later command of the session finds it, and nothing that a shell would run."""
+    """H11: it is put where every later command of the session finds it, and nothing that a shell would run."""
     file = tmp_path / "env.sh"
     told = {"hook_event_name": "SessionStart", "cwd": str(lead.project)}
     for session in ("0f3c-11", "x; touch /tmp/y", "$(id)", ""):

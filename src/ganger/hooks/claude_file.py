@@ -107,17 +107,16 @@ def _read(path: Path) -> bytes | None:
     if path.parent.is_symlink():
         raise _refused(f"{path.parent} is a link; Ganger writes only in the project itself", "make it a folder")
     try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            kind = "a link; Ganger does not write through it" if path.is_symlink() else "no ordinary file"
+            raise _refused(f"{path} is {kind}", "make it a file")
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(file, "rb") as opened:
+            data = opened.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        if path.is_symlink():
-            raise _refused(f"{path} is a link; Ganger does not write through it", "make it a file") from error
         raise _refused(f"{path}: cannot be read: {error.strerror}", "see who owns it") from error
-    with open(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise _refused(f"{path} is no ordinary file", "make it one")
-        data = opened.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise _refused(f"{path} is larger than {_MOST_BYTES} bytes", "look what fills it")
     return data
