@@ -116,7 +116,8 @@ class TerminalSection(Section):
 
 class AgentSection(Section):
     kind: str = Field(
-        description="which adapter: command, claude, codex, opencode, agent, gemini, qwen, copilot, acp, pty, pull, scripted"
+        description="which adapter: command, claude, codex, opencode, agent, gemini, qwen, copilot, acp, pty, pull, "
+        "scripted"
     )
     argv: list[str] = Field(
         default_factory=list,
@@ -144,6 +145,12 @@ class AgentSection(Section):
     answer_schema: bool = Field(default=False, description="hold the model to the result's JSON Schema, where it can")
     profile: str = Field(default="", description="acp: which agent it is; default: by its program")
     retries: int = Field(default=2, ge=0, le=10, description="the agent's own retries, where they can be set")
+    context_tokens: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000_000,
+        description="what its model's context holds; 0: what the agent tells or knows",
+    )
     terminal: TerminalSection = Field(default_factory=lambda: TerminalSection(), description="pty: how it is spoken to")
     script: str = Field(default="", description="behaviour file of a scripted agent")
     account: str = Field(default="", description="who pays: agents of one account share its quota; default: the agent")

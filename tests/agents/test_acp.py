@@ -325,7 +325,7 @@ class Impatient(AcpAgent):
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_agent_whose_model_thinks_for_long_says_that_it_is_there(tmp_path: Path, name: str) -> None:
     """H02 H03: and is not disturbed by the question."""
-    with playing([{"result": {}, "delay": 6}]) as server:
+    with playing([{"result": {}, "delay": 4}]) as server:
         trial = place(tmp_path, name, server)
         trial.make = Impatient
         ran = trial.run("say that it is done", walled=True)

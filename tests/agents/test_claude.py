@@ -10,7 +10,7 @@ import pytest
 from installed import installed
 from real import KEY, TASK, Trial, wait_for
 
-from ganger.agents.claude import ClaudeAgent, ClaudeReader
+from ganger.agents.claude import ClaudeAgent, ClaudeReader, window_of
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear, signs_of
 from ganger.contracts.parser import Parsed, parse_result
@@ -42,6 +42,43 @@ def stream(name: str) -> Path:
 
 def heard(name: str) -> Heard:
     return hear(ClaudeReader(lambda: RECORDED_AT), stream(name))
+
+
+# As the real program told it at its end, for models of these names.
+WINDOWS = {
+    "claude-opus-5-5": 1_000_000,
+    "claude-sonnet-5": 1_000_000,
+    "claude-opus-4-7": 1_000_000,
+    "claude-opus-4-8": 1_000_000,
+    "claude-haiku-4-6": 1_000_000,
+    "claude-sonnet-4-8": 1_000_000,
+    "claude-sonnet-4-5[1m]": 1_000_000,
+    "my-own-model": 1_000_000,
+    "claude-opus-4-5": 200_000,
+    "claude-opus-4-6": 200_000,
+    "claude-sonnet-4-5": 200_000,
+    "claude-sonnet-4-6": 200_000,
+    "claude-haiku-4-5": 200_000,
+    "claude-3-5-haiku-20241022": 200_000,
+    "claude-sonnet-4-20250514": 200_000,
+    "claude-sonnet-4-5-20250929": 200_000,
+    "claude-haiku-4-5-20251001": 200_000,
+    "anthropic.claude-sonnet-4-5-v1:0": 200_000,
+}
+
+
+@pytest.mark.parametrize("model", WINDOWS)
+def test_what_the_context_holds_is_known_by_the_models_name(model: str) -> None:
+    """Z05: the program says it when it is through, which is too late."""
+    assert window_of(model) == WINDOWS[model]
+
+
+@pytest.mark.parametrize(("given", "window"), [(0, 1_000_000), (150_000, 150_000)])
+def test_how_full_the_context_is_is_told_with_every_answer(given: int, window: int) -> None:
+    """Z05: and the operator's word counts more than the program's."""
+    reader = agent(context_tokens=given).reader()
+    told = [sign for sign in signs_of(reader, stream("success")) if isinstance(sign, Context)]
+    assert len(told) > 2 and {sign.window for sign in told} == {window}
 
 
 def agent(environ: dict[str, str] | None = None, **settings: Any) -> ClaudeAgent:

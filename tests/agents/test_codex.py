@@ -68,13 +68,13 @@ def test_codex_run_becomes_exactly_these_signs() -> None:
     assert isinstance(session, Session)
     assert signs == [
         *(session, Model(MODEL)),
-        *(Tokens(5000, 300, cache_read=1000, step=True), Model(MODEL), Context(5300)),
+        *(Tokens(5000, 300, cache_read=1000, step=True), Model(MODEL), Context(5300, 258_400)),
         ToolStarted("item_1", "shell", "/usr/bin/bash -lc \"printf %s 'hello\n' > a.txt\""),
         ToolEnded("item_1", "shell"),
-        *(Tokens(6157, 5, step=True), Model(MODEL), Context(6162)),
+        *(Tokens(6157, 5, step=True), Model(MODEL), Context(6162, 258_400)),
         ToolStarted("item_2", "shell", "/usr/bin/bash -lc 'cat a.txt'"),
         ToolEnded("item_2", "shell"),
-        *(Tokens(6189, 38, step=True), Model(MODEL), Context(6227)),
+        *(Tokens(6189, 38, step=True), Model(MODEL), Context(6227, 258_400)),
         said,
         Tokens(17346, 343, cache_read=1000),
         Over("success", said.text),
@@ -267,6 +267,13 @@ def trial(folder: Path, server: ModelServer, **settings: Any) -> Trial:
     environ = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.url}/v1"}
     given = {"retries": 1, "model": MODEL, **settings}
     return Trial(folder, CodexAgent, installed("codex"), environ=environ, settings=given)
+
+
+def test_what_the_context_holds_is_known_while_it_works_and_the_operators_word_counts() -> None:
+    """Z05: its stream does not say it."""
+    reader = agent(context_tokens=100_000).reader()
+    told = [sign for sign in signs_of(reader, stream("success")) if isinstance(sign, Context)]
+    assert {sign.window for sign in told} == {100_000}
 
 
 @pytest.mark.timeout(FAR)

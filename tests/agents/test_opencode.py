@@ -15,7 +15,7 @@ from ganger.agents.opencode import CONFIG, OpencodeAgent, OpencodeReader
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear, signs_of
 from ganger.contracts.parser import Parsed
-from ganger.core.signs import Denied, Heard, Model, Over, Retrying, Session, Tokens, ToolEnded, ToolStarted
+from ganger.core.signs import Context, Denied, Heard, Model, Over, Retrying, Session, Tokens, ToolEnded, ToolStarted
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
@@ -117,6 +117,12 @@ def test_steps_add_up_with_what_was_cached() -> None:
     """G04: cached tokens are part of what was sent; a price that is not known is none."""
     assert recorded("works").tokens == Tokens(10845, 65, step=True)
     assert recorded("cached").tokens == Tokens(8618, 88, cache_read=3000, step=True)
+
+
+def test_how_full_the_context_is_is_told_with_every_step() -> None:
+    """Z05: what the last call of the model was sent and gave, cached or not; what it holds is not told."""
+    told = [sign for sign in signs_of(OpencodeReader(), STREAMS / "opencode-works.jsonl") if isinstance(sign, Context)]
+    assert [(sign.used, sign.window) for sign in told] == [(3614, 0), (3628, 0), (3668, 0)]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -37,6 +38,9 @@ _ALL_TOOLS = "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,Skill"
 _CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 _SHELL_FILE = ".claude/ganger-shell.sh"
 _TOO_MANY_REQUESTS = 429
+# What the program itself reckons with. It says so only at the end of its work, when it is too late to save anything.
+_WINDOW, _SMALL_WINDOW = 1_000_000, 200_000
+_SMALL = re.compile(r"claude-3-|claude-(?:(?:sonnet|opus)-4(?:-[0-6])?|haiku-4(?:-[0-5])?)(?=-20\d{6}|-v\d|@|\Z)")
 
 
 class ClaudeAgent(CliAgent):
@@ -108,7 +112,7 @@ class ClaudeAgent(CliAgent):
         return super().has_login() or any(self.passed.get(name) for name in _CLOUDS)
 
     def reader(self) -> ClaudeReader:
-        return ClaudeReader()
+        return ClaudeReader(window=self.given.context_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +129,16 @@ def _is_root(context: AttemptContext) -> bool:
     return os.geteuid() == 0 and (not context.walled or context.workspace.stat().st_uid == 0)
 
 
+def window_of(model: str) -> int:
+    """How much context it reckons with for a model of this name."""
+    return _SMALL_WINDOW if _SMALL.search(model) else _WINDOW
+
+
 class ClaudeReader:
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
-        self._now = now
+    """`window`: what the model's context holds, where the operator says so."""
+
+    def __init__(self, now: Callable[[], float] = time.time, window: int = 0) -> None:
+        self._now, self._given_window, self._window = now, window, window
         self._open: dict[str, _Message] = {}
         self._counted: set[str] = set()
         self._calls: dict[str, str] = {}
@@ -170,6 +181,7 @@ class ClaudeReader:
             case "init":
                 yield Session(text(data, "session_id"))
                 yield Model(text(data, "model"))
+                self._window = self._given_window or window_of(text(data, "model"))
             case "api_retry":
                 status, wait = number(data, "error_status"), number(data, "retry_delay_ms")
                 wait_sec = None if wait is None else wait / 1000
@@ -210,7 +222,7 @@ class ClaudeReader:
         yield message.tokens
         if not parent:
             self._context = (message.tokens.input or 0) + (message.tokens.output or 0)
-            yield Context(self._context)
+            yield Context(self._context, self._window)
 
     def _count_open(self) -> Iterator[Sign]:
         for parent in list(self._open):
@@ -272,7 +284,8 @@ class ClaudeReader:
             yield replace(_step(part(data, "usage")), step=False, usd=amount(data, "total_cost_usd"), session_usd=True)
         windows = [number(known, "contextWindow") or 0 for known in part(data, "modelUsage").values()]
         if self._context and windows:
-            yield Context(self._context, max(windows))
+            self._window = self._given_window or max(windows)
+            yield Context(self._context, self._window)
 
     def _failed(self, data: Mapping[str, Any]) -> Iterator[Sign]:
         said = text(data, "result") or " ".join(str(word) for word in data.get("errors") or ())

@@ -31,6 +31,8 @@ from ganger.core.signs import (
 from ganger.ports import AttemptContext, Capabilities, Launch
 
 _ANSWER_FILE = ".codex/answer.schema.json"
+# What it reckons with for every model it was tried with; only its own files say so.
+_WINDOW = 258_400
 # Its stream says what was used only where a turn ends well; this makes its error stream say it after every answer.
 _LOGGED = {"RUST_LOG": "error,codex_otel.trace_safe=info"}
 _QUIET = (
@@ -104,7 +106,7 @@ class CodexAgent(CliAgent):
         return super().has_login() or bool(self._url())
 
     def reader(self) -> CodexReader:
-        return CodexReader(self.given.model)
+        return CodexReader(self.given.model, window=self.given.context_tokens)
 
 
 _AGAIN = re.compile(r"^Reconnecting\.\.\. \d+/\d+ ?(?:\((.*)\))?$", re.DOTALL)
@@ -120,8 +122,8 @@ _NO_SESSION = re.compile(r"no rollout found|thread/resume failed|no (?:saved )?s
 
 
 class CodexReader:
-    def __init__(self, model: str = "", now: Callable[[], float] = time.time) -> None:
-        self._model, self._now = model, now
+    def __init__(self, model: str = "", now: Callable[[], float] = time.time, window: int = 0) -> None:
+        self._model, self._now, self._window = model, now, window or _WINDOW
         self._session = ""
         self._last = ""
         self._used: list[Tokens] = []
@@ -187,7 +189,7 @@ class CodexReader:
         yield step
         if fields.get("conversation.id") == self._session:
             yield Model(fields.get("model", ""))
-            yield Context((step.input or 0) + (step.output or 0))
+            yield Context((step.input or 0) + (step.output or 0), self._window)
 
     def _sum(self, usage: Mapping[str, Any]) -> Tokens:
         """What this process used; where not every answer was traced, the sum of the thread and all its processes."""

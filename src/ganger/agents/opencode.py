@@ -17,6 +17,7 @@ from ganger.agents.shells import shell_file, shell_settings
 from ganger.agents.streams import amount, number, part, plain, read_json, text
 from ganger.agents.words import meaning
 from ganger.core.signs import (
+    Context,
     Denied,
     How,
     Limited,
@@ -237,6 +238,7 @@ class OpencodeReader:
         if used.input or used.output:
             self._failed = 0
             yield used
+            yield Context((used.input or 0) + (used.output or 0))
         if reason in _ENDS:
             yield Over(_ENDS[reason])
         elif not spoke and not used.output:

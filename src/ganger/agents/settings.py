@@ -44,6 +44,7 @@ class AgentSettings:
     """`argv` is the whole call of a `command` agent, and the program of every other kind where it is not its usual one.
 
     `home_files` are files of the operator's home that are copied into the agent's (None: the kind's login files).
+    `context_tokens` is what the model's context holds (0: unknown).
     """
 
     kind: str
@@ -62,4 +63,5 @@ class AgentSettings:
     answer_schema: bool = False
     profile: str = ""
     retries: int = 2
+    context_tokens: int = 0
     terminal: TerminalSettings = field(default_factory=TerminalSettings)
