@@ -175,7 +175,7 @@ def _progress(event: ev.WorkerBeat) -> str:
 
 
 def tier_words(mark: TierMark) -> str:
-    again = f" after {mark.retry} retries" if mark.retry else ""
+    again = f" at retry {mark.retry}" if mark.retry else ""
     return f"tier {mark.tier}{f' {mark.name}' if mark.name else ''} {'passed' if mark.success else 'failed'}{again}"
 
 
