@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -152,16 +151,16 @@ def request(
     token: str = TOKEN,
     drop: tuple[str, ...] = (),
     raw_body: bytes | None = None,
-    **more: str,
+    more: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A good request, but for what is named: `more` headers (`content_type=…`), `drop` for those to leave out."""
+    """A good request, but for what is named: `more` headers (`content_type`), `drop` for those to leave out."""
     data = json.dumps({} if body is None else body).encode() if raw_body is None else raw_body
     headers = {
         "Host": host,
         "Authorization": f"Bearer {token}",
         "Content-Type": "application/json",
         "Content-Length": str(len(data)),
-        **{name.replace("_", "-").title(): value for name, value in more.items()},
+        **{name.replace("_", "-").title(): value for name, value in (more or {}).items()},
     }
     lines = [f"{method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in headers.items() if n.lower() not in drop)]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + data
@@ -199,19 +198,3 @@ async def until(true: Callable[[], bool], within_sec: float = 20.0) -> None:
     async with asyncio.timeout(within_sec):
         while not true():
             await asyncio.sleep(0.005)
-
-
-def memory_kib() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1])
-    return 0
-
-
-def in_thread(work: Callable[[], T]) -> T:
-    """What must not share a loop with the server."""
-    found: list[T] = []
-    thread = threading.Thread(target=lambda: found.append(work()))
-    thread.start()
-    thread.join()
-    return found[0]

@@ -107,17 +107,25 @@ class ReportServer:
     # --- a request --------------------------------------------------------------------------------------------------
 
     async def _serve(self, head: Head, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> Answer:
+        """Whatever goes wrong, the worker learns only that nothing was taken."""
         try:
-            self._slow_down(ticket.token)
-            value = _parsed(body)
-            if ticket.place == MCP:
-                return await self._mcp.answer(head, ticket.token, value, gone)
-            if not isinstance(value, dict):
-                raise bad_request("the body is no JSON object")
-            reply = await self._ask(Request(ticket.place, ticket.token, value, carrier), gone)
-            return Answer.of(reply.status, {"ok": reply.status < 400, **reply.body}, _later(reply))
+            return await self._answer(head, ticket, body, carrier, gone)
         except Refused as refused:
-            return Answer.of(refused.reply.status, refused.reply.body, refused.headers)
+            said = refused
+        except Exception as problem:  # noqa: BLE001 - the connection goes on
+            _tell(ticket.place, problem)
+            said = lead_busy()
+        return Answer.of(said.reply.status, said.reply.body, said.headers)
+
+    async def _answer(self, head: Head, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> Answer:
+        self._slow_down(ticket.token)
+        value = _parsed(body)
+        if ticket.place == MCP:
+            return await self._mcp.answer(head, ticket.token, value, gone)
+        if not isinstance(value, dict):
+            raise bad_request("the body is no JSON object")
+        reply = await self._ask(Request(ticket.place, ticket.token, value, carrier), gone)
+        return Answer.of(reply.status, {"ok": reply.status < 400, **reply.body}, _later(reply))
 
     def _slow_down(self, token: str) -> None:
         wait_sec = self._pace.wait_sec(token, asyncio.get_running_loop().time())
@@ -141,10 +149,14 @@ class ReportServer:
                 raise
         except GangerError:
             pass
-        except Exception as problem:  # noqa: BLE001 - whatever it is, the worker learns only that nothing was taken
-            told = {"message": f"the request {request.verb} of a worker failed", "exception": problem}
-            asyncio.get_running_loop().call_exception_handler(told)
+        except Exception as problem:  # noqa: BLE001 - one request's trouble is nobody else's
+            _tell(request.verb, problem)
         raise lead_busy()
+
+
+def _tell(verb: str, problem: Exception) -> None:
+    told = {"message": f"the request {verb} of a worker failed", "exception": problem}
+    asyncio.get_running_loop().call_exception_handler(told)
 
 
 def _later(reply: Reply) -> dict[str, str]:
