@@ -92,7 +92,7 @@ def _handler(lead: Lead) -> type[BaseHTTPRequestHandler]:
             except OSError:
                 self.close_connection = True
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *_words: object) -> None:
             """A test says what it wants to see."""
 
         def address_string(self) -> str:
@@ -104,7 +104,7 @@ def _handler(lead: Lead) -> type[BaseHTTPRequestHandler]:
 @contextmanager
 def leading(socket: str, answers: Answers = taken) -> Iterator[Lead]:
     lead = Lead(socket, answers)
-    with _Server(socket, _handler(lead)) as server:  # type: ignore[arg-type]
+    with _Server(socket, _handler(lead)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

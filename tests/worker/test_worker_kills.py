@@ -1,4 +1,4 @@
-"""A worker killed at any instant of a report has lost nothing: what anybody heard of is recorded, or lies in the spool."""
+"""A worker killed at any instant of a report has lost nothing: what anybody heard of is recorded, or in the spool."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from little_lead import ROOM, Body, Worker, leading, taken
-
 from faults.strace import Point, Strike, points_in
+from little_lead import ROOM, Body, Worker, leading, taken
 
 REPORT = ("report", "--status", "DONE", "--summary", "all good")
 # Sends first and keeps only what could not be sent.
@@ -111,7 +110,8 @@ def test_a_spool_that_sends_before_it_writes_is_caught(tmp_path: Path) -> None:
 
 def test_a_report_is_on_the_disk_before_its_first_byte_is_sent(tmp_path: Path) -> None:
     """H07: file and folder are synced, then somebody is spoken to."""
-    worker, seen = fresh(tmp_path), []
+    worker = fresh(tmp_path)
+    seen: list[str] = []
     with leading(worker.socket) as lead:
 
         def look(verb: str, body: Body) -> tuple[int, Body]:

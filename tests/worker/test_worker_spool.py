@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from little_lead import TOKEN, Body, Worker, leading, refused, taken, until
+from little_lead import TOKEN, Answers, Body, Worker, leading, refused, taken, until
 
 from ganger.worker.spool import Spool
 
@@ -44,18 +44,23 @@ def test_any_call_delivers_what_was_kept(worker: Worker, verb: str) -> None:
     assert lead.verbs() == ["milestone", verb] and not worker.spooled()
 
 
-@pytest.mark.parametrize("how", ["503", "429", "hangs up", "no lead"])
+PASSING: dict[str, Answers] = {
+    "503": refused("LEAD_BUSY", 503),
+    "429": refused("TOO_OFTEN", 429),
+    "hangs up": lambda verb, body: None,
+    "another server": lambda verb, body: (200, {"hello": "world"}),
+    "another server's 404": lambda verb, body: (404, {"detail": "Not Found"}),
+}
+
+
+@pytest.mark.parametrize("how", PASSING)
 def test_who_cannot_take_it_now_is_asked_again_later(worker: Worker, how: str) -> None:
     """H07: kept, under the same name, and the ones behind it stay behind it."""
-    odd = {"503": refused("LEAD_BUSY", 503), "429": refused("TOO_OFTEN", 429), "hangs up": lambda verb, body: None}
-    with leading(worker.socket, odd.get(how, lambda verb, body: (200, "frob"))) as lead:
+    with leading(worker.socket, PASSING[how]) as lead:
         lead.retry_after = "0" if how == "429" else ""
         said = worker.say("milestone", "a", "--json")
-        if how == "no lead":
-            assert said.json()["kept"] is False
-            return
         assert said.code == 0 and said.json()["kept"] is True and len(lead.said) == 1
-        lead.answers = taken
+        lead.answers, lead.recorded = taken, {}
         assert worker.say("milestone", "b").code == 0
     assert [body["name"] for _, _, body in lead.said] == ["a", "a", "b"] and len(lead.recorded) == 2
 

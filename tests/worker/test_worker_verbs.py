@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,26 +16,14 @@ from ganger.worker.sending import KEPT as CLIENT_KEPT
 from ganger.worker.table import VERBS as TABLE
 
 RESULT = {"contract_version": "2.0", "status": "DONE", "summary": "s"}
+STANDING = """--summary s --done x --remaining y --file f --blocker b --commit c --decision d --last-action l
+    --next-action n --percent 5 --context 90 --leave"""
 CALLS: dict[str, tuple[str, ...]] = {
     "heartbeat": ("--step", "tests", "--percent", "60", "--note", "n", "--context=40"),
     "progress": ("--tier", "1:syntax:pass", "--tier", "2:a:b:fail:3", "--completed", "2", "--total", "5"),
     "milestone": ("first test green", "--note", "at last"),
     "escalate": ("ambiguous-spec", "which?", "--option", "a", "--option", "b", "--default", "a", "--deadline", "60"),
-    "checkpoint": (
-        "--summary",
-        "s",
-        "--done",
-        "x",
-        "--remaining",
-        "y",
-        "--file",
-        "f",
-        "--blocker",
-        "b",
-        "--commit",
-        "c",
-    )
-    + ("--decision", "d", "--last-action", "l", "--next-action", "n", "--percent", "5", "--context", "90", "--leave"),
+    "checkpoint": tuple(shlex.split(STANDING)),
     "report": ("--status", "failed", "--summary", "s", "--failure-class", "external", "--changed", "a.py"),
     "done": (),
     "brief": ("contract",),

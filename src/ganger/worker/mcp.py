@@ -13,7 +13,7 @@ from .posts import Post, find_post
 from .sending import KEPT, Outcome, ask, tell
 from .table import VERBS
 from .trouble import Away, Trouble
-from .wire import call
+from .wire import MCP, call
 from .words import Given
 
 TYPE_CHECKING = False
@@ -113,7 +113,7 @@ class Bridge:
 
             door = Asker(self._given, self._environ).door()
             address, token = door.address, door.token
-        return call(address, token, "/mcp", message, _ANSWER_SEC)
+        return call(address, token, MCP, message, _ANSWER_SEC)
 
     def _alone(self, message: object, away: Away) -> object | None:
         """What a client needs in order to start, while nobody else can answer it."""

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+MCP = "/mcp"
 _LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1"}
 _LONGEST_HEAD = 64 * 1024
 _LONGEST_BODY = 16 * 1024 * 1024
@@ -62,6 +63,9 @@ def call(address: str, token: str, path: str, body: object, timeout_sec: float) 
     if answer.passing:
         why = str(answer.body.get("message") or f"it answered {answer.status}")
         raise Away(why, answer.retry_sec or 0.0)
+    if path != MCP and answer.body.get("ok") is not answer.taken:
+        # Somebody else may listen there by now; only a lead's word takes a request off the spool.
+        raise Away("what answered is no lead")
     return answer
 
 
