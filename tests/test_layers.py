@@ -37,7 +37,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "check": INNER | {"config"},
     "contents": INNER | {"engine.files", "workspaces"},
     "control": INNER | {"engine.files", "stores"},
-    "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents", "fleet", "worker"},
+    "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents", "fleet", "notify", "worker"},
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
     "runs": INNER | {"config", "engine.files", "stores"},
     "land": INNER | {"app", "check", "config", "engine", "launchers", "stores", "workspaces"},

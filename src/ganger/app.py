@@ -25,7 +25,7 @@ from ganger.core.projection import state_text
 from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
 from ganger.core.records import Budget, Limits, Policy, RunState
 from ganger.core.transitions import apply
-from ganger.core.vocabulary import HealSchedule
+from ganger.core.vocabulary import HealSchedule, RunStatus
 from ganger.engine.badges import Badges
 from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file
 from ganger.engine.homes import Homes
@@ -57,7 +57,9 @@ from ganger.fleet import (
     strong_agents as strong_agents,
 )
 from ganger.launchers.kept import KeptLauncher
+from ganger.notify import notices_of
 from ganger.ports import Agent, Change, Clock, Listener, RoleRules, Rules, Sandbox
+from ganger.reports.address import remove as remove_address
 from ganger.reports.server import ReportServer
 from ganger.sandboxes.choose import Walls, choose
 from ganger.sandboxes.settings import SandboxSettings
@@ -178,7 +180,10 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
             order = _order(project, checked, options, journal.state, contents, fence, agents)
             journal.listeners.extend(options.listeners)
             tools = _tools(project, checked, folder, journal, agents, contents)
-            yield Lead(tools, order, grace_sec=project.config.policy.grace_sec)
+            lead = Lead(tools, order, grace_sec=project.config.policy.grace_sec)
+            yield lead
+            if lead.state.finished and lead.state.status is RunStatus.COMPLETED:
+                remove_address(folder.path)
     finally:
         store.close()
 
@@ -231,12 +236,13 @@ def _tools(
         health=HealthPolicy(**config.health.model_dump(exclude={"look_sec"})),
         look_every_sec=config.health.look_sec,
         remind_sec=config.inbox.remind_sec,
+        notices=notices_of(project, checked.manifest.run_id, folder.path, after_seq=journal.state.last_seq),
         tell_protocol=config.worker.tell,
         badges=Badges.of(folder.path / WORKER_KEY) if config.worker.listen else None,
         endpoint=endpoint_of(project, folder, sandbox) if config.worker.listen else None,
         eye=_eye(project),
         worker_program=worker_program(folder) if config.worker.listen else None,
-        windows_tokens={n: t for n, given in config.agents.items() if (t := getattr(given, "context_tokens", 0))},
+        windows_tokens={n: given.context_tokens for n, given in config.agents.items() if given.context_tokens},
     )
 
 

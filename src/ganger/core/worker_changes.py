@@ -48,7 +48,8 @@ def _moved(task: TaskState, state: WorkerState, at: str) -> TaskState:
     if worker is None or worker.state is state or worker.state in _OVER:
         return task
     if state in _OVER:
-        worker = replace(worker, messages=(), seen=(), suspicious="")
+        # What it said stays known: a report whose acknowledgement was lost is sent again, and must be acknowledged.
+        worker = replace(worker, messages=(), suspicious="")
     return replace(task, worker=replace(worker, state=state, since=at))
 
 

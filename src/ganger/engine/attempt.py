@@ -20,7 +20,7 @@ from ganger.core.dependents import blocked_behind
 from ganger.core.failures import classify_hint, failure
 from ganger.core.healing import healing_on, questions_for
 from ganger.core.moments import stamp
-from ganger.core.quota import after_quota
+from ganger.core.quota import after_quota, spread_after
 from ganger.core.records import Ended
 from ganger.core.retries import Next, Then, after_failure
 from ganger.core.trouble import Trouble
@@ -356,7 +356,7 @@ class Attempt:
         paused = after_quota(self.state, self.case.now.account, now, problem.reset_at)
         until = max([p.until for p in paused if isinstance(p, ev.AccountPaused)], default=0.0)
         due = until or self.state.accounts_paused.get(self.case.now.account, now)
-        detail = f"{detail}; goes on at {stamp(due)}"
+        detail = f"{detail}; goes on at {stamp(spread_after(self.state, due, self.task))}"
         settled = ev.TaskSettled(
             self.task, TaskStatus.BLOCKED, detail, BlockReason.QUOTA_WAIT, final=False, not_before=due
         )

@@ -292,7 +292,8 @@ class Desk:
                 shown = [{"number": m.number, "kind": m.kind, "text": m.text, "at": m.at} for m in new]
                 return self._taken(task, messages=shown)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._journal.changed(), left)
+                async with asyncio.timeout(left):
+                    await self._journal.changed()
 
     _verbs: Mapping[str, Callable[[Desk, str, str, Any], Awaitable[Reply]]] = {
         "heartbeat": _heartbeat,

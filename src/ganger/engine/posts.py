@@ -66,6 +66,7 @@ class Post:
     cpu_seen_at: float = 0.0
     files_at: float = 0.0
     stopped: bool = False
+    spared_until: float = 0.0
     ending: bool = False
     said_all: bool = False
     judged_at: float = 0.0

@@ -60,9 +60,11 @@ class Pulling:
         waiter = Waiter(said, asyncio.get_running_loop().create_future())
         self._waiting.append(waiter)
         try:
-            await self._serve()
+            # A claim that is being recorded is recorded, whoever goes away meanwhile.
+            await asyncio.shield(asyncio.ensure_future(self._serve()))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(waiter.got), said.wait_sec)
+                async with asyncio.timeout(said.wait_sec):
+                    await asyncio.shield(waiter.got)
         finally:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
@@ -118,7 +120,8 @@ class Pulling:
             if left <= 0:
                 break
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._journal.changed(), min(left, 0.2))
+                async with asyncio.timeout(min(left, 0.2)):
+                    await self._journal.changed()
         return self._nothing("the task could not be prepared; ganger why tells more")
 
     def _is_held(self, task: TaskState, worker: str) -> bool:

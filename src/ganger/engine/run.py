@@ -43,6 +43,7 @@ from ganger.engine.heal import Healing, heal_started, write_in_place
 from ganger.engine.in_git import InGit
 from ganger.engine.in_place import InPlace
 from ganger.engine.merging import Merging
+from ganger.engine.progress_log import ProgressLog
 from ganger.engine.projector import Projector
 from ganger.engine.reception import Reception
 from ganger.engine.recover import recover
@@ -55,7 +56,7 @@ from ganger.ports import Entry
 
 # A wait longer than this is cut in pieces, so that a clock that was set is noticed.
 _LONGEST_WAIT_SEC = 30.0
-_QUESTIONS_EVERY_SEC = 5.0
+_QUESTIONS_EVERY_SEC = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ class Lead:
         self.journal = tools.journal
         self.state: RunState = tools.journal.state
         self.projector = Projector(tools.folder, self.state, tools.clock)
+        self.progress = ProgressLog(tools.folder, tools.journal, tools.checks.profiles)
         self._gate = Gate(tools.launcher, self.state)
         self._tasks: set[asyncio.Task[None]] = set()
         self._company = Company(tools.watch, self.state)
@@ -129,7 +131,10 @@ class Lead:
 
     async def run(self) -> int:
         """Leads the run to its end; the exit code tells how it stands."""
-        self.journal.listeners.append(self.projector.on_event)
+        self.progress.catch_up()
+        self.journal.listeners += [self.projector.on_event, self.progress.on_event]
+        if self.tools.notices is not None:
+            self.journal.listeners.append(self.tools.notices.on_event)
         try:
             ready = self._spawn(self.tools.launcher.prepare())
             if self.state.last_seq == 0:
@@ -158,6 +163,7 @@ class Lead:
     def show_state(self) -> None:
         """What people and programs read, as the events have it: the last lead may have died before it got here."""
         self.projector.write()
+        self.progress.catch_up()
         write_report(self.tools.folder, self.state)
         write_rules(self.tools.folder, self.state)
 
@@ -166,6 +172,7 @@ class Lead:
         entry = Entry(stamp(self.tools.clock.now()), ev.Landed(branch, commit))
         for recorded in self.journal.store.append([entry]):
             apply(self.state, recorded)
+        self.progress.catch_up()
         write_report(self.tools.folder, self.state)
 
     async def _begin(self) -> None:
@@ -246,12 +253,18 @@ class Lead:
 
     async def _pause(self, wait: Wait | None) -> None:
         """Until something is recorded, or until the moment for which there is nothing else to wait."""
+        if self._problem is not None:
+            return
         if wait is None:
             await self.journal.changed()
             return
         left = min(_LONGEST_WAIT_SEC, max(0.0, wait.until - self.tools.clock.now()))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.journal.changed(), left)
+        try:
+            async with asyncio.timeout(left):
+                await self.journal.changed()
+        except TimeoutError:
+            # Whoever waits for a task may get now what had to wait as well.
+            self.journal.wake()
 
     def _heal_if_open(self) -> None:
         if open_round(self.state) is not None and self._healing is None and not self.state.stopping:
@@ -422,7 +435,7 @@ class Lead:
 
     async def _record_effects(self, taken: list[ev.Event]) -> None:
         """What concerns a running attempt is said with its token."""
-        about = next((e.task for e in taken if isinstance(e, ev.WorkerEnding | ev.LimitExtended)), "")
+        about = next((e.task for e in taken if isinstance(e, ev.AttemptEvent)), "")
         token = self.state.tasks[about].token if about else ""
         await self.journal.report(about, token, *taken)
 
@@ -490,6 +503,8 @@ class Lead:
 
     async def _close(self) -> None:
         await self._reception.close()
+        if self.tools.notices is not None:
+            await self.tools.notices.close()
         await self.tools.launcher.close()
         if self.tools.repository is not None:
             await self.tools.repository.close()

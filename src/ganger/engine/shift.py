@@ -102,7 +102,8 @@ class Shift:
         used = seconds_between(self.case.now.started_at, stamp(self.tools.clock.now()))
         timed_out = False
         try:
-            await asyncio.wait_for(asyncio.shield(post.over), None if limit is None else max(0.0, limit - used))
+            async with asyncio.timeout(None if limit is None else max(0.0, limit - used)):
+                await asyncio.shield(post.over)
         except TimeoutError:
             timed_out = True
         used = seconds_between(self.case.now.started_at, stamp(self.tools.clock.now()))

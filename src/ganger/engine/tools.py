@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
+from ganger.core.events import Recorded
 from ganger.core.health import HealthPolicy
 from ganger.core.pricing import Price
 from ganger.core.records import Policy, TaskSpec, TaskState
@@ -27,6 +29,14 @@ class Stronger:
 
     agent: Agent
     when: frozenset[str]
+
+
+class Outside(Protocol):
+    """Who tells programs and people outside what happens; never in anybody's way."""
+
+    def on_event(self, recorded: Recorded) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,7 @@ class Tools:
     health: HealthPolicy = field(default_factory=HealthPolicy)
     posts: Posts = field(default_factory=Posts)
     look_every_sec: float = 1.0
+    notices: Outside | None = None
     badges: Badges | None = None
     endpoint: Endpoint | None = None
     tell_protocol: bool = True

@@ -40,8 +40,10 @@ class Vigil:
             due = await self.look()
             self._changed.clear()
             wait = max(_SHORTEST_SEC, min(self._tools.look_every_sec, due - self._tools.clock.monotonic()))
+            # Not wait_for: that can lose a cancellation which comes together with what it waits for.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), wait if self._posts else None)
+                async with asyncio.timeout(wait if self._posts else None):
+                    await self._changed.wait()
 
     async def look(self) -> float:
         """One round; when the next is due at the latest."""
@@ -68,7 +70,11 @@ class Vigil:
     async def _open_eyes(self, posts: list[Post]) -> None:
         """Folders are looked at aside, and only of those from whom nothing else is seen."""
         now = self._tools.clock.monotonic()
-        quiet = [post for post in posts if post.eye is not None and now - _heard_at(post) >= self._eye_pace]
+        quiet = [
+            post
+            for post in posts
+            if post.eye is not None and (now - _heard_at(post) >= self._eye_pace or self._is_unchanged(post, now))
+        ]
         if not quiet:
             return
 
@@ -78,6 +84,10 @@ class Vigil:
                     post.files_at = max(post.files_at, post.eye.look(now))
 
         await asyncio.to_thread(look_around)
+
+    def _is_unchanged(self, post: Post, now: float) -> bool:
+        """Before it is said that nothing was changed, somebody has looked."""
+        return post.files_at <= post.began_at and now - post.began_at >= self._health.no_change_sec / 2
 
     @property
     def _eye_pace(self) -> float:
@@ -173,6 +183,8 @@ class Vigil:
                 self._tell(post, "checkpoint", f"Save where you stand and end: ganger worker checkpoint ({act.why})")
             case What.SETTLE:
                 await self._settle(post, signs)
+            case What.STALLED if signs.now < post.spared_until:
+                pass
             case What.STALLED | What.LINGERING | What.CONTEXT:
                 crashed = act.what is What.STALLED and post.marked_since
                 await self.end(post, "crashed" if crashed else act.what.value, act.why)
@@ -198,7 +210,8 @@ class Vigil:
         if post is None or post.attempt != given.attempt:
             return
         left = given.until - self._tools.clock.now()
-        post.watch = replace(post.watch, working_until=self._tools.clock.monotonic() + left)
+        post.spared_until = self._tools.clock.monotonic() + left
+        post.watch = replace(post.watch, working_until=post.spared_until)
         if not post.pulled:
             await self._gate.extend(str(self._tools.folder.path / post.key), left)
 
