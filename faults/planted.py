@@ -257,7 +257,7 @@ def _launched_before_claim() -> None:
             early.number = early.case.number = early.number + 1
             early.case.log = worker_log(name, early.number)
             root = self.tools.workspace.root
-            await self.tools.launcher.start(await early._prepare(self.tools.agents[early.spec.role], root))
+            await self.tools.launcher.start(await early.shift._prepare(root))
         await real(self, names)
 
     _swap(Lead, "_start", start)
