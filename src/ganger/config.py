@@ -154,6 +154,8 @@ def _check_references(config: Config, source: Path) -> None:
         for name, role in config.roles.items()
         if role.fallback and role.fallback not in config.agents
     ]
+    if config.hooks or config.notify.model_fields_set:
+        faults += _unknown_events(config)
     if faults:
         raise InputError(str(source), faults)
 

@@ -23,6 +23,7 @@ class AppriseWay:
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = tuple(urls)
         self._sender: Any = None
+        self._unknown: list[str] = []
 
     def hurry(self) -> None:
         """The library has time limits of its own."""
@@ -30,7 +31,10 @@ class AppriseWay:
     def deliver(self, notice: Notice) -> None:
         if self._sender is None:
             self._sender = self._made()
-        if not self._sender.notify(title=notice.title, body=notice.text or notice.event):
+        reached = self._sender.notify(title=notice.title, body=notice.text or notice.event)
+        if self._unknown:
+            raise NotDelivered(f"apprise does not understand {', '.join(self._unknown)}")
+        if not reached:
             raise NotDelivered("apprise could not deliver it to every address")
 
     def _made(self) -> Any:
@@ -41,7 +45,5 @@ class AppriseWay:
         # It logs addresses.
         logging.getLogger("apprise").setLevel(logging.CRITICAL)
         sender = library.Apprise()
-        for number, url in enumerate(self._urls):
-            if not sender.add(url):
-                raise NotDelivered(f"apprise does not understand urls[{number}]")
+        self._unknown = [f"urls[{number}]" for number, url in enumerate(self._urls) if not sender.add(url)]
         return sender
