@@ -322,3 +322,58 @@ def test_a_stop_ends_the_agents_of_a_dead_lead_once_they_are_adopted(tmp_path: P
     assert "1 agent of it still works; ganger run adopts" in answer.err
     assert ganger("run", cwd=root).code == 130 and not still_working(state_of(root))
     assert state_of(root).tasks["a"].attempts == 1
+
+
+@pytest.fixture
+def at_work(tmp_path: Path) -> Iterator[ToyLead]:
+    """A run whose task a is worked on, and asks."""
+    make_project(tmp_path, task("a"), task("b", depends_on=["a"]))
+    lead = ToyLead(RunFolder.of(tmp_path / ".ganger", "r1"))
+    with leading(lead.folder, lead.store):
+        lead.record(*BEGUN[:3])
+        beat = ev.WorkerBeat("a", 1, "r1", "write\n\x1b[31mtests", 40.0)
+        lead.record(BEGUN[3], beat, token="token")
+        lead.record(ev.QuestionAsked("q-1", "a", "ambiguous_spec", "Which?", 1, "r2", "two", ("left", "right")))
+        lead.record(ev.AccountPaused("work", time.time() + 600, "quota"))
+    yield lead
+    lead.store.close()
+
+
+def test_an_option_is_answered_by_its_number(at_work: ToyLead, call: Here) -> None:
+    """Z06: what is left for the lead is what was meant."""
+    assert call("answer", "q-1", "3", "--json").json["error"]["message"].startswith("q-1 has options 1 to 2, not 3")
+    assert call("answer", "q-1", "2").code == 0
+    assert at_work.kept() == [("answer", {"question": "q-1", "text": "right"})]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "data"),
+    [
+        (("extend", "a", "90"), "extend", {"task": "a", "sec": 90.0}),
+        (("end", "a"), "end", {"task": "a"}),
+        (("reassign", "a", "--hint", "anew"), "reassign", {"task": "a", "hint": "anew"}),
+    ],
+)
+def test_a_worker_at_work_is_steered(at_work: ToyLead, call: Here, words: Any, kind: str, data: Any) -> None:
+    """G12: left for the lead; nobody works on b, so that is refused at once."""
+    assert call(*words).code == 0 and at_work.kept() == [(kind, data)]
+    refused = call(words[0], "b", *words[2:])
+    assert refused.code == 1 and "b is PENDING: nobody works on it" in refused.err
+
+
+def test_status_and_workers_show_who_works_and_which_account_waits(at_work: ToyLead, call: Here) -> None:
+    """Z09 D11: for people and programs; no word of a worker steers the terminal."""
+    said = call("status").out
+    assert "a #1 worker-1: EXECUTING since" in said and "write [31mtests, 40 %" in said and "\x1b" not in said
+    assert "account work is out of quota until " in said
+    document = call("status", "--json").json
+    (row,), (account,) = document["workers"], document["accounts"]
+    assert (row["worker"], row["task"], row["percent"], account["account"]) == ("worker-1", "a", 40.0, "work")
+    assert "run r1: 1 worker at work" in call("workers").out
+    assert call("workers", "--past", "--json").json["workers"] == [row]
+
+
+def test_the_inbox_shows_context_and_options(at_work: ToyLead, call: Here) -> None:
+    """Z06: what a person needs to decide."""
+    said = call("inbox").out
+    assert all(part in said for part in ("| two", "1) left", "2) right", "its worker worker-1 is still at work"))

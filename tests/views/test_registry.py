@@ -50,10 +50,10 @@ def test_a_row_is_one_line_that_needs_no_colour() -> None:
     story.record(ev.WorkerSuspected("db", 1, "no sign of it for 5 min", "message"), sec=330)
     first, second = (row.line(stamp(BEGAN + 340)) for row in rows(story))
     assert first == (
-        "api #1  coder-1  EXECUTING since 5 min 40 s, write tests, 40 %, milestone first green, tier 1 syntax passed, "
+        "api #1 coder-1: EXECUTING since 5 min 40 s, write tests, 40 %, milestone first green, tier 1 syntax passed, "
         "tier 2 correctness failed at retry 1, seen 3 min 50 s ago, context 55 %"
     )
-    assert second == "db #1  ada (pull)  EXECUTING since 5 min 10 s, SUSPICIOUS: no sign of it for 5 min"
+    assert second == "db #1 ada (pull): EXECUTING since 5 min 10 s, SUSPICIOUS: no sign of it for 5 min"
 
 
 def test_the_document_has_null_for_what_nobody_knows() -> None:

@@ -68,7 +68,7 @@ class WorkerRow:
         if self.task_status != TaskStatus.RUNNING:
             parts.append(f"task {self.task_status}")
         who = f"{self.worker} (pull)" if self.pulled else self.worker
-        return f"{self.task} #{self.attempt}  {who}  {', '.join(parts)}"
+        return f"{self.task} #{self.attempt} {who}: {', '.join(parts)}"
 
     def _how_far(self) -> list[str]:
         found = [_STEPS[self.stage]] if self.stage in _STEPS else [self.step or self.doing]
