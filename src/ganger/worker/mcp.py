@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     Message = dict[str, Any]
 
 _VERSION = "2025-06-18"
+_META_VERSION = "io.modelcontextprotocol/protocolVersion"
 _LONGEST_LINE = 16 * 1024 * 1024
 # Longer than any wait the protocol knows, and than a workspace takes to be made.
 _ANSWER_SEC = 150.0
-_PARSE_ERROR, _INTERNAL = -32700, -32603
+_PARSE_ERROR, _NO_METHOD, _INTERNAL = -32700, -32601, -32603
 
 
 class Bridge:
@@ -37,6 +38,7 @@ class Bridge:
 
     def __init__(self, given: Given, environ: Mapping[str, str]) -> None:
         self._given, self._environ = given, environ
+        self._version = ""
 
     def answer(self, line: str) -> object | None:
         """What to print for a line; None for what wants no answer."""
@@ -54,13 +56,11 @@ class Bridge:
             return _error(_id(message), _INTERNAL, f"{problem.message}; {problem.hint}")
 
     def _called(self, message: Message) -> object | None:
-        parameters = message.get("params")
-        name = parameters.get("name") if isinstance(parameters, dict) else None
-        given = parameters.get("arguments") if isinstance(parameters, dict) else None
+        name, given = _parameters(message).get("name"), _parameters(message).get("arguments")
         body = dict(given) if isinstance(given, dict) else {}
         if name == "next":
             return self._asked(message, body)
-        if name not in VERBS or name == "mcp":
+        if not isinstance(name, str) or name not in VERBS or name == "mcp":
             return self._passed(message)
         try:
             post = self._post(str(body.pop("token", "") or ""))
@@ -101,8 +101,16 @@ class Bridge:
 
     def _passed(self, message: object) -> object | None:
         """To the lead as it is."""
-        answer = self._sent(message)
-        return answer.body.get("value", answer.body) if answer.body else None
+        body = self._sent(message).body
+        if not body:
+            return None
+        if "value" not in body and "jsonrpc" not in body:
+            return _error(_id(message), _INTERNAL, f"{body.get('message')} [{body.get('code')}]")
+        result = body.get("result")
+        if isinstance(message, dict) and message.get("method") == "initialize" and isinstance(result, dict):
+            self._version = str(result.get("protocolVersion", ""))
+        answer: object = body.get("value", body)
+        return answer
 
     def _sent(self, message: object) -> Answer:
         try:
@@ -113,17 +121,30 @@ class Bridge:
 
             door = Asker(self._given, self._environ).door()
             address, token = door.address, door.token
-        return call(address, token, MCP, message, _ANSWER_SEC)
+        return call(address, token, MCP, message, _ANSWER_SEC, self._fields(message))
+
+    def _fields(self, message: object) -> dict[str, str]:
+        """What the streamable transport tells beside the message, and stdin does not."""
+        version = _told_version(message) or self._version
+        fields = {"MCP-Protocol-Version": version} if version else {}
+        if isinstance(message, dict) and isinstance(message.get("method"), str):
+            fields["Mcp-Method"] = message["method"]
+            name = _parameters(message).get("name")
+            if isinstance(name, str):
+                fields["Mcp-Name"] = name
+        return fields
 
     def _alone(self, message: object, away: Away) -> object | None:
         """What a client needs in order to start, while nobody else can answer it."""
+        if isinstance(message, list):
+            return _error(None, _INTERNAL, f"{away.message}; {away.hint}")
         if not isinstance(message, dict) or "id" not in message:
             return None
-        method, parameters = message.get("method"), message.get("params")
+        method = message.get("method")
         if method == "ping":
             return {"jsonrpc": "2.0", "id": message["id"], "result": {}}
         if method == "initialize":
-            asked = parameters.get("protocolVersion") if isinstance(parameters, dict) else None
+            asked = _parameters(message).get("protocolVersion")
             known = {"protocolVersion": asked if isinstance(asked, str) else _VERSION, "capabilities": {"tools": {}}}
             return {
                 "jsonrpc": "2.0",
@@ -133,7 +154,8 @@ class Bridge:
         if method == "tools/list":
             tools = [_tool(name) for name in VERBS if name != "mcp"]
             return {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": tools}}
-        return _error(message["id"], _INTERNAL, f"{away.message}; {away.hint}")
+        # A client that first asks which revisions there are goes on with the oldest way when there is no such method.
+        return _error(message["id"], _NO_METHOD, f"{away.message}; {away.hint}")
 
 
 def _tool(name: str) -> Message:
@@ -154,11 +176,25 @@ def _result(message: Message, reply: Message) -> Message | None:
         "structuredContent": reply,
         "isError": reply.get("ok") is False,
     }
+    if _told_version(message):
+        result["resultType"] = "complete"
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 
 def _error(id_: object, code: int, text: str) -> Message:
     return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": text}}
+
+
+def _parameters(message: Message) -> Message:
+    found = message.get("params")
+    return found if isinstance(found, dict) else {}
+
+
+def _told_version(message: object) -> str:
+    """The revision a message tells of itself, in those without a handshake."""
+    meta = _parameters(message).get("_meta") if isinstance(message, dict) else None
+    told = meta.get(_META_VERSION) if isinstance(meta, dict) else None
+    return told if isinstance(told, str) else ""
 
 
 def _id(message: object) -> object:

@@ -41,19 +41,25 @@ class Answer:
         return self.status >= 500 or self.status == 408 or (self.status == 429 and self.retry_sec is not None)
 
 
-def call(address: str, token: str, path: str, body: object, timeout_sec: float) -> Answer:
-    """Raises Away where nobody answered, or not in full, or not now."""
+def call(
+    address: str, token: str, path: str, body: object, timeout_sec: float, more: dict[str, str] | None = None
+) -> Answer:
+    """Raises Away where nobody answered, or not in full, or not now. `more` are header fields."""
     until = time.monotonic() + timeout_sec
     content = json.dumps(body, allow_nan=False).encode("ascii")
     line = _connected(address, until)
     try:
-        head = (
-            f"POST {path} HTTP/1.1\r\nHost: {_host(address)}\r\nAuthorization: Bearer {token}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
-        )
+        fields = {
+            "Host": _host(address),
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Content-Length": str(len(content)),
+            "Connection": "close",
+            **(more or {}),
+        }
         cut = ""
         try:
-            line.sendall(head.encode("latin-1", "replace") + content)
+            line.sendall(_written(f"POST {path} HTTP/1.1", fields) + content)
         except OSError as error:
             # Who refuses a request by its head answers and hangs up before all of it is sent.
             cut = _reason(error)
@@ -67,6 +73,12 @@ def call(address: str, token: str, path: str, body: object, timeout_sec: float) 
         # Somebody else may listen there by now; only a lead's word takes a request off the spool.
         raise Away("what answered is no lead")
     return answer
+
+
+def _written(first: str, fields: dict[str, str]) -> bytes:
+    """A head; whatever would begin a line of its own is no part of a value."""
+    lines = (f"{name}: {''.join(c for c in value if c.isprintable())}" for name, value in fields.items())
+    return "\r\n".join([first, *lines, "", ""]).encode("ascii", "replace")
 
 
 def _host(address: str) -> str:
