@@ -16,7 +16,7 @@ TOKEN = "w1.1.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 
 class StandIn:
-    """Answers every request with `status`; `heard` are the verbs."""
+    """Has one task for whoever asks, and answers all else with `status`; `heard` are the verbs."""
 
     def __init__(self, project: Path, status: int = 200) -> None:
         self.project, self.status = project, status
@@ -24,6 +24,8 @@ class StandIn:
         (self.run / "workers").mkdir(parents=True, exist_ok=True)
         (self.run / "desk").mkdir(exist_ok=True)
         (project / "ganger.toml").touch()
+        (self.run / "ganger.db").touch()
+        (self.run / "worker.key").write_text("ab" * 32)
         self.heard: list[str] = []
         self._server = ReportServer(self.run)
         self._loop = asyncio.new_event_loop()
@@ -42,8 +44,15 @@ class StandIn:
 
     async def _handle(self, request: Request) -> Reply:
         self.heard.append(request.verb)
+        if request.verb == "next":
+            return Reply(200, self._given())
         ok = request.token == TOKEN and self.status == 200
         return Reply(self.status if request.token == TOKEN else 401, {"ok": ok, "messages": 0, "latest": 0})
+
+    def _given(self) -> dict[str, object]:
+        task = {"id": "T1", "attempt": 1, "role": "worker", "prompt": "Do it.", "workspace": str(self.project)}
+        desk, report = str(self.run / "desk"), str(self._server.socket)
+        return {"ok": True, "task": task, "token": TOKEN, "report": report, "url": "", "desk": desk, "worker": "ada"}
 
     def claim(self, worker: str = "ada", *, by_url: bool = False, **more: object) -> Path:
         """What `ganger worker next` leaves behind."""
