@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,12 +40,17 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("GANGER_", "PYTHON"))}
 
 
-def run(argv: Sequence[str], cwd: Path) -> Ran:
-    """Output goes to a file, so that a slow reader never slows the child down."""
+def run(argv: Sequence[str], cwd: Path, more: Mapping[str, str] | None = None) -> Ran:
+    """Output goes to a file, so that a slow reader never slows the child down. `more` goes into its environment."""
     with tempfile.TemporaryFile() as output:
         began = time.perf_counter()
         child = subprocess.Popen(
-            argv, cwd=cwd, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            argv,
+            cwd=cwd,
+            env={**clean_environment(), **(more or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
         limit = threading.Timer(_MOST_SEC, child.send_signal, [signal.SIGTERM])
         limit.start()
