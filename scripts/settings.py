@@ -36,6 +36,9 @@ def tables(config: type[BaseModel]) -> Iterator[str]:
     for name, info in fields.items():
         model = section_of(info)
         if model is not None:
+            if is_list(info):
+                yield from table(f"[[{name}]]", None, model.model_fields)
+                continue
             prefix = f"{name}.{NAMED[name]}" if name in NAMED else name
             own = {key: part for key, part in model.model_fields.items() if section_of(part) is None}
             yield from table(f"[{prefix}]", f"{prefix}.", own)
@@ -51,10 +54,17 @@ def section_of(info: FieldInfo) -> type[BaseModel] | None:
     return inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
 
 
-def table(title: str, prefix: str, fields: dict[str, FieldInfo]) -> Iterator[str]:
+def is_list(info: FieldInfo) -> bool:
+    """A section that may be there several times."""
+    return getattr(info.annotation, "__origin__", None) is list
+
+
+def table(title: str, prefix: str | None, fields: dict[str, FieldInfo]) -> Iterator[str]:
+    """Without a prefix: keys that no variable can set."""
     yield from (f"### {title}", "", "| key | default | meaning | variable |", "| --- | --- | --- | --- |")
     for key, info in fields.items():
-        yield f"| `{key}` | {default_of(info)} | {meaning_of(info)} | `{variable(prefix + key)}` |"
+        name = "–" if prefix is None else f"`{variable(prefix + key)}`"
+        yield f"| `{key}` | {default_of(info)} | {meaning_of(info)} | {name} |"
     yield ""
 
 
