@@ -11,7 +11,7 @@ COMPILE := pip compile --no-config --system-certs --universal --python-version 3
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench fuzz picture generate lock format clean crash kills powercut faults planted sim agents
+.PHONY: help demo test check bench fuzz picture generate lock format clean crash kills workers powercut faults planted sim agents
 
 # An environment that was moved, or whose interpreter is gone, is set up again.
 ifneq ($(wildcard .venv/.runtime .venv/.dev),)
@@ -49,6 +49,10 @@ crash: .venv/.dev ## kill the lead at POINTS=2000 points (a quarter in local-git
 
 kills: .venv/.dev ## kill lead, keeper and both at KILLS=300 random moments each of fleets of 40, a quarter in local-git mode
 	@$(BIN)/python -m faults kills --total $(or $(KILLS),300) $(ARGS)
+
+workers: .venv/.dev ## WORKERS=100 sessions of every kind take TASKS=1000 tasks while leads are killed; then 20 that report all the time
+	@$(BIN)/python -m faults workers --workers $(or $(WORKERS),100) --tasks $(or $(TASKS),1000) $(ARGS)
+	@$(BIN)/python -m faults workers --mode direct --workers 20 --tasks 40 --reports 60 --restarts 15 $(ARGS)
 
 powercut: .venv/.dev ## cut the power at POINTS=500 points, a quarter in local-git mode (root: mounts a small disk of its own)
 	@$(BIN)/python -m faults powercut --points $(or $(POINTS),500) $(ARGS) || [ $$? = 77 ]

@@ -1,4 +1,4 @@
-"""`python -m faults crash|powercut|errors|kills|planted`: exit 1 when anything is wrong, with words to repeat it."""
+"""`python -m faults KIND`: disturbs runs; exit 1 when anything is wrong, with words to repeat it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from faults import crash, errors, hunt, kills, planted, pool, powercut
+from faults import crash, errors, hunt, kills, planted, planted_reports, pool, powercut, workers
 from faults.scenario import MODES
 from faults.strace import Point
 
@@ -22,9 +22,10 @@ def main(words: Sequence[str]) -> int:
     _powercut_words(kinds.add_parser("powercut", help="cut the power at a system call, then go on (root)"))
     _errors_words(kinds.add_parser("errors", help="let a system call fail, then go on"))
     _kills_words(kinds.add_parser("kills", help="kill lead, keeper or both at random moments"))
+    _workers_words(kinds.add_parser("workers", help="let many sessions take tasks and report while leads are killed"))
     _planted_words(kinds.add_parser("planted", help="plant bugs; every one must be caught"))
     asked = parser.parse_args(words)
-    if asked.kind != "kills" and shutil.which("strace") is None:
+    if asked.kind not in ("kills", "workers") and shutil.which("strace") is None:
         print("faults: needs strace (Debian, Ubuntu: apt-get install strace)", file=sys.stderr)
         return 1
     return int(asked.act(asked))
@@ -150,6 +151,28 @@ def _kills(asked: argparse.Namespace) -> int:
             seeds = [asked.seed] if asked.seed is not None else range(-(-total // asked.kills))
             chosen += [kills.Spree(seed, whom, *size, bug=asked.bug, mode=mode) for seed in seeds]
     return _code(pool.carry_out("kills", kills.jobs(chosen), at_once=asked.jobs))
+
+
+def _workers_words(parser: argparse.ArgumentParser) -> None:
+    _mode_words(parser)
+    parser.add_argument("--workers", type=int, default=100, help="how many sessions ask for tasks")
+    parser.add_argument("--tasks", type=int, default=1000, help="in local-git mode a tenth, where both are run")
+    parser.add_argument("--reports", type=int, default=1, help="what each says of a task before it reports")
+    parser.add_argument("--restarts", type=int, default=5, help="how many leads are killed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--bug", default="", choices=("", *planted_reports.BUGS), help="plant this bug first")
+    parser.set_defaults(act=_workers)
+
+
+def _workers(asked: argparse.Namespace) -> int:
+    sizes = [(asked.mode, asked.tasks)] if asked.mode else [(MODES[0], asked.tasks), (MODES[1], asked.tasks // 10)]
+    bug = planted_reports.BUGS.get(asked.bug)
+    more = {"calls": bug.calls} if bug is not None and bug.calls else {}
+    chosen = [
+        workers.Siege(asked.seed, asked.workers, tasks, asked.reports, asked.restarts, mode, asked.bug, **more)
+        for mode, tasks in sizes
+    ]
+    return _code(pool.carry_out("workers", workers.jobs(chosen), at_once=1))
 
 
 def _planted_words(parser: argparse.ArgumentParser) -> None:

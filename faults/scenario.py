@@ -52,7 +52,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`wanted`: files of the merged tree, where the jobs' own words do not tell them."""
+    """`wanted`: files of the merged tree, where the jobs' own words do not tell them.
+
+    `pulled`: the jobs that nobody is started for; sessions ask for them. `settings`: more of the project's own.
+    """
 
     name: str
     jobs: tuple[Job, ...]
@@ -66,6 +69,8 @@ class Scenario:
     budget_attempts: int | None = None
     files: Mapping[str, str] = field(default_factory=lambda: {"kept.txt": "old\n", "ledger.txt": "begin\n"})
     wanted: Mapping[str, str] = field(default_factory=dict)
+    pulled: frozenset[str] = frozenset()
+    settings: str = ""
 
     @property
     def heals(self) -> bool:
@@ -157,6 +162,7 @@ class Place:
                 "depends_on": list(job.needs),
                 "timeout_sec": 60,
                 "verify_profile": "check",
+                **({"metadata": {"role": "session"}} if job.name in given.pulled else {}),
             }
             for job in given.jobs
         ]
@@ -182,6 +188,9 @@ use = "off"
             config += "min_free_mb = 0\n"
         if given.heals:
             config += '[roles.healer]\nagent = "counted"\n'
+        if given.pulled:
+            config += '[agents.session]\nkind = "pull"\n[roles.session]\nagent = "session"\n'
+        config += given.settings
         return {
             "ganger.toml": config,
             "prompt.md": "Do it.\n",

@@ -6,6 +6,7 @@ A desk belongs to its worker, which is not trusted: nothing in it is followed, a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -16,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ganger.contracts.strict_json import JsonFault, loads
-from ganger.core.names import counter_folder
+from ganger.core.names import counter_folder, desk_folder
+from ganger.core.records import RunState
 from ganger.engine.badges import Badges
 from ganger.engine.desk import Desk
 from ganger.engine.files import named_os_errors
@@ -252,6 +254,14 @@ def _write_private(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+
+
+def left_desks(folder: Path, state: RunState) -> list[Path]:
+    """Those of attempts that are over: a lead may have died before it could remove them."""
+    needed = {folder / desk_folder(name, state.tasks[name].attempts) for name in state.running}
+    with contextlib.suppress(OSError):
+        return [desk for desk in sorted((folder / desk_folder("", 0)).parent.iterdir()) if desk not in needed]
+    return []
 
 
 def make_desk(desk: Path, owner: tuple[int, int] | None) -> None:
