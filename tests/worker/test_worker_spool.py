@@ -112,6 +112,22 @@ def test_a_call_that_is_stopped_while_it_sends_does_not_stop_the_others(worker: 
     assert [body["name"] for _, _, body in lead.said] == ["first", "second"]
 
 
+@pytest.mark.parametrize(("fate", "code"), [("recorded", 0), ("refused", 1)])
+def test_what_the_lead_took_out_of_the_spool_itself_is_not_sent_again(worker: Worker, fate: str, code: int) -> None:
+    """H07: it reads the spool too, and what it refused lies in refused."""
+    (worker.desk / "spool").mkdir()
+    (worker.desk / "refused").mkdir()
+    holder = subprocess.Popen(["flock", str(worker.desk / "spool"), "sleep", "60"])
+    until(lambda: held(worker.desk / "spool"))
+    call = subprocess.Popen(worker.argv("milestone", "a"), env=worker.environ)
+    until(lambda: bool(list((worker.desk / "spool").glob("*.json"))))
+    (file,) = (worker.desk / "spool").glob("*.json")
+    file.rename(worker.desk / "refused" / file.name) if fate == "refused" else file.unlink()
+    assert call.wait(20) == code
+    subprocess.run(["kill", *children(holder.pid), str(holder.pid)], check=True)
+    assert holder.wait(20) and not worker.spooled()
+
+
 def held(folder: Path) -> bool:
     return subprocess.run(["flock", "-n", str(folder), "true"]).returncode != 0
 

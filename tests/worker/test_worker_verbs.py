@@ -78,6 +78,13 @@ def test_a_result_is_reported_from_a_file_or_stdin(lead: Lead, worker: Worker, t
     assert lead.said[0][2]["result"] == {"task_id": "one", **RESULT}
 
 
+@pytest.mark.parametrize("text", ["äöü 漢字", "half \\ud800 of one", "\\u0000 and \x7f"])
+def test_a_result_arrives_as_it_was_written(lead: Lead, worker: Worker, text: str) -> None:
+    """H07: whatever characters it has, and no longer than it need be."""
+    assert worker.say("report", "-", stdin=json.dumps(RESULT).replace('"s"', f'"{text}"')).code == 0
+    assert lead.said[0][2]["result"]["summary"] == json.loads(f'"{text}"')
+
+
 def test_a_checkpoint_is_read_from_stdin_and_options_count_over_it(lead: Lead, worker: Worker) -> None:
     """Z03: for workers that write JSON anyway."""
     given = json.dumps({"summary": "old", "done": ["x"]})

@@ -11,7 +11,7 @@ from .claims import claim_file, claim_of, write_private
 from .places import Door, runs
 from .posts import Post, worker_name
 from .sending import deliver, named, waits
-from .trouble import BLOCKED, Away
+from .trouble import BLOCKED, Away, Trouble
 from .wire import call
 
 TYPE_CHECKING = False
@@ -90,9 +90,17 @@ class Asker:
             "done": False,
         }
         file = claim_file(door.folder, self.worker)
-        write_private(file.removesuffix(".json") + ".prompt.md", str(task.get("prompt", "")))
-        write_private(file, json.dumps(claim, indent=1))
-        return {**claim, "prompt_file": file.removesuffix(".json") + ".prompt.md"}
+        prompt_file = file[: -len(".json")] + ".prompt.md"
+        try:
+            write_private(prompt_file, str(task.get("prompt", "")))
+            write_private(file, json.dumps(claim, indent=1))
+        except OSError as error:
+            raise Trouble(
+                f"{file} cannot be written ({error.strerror}), so nobody would know who holds the task",
+                hint="mend that and ask again: you are given the same task",
+                code="NOT_WRITABLE",
+            ) from error
+        return {**claim, "prompt_file": prompt_file}
 
 
 def next_task(given: Given, environ: Mapping[str, str]) -> int:

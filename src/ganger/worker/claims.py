@@ -59,7 +59,11 @@ def mark(post: Post, **marks: bool) -> None:
     file = post.claim or _claim_beside(post)
     claim = read_object(file) if file else None
     if claim is not None and claim.get("token") == post.token:
-        write_private(file, json.dumps({**claim, **marks}, indent=1))
+        try:
+            write_private(file, json.dumps({**claim, **marks}, indent=1))
+        except OSError:
+            # What was said is said, whether or not it can be noted here.
+            return
 
 
 def is_marked(post: Post, name: str) -> bool:

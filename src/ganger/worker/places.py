@@ -20,7 +20,7 @@ def state_dir(project: str, environ: Mapping[str, str]) -> str:
         if not os.path.isdir(project):
             raise Trouble(f"{project}: no such project folder", hint="give an existing folder", code="NOT_FOUND")
         return _state_of(os.path.abspath(project), environ)
-    folder, nearest = os.getcwd(), ""
+    folder, nearest = _here(), ""
     while True:
         if os.path.isfile(f"{folder}/{PROJECT_FILE}"):
             state = _state_of(folder, environ)
@@ -38,6 +38,13 @@ def state_dir(project: str, environ: Mapping[str, str]) -> str:
             code="NOT_FOUND",
         )
     return nearest
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise Trouble("this folder is gone", hint="go into the project, or name it: --project DIR") from error
 
 
 def _state_of(folder: str, environ: Mapping[str, str]) -> str:

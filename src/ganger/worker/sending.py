@@ -23,6 +23,7 @@ ANSWER_SEC = 10.0
 _TURN_SEC = 30.0
 _AGAIN_SEC = (0.3, 1.0)
 _LONGEST_PAUSE_SEC = 2.0
+_REFUSED = {"ok": False, "code": "BAD_REQUEST", "message": "it was refused", "hint": "it lies in refused in the desk"}
 
 
 class Outcome:
@@ -128,8 +129,9 @@ def _delivered(post: Post, spool: Spool, name: str, request: tuple[str, dict[str
         return outcome
     outcome.kept = spool.has(name)
     outcome.why = done.away.why if done.away else "another call of this worker is still sending"
-    if not outcome.kept and (verb == "escalate" or spool.was_refused(name)):
-        outcome.answer = _heard_again(post, verb, body)
+    refused = spool.was_refused(name)
+    if not outcome.kept and (verb == "escalate" or refused):
+        outcome.answer = _heard_again(post, verb, body) or (Answer(400, dict(_REFUSED)) if refused else None)
     return outcome
 
 

@@ -12,6 +12,7 @@ import stat
 import time
 
 from .trouble import Away
+from .wire import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Spool:
     def put(self, verb: str, token: str, body: dict[str, Any]) -> str:
         """Its name, once it is on the disk for good."""
         name = f"{self._moment():020d}-{os.urandom(6).hex()}.json"
-        content = json.dumps({"verb": verb, "token": token, "body": body}, allow_nan=False).encode("ascii")
+        content = encoded({"verb": verb, "token": token, "body": body})
         unfinished = f"{name}.tmp"
         file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self._fd)
         try:

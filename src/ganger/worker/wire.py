@@ -46,7 +46,7 @@ def call(
 ) -> Answer:
     """Raises Away where nobody answered, or not in full, or not now. `more` are header fields."""
     until = time.monotonic() + timeout_sec
-    content = json.dumps(body, allow_nan=False).encode("ascii")
+    content = encoded(body)
     line = _connected(address, until)
     try:
         fields = {
@@ -73,6 +73,14 @@ def call(
         # Somebody else may listen there by now; only a lead's word takes a request off the spool.
         raise Away("what answered is no lead")
     return answer
+
+
+def encoded(value: object) -> bytes:
+    """JSON as short as it can be; half a character, which no UTF-8 has, survives as an escape."""
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False).encode("ascii")
 
 
 def _written(first: str, fields: dict[str, str]) -> bytes:
