@@ -184,3 +184,28 @@ def test_it_imports_nothing_heavy() -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "ganger.hooks.keepalive" in loaded
     assert not loaded & {"click", "pydantic", "apsw", "asyncio", "ganger.config", "ganger.errors", "socket", "tomllib"}
+
+
+WATCHED = """
+import sys
+seen = []
+watched = ("open", "os.listdir", "os.scandir")
+sys.addaudithook(lambda name, given: seen.append(str(given[0])) if name in watched else None)
+from ganger.hooks.keepalive import main
+code = main(["claude"], {})
+print("\\n".join(seen))
+sys.exit(code)
+"""
+
+
+def test_it_reads_nothing_of_the_session_s_own_files(lead: StandIn, tmp_path: Path) -> None:
+    """H12: neither its transcript nor its home, only what it is given and Ganger's own claims."""
+    lead.claim()
+    private = tmp_path / ".claude"
+    told = {"session_id": "s-1", "hook_event_name": "Stop", "transcript_path": f"{private}/t.jsonl"}
+    stdin = json.dumps({**told, "cwd": str(lead.project)})
+    done = subprocess.run([sys.executable, "-c", WATCHED], input=stdin, capture_output=True, text=True, check=False)
+    seen = [line for line in done.stdout.splitlines() if line.startswith(str(tmp_path))]
+    assert done.returncode == 2, done.stderr
+    assert str(lead.run / "workers" / "ada.json") in seen
+    assert not [line for line in seen if line.startswith((str(private), str(lead.project / ".claude")))]
