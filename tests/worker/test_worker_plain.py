@@ -65,6 +65,18 @@ def test_a_shim_starts_the_room(worker: Worker, tmp_path: Path, python: str) -> 
     assert said.code == 0 and lead.said[0][2]["name"] == "it's $HOME"
 
 
+def test_a_shim_uses_what_its_python_stands_for_where_only_that_is_seen(worker: Worker, tmp_path: Path) -> None:
+    """G02: an environment's interpreter is a link, and the environment is hidden inside walls."""
+    link = tmp_path / "env" / "python"
+    link.parent.mkdir()
+    link.symlink_to(Path(sys.executable).resolve())
+    program = shim(tmp_path, str(link))
+    link.unlink()
+    with leading(worker.socket) as lead:
+        assert run([program, "worker", "heartbeat"], {**worker.environ, "PATH": "/nowhere"}).code == 0
+    assert lead.verbs() == ["heartbeat"]
+
+
 @pytest.mark.parametrize("words", [(), ("run",), ("--help",)])
 def test_a_shim_knows_nothing_else(worker: Worker, tmp_path: Path, words: tuple[str, ...]) -> None:
     """Z07: exit 64, and says what there is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 
 TYPE_CHECKING = False
@@ -16,13 +17,19 @@ if [ "$1" != worker ]; then
   exit 64
 fi
 room={room}
-if [ -x {python} ]; then
-  exec {python} -I -S "$room/__main__.py" "$@"
-fi
+for python in {pythons}; do
+  if [ -x "$python" ]; then
+    exec "$python" -I -S "$room/__main__.py" "$@"
+  fi
+done
 exec python3 -I -S "$room/__main__.py" "$@"
 """
 
 
 def shim_text(python: str, room: Path) -> str:
-    """The text of the program. `python` is used where it can be seen, else python3 of the PATH (3.9 or newer)."""
-    return _TEXT.format(python=shlex.quote(python), room=shlex.quote(str(room)))
+    """The text of the program. `python` is used where it can be seen, else what it stands for, else python3 of the PATH.
+
+    An environment's interpreter is a link, and only what it leads to may be seen inside the walls.
+    """
+    pythons = dict.fromkeys([python, os.path.realpath(python)])
+    return _TEXT.format(pythons=" ".join(map(shlex.quote, pythons)), room=shlex.quote(str(room)))
