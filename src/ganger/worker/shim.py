@@ -27,7 +27,7 @@ exec python3 -I -S "$room/__main__.py" "$@"
 
 
 def shim_text(python: str, room: Path) -> str:
-    """The text of the program. `python` is used where it can be seen, else what it stands for, else python3 of the PATH.
+    """The text of the program. `python` is used where it can be seen, else what it stands for, else python3 of PATH.
 
     An environment's interpreter is a link, and only what it leads to may be seen inside the walls.
     """
