@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -120,12 +121,12 @@ class Endpoint:
         return int(self.host.partition(":")[2])
 
     async def wire(self, carrier: str = "socket") -> Wire:
-        opened = (
-            asyncio.open_unix_connection(str(self.server.socket))
-            if carrier == "socket"
-            else asyncio.open_connection("127.0.0.1", self.port)
-        )
-        made = Wire(*await opened)
+        connection = socket.socket(socket.AF_UNIX if carrier == "socket" else socket.AF_INET)
+        place = str(self.server.socket) if carrier == "socket" else ("127.0.0.1", self.port)
+        # A connection that does not block is refused where one that does waits for its turn at the door.
+        await asyncio.to_thread(connection.connect, place)
+        opened = asyncio.open_unix_connection if carrier == "socket" else asyncio.open_connection
+        made = Wire(*await opened(sock=connection))
         self._wires.append(made)
         return made
 

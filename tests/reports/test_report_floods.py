@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from endpoint import OTHER, Ear, Endpoint, Wire, play, request, until
 
-from ganger.reports import hall as halls
+from ganger.reports import address, hall as halls
 from ganger.reports.hall import Hall
 from ganger.reports.pace import Pace
 from ganger.reports.server import ReportServer
@@ -101,6 +102,33 @@ def test_the_longest_idle_makes_room_for_the_newest(tmp_path: Path) -> None:
         assert answered is not None and answered.status == 200
 
     play(scene, tmp_path, ear, with_hall(most_lines=20))
+
+
+async def _pushed_out(endpoint: Endpoint) -> bool:
+    """Whether a report is lost that came with 300 connections behind it, all of them in one moment."""
+    path = str(endpoint.server.socket)
+    sent = socket.socket(socket.AF_UNIX)
+    sent.connect(path)
+    sent.sendall(request("ganger", "/v1/report", {"result": {}}))
+    behind = [socket.socket(socket.AF_UNIX) for _ in range(300)]
+    for one in behind:
+        one.connect(path)
+    sent.setblocking(False)
+    wire = Wire(*await asyncio.open_unix_connection(sock=sent))
+    said = await wire.answer()
+    wire.close()
+    for one in behind:
+        one.close()
+    return said is None or said.status != 200
+
+
+@pytest.mark.parametrize(("at_once", "lost"), [(address.AT_ONCE, False), (512, True)], ids=["ours", "planted bug"])
+def test_a_rush_of_connections_pushes_no_report_out(
+    tmp_path: Path, at_once: int, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H07: what was sent is read before those who came later take its place; letting all in at once is found out."""
+    monkeypatch.setattr(address, "AT_ONCE", at_once)
+    assert play(_pushed_out, tmp_path, made=with_hall(most_lines=250)) is lost
 
 
 def test_when_everybody_is_served_the_next_is_told_to_come_again(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ from ganger.errors import GangerError
 
 FILE = "worker.json"
 HOST = "127.0.0.1"
+# So many may wait at the door, and so few come in at once: whoever came in is read before the next ones push it out.
 BACKLOG = 512
+AT_ONCE = 32
 _PREFIX = "ganger-r-"
 _SOCKET = "report.sock"
 _TEMPORARY = Path("/tmp")  # noqa: S108

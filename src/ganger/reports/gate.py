@@ -90,7 +90,7 @@ def _is_measured(head: Head, _door: Door) -> None:
 def _fits(head: Head, _door: Door) -> None:
     largest = REPORT_LIMIT if _PLACES.get(head.target) in (MCP, "report") else BODY_LIMIT
     if (head.length or 0) > largest:
-        raise Refused(413, "TOO_LARGE", f"the body is larger than {largest} bytes", "send less, or in parts")
+        raise Refused(413, "REQUEST_TOO_LARGE", f"the body is larger than {largest} bytes", "send less, or in parts")
 
 
 def _has_token(head: Head, _door: Door) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from ganger.reports.gate import Door, Rule, Ticket, admit
 from ganger.reports.hall import SCRATCH, Hall
 from ganger.reports.refusals import Refused, lead_busy
-from ganger.reports.wire import CONTINUE, END, HEAD_LIMIT, Answer, Head, begins_badly, parse_head, render
+from ganger.reports.wire import CONTINUE, END, HEAD_LIMIT, Answer, Head, check_first_line, parse_head, render
 
 READ_WITHIN_SEC = 10.0
 _IDLE_SEC = 120.0
@@ -135,17 +135,19 @@ class Line(asyncio.BufferedProtocol):
         return not close
 
     async def _head(self, give_up_at: float) -> Head:
-        looked = 0
+        looked, begun = 0, False
         while True:
             end = self._inbox.find(END, max(0, looked - len(END)))
             if 0 <= end <= HEAD_LIMIT:
                 return parse_head(self._take(end + len(END))[: -len(END)])
+            if not begun and self._inbox.find(b"\n", looked) >= 0:
+                begun = True
+                check_first_line(bytes(self._inbox[:HEAD_LIMIT]))
             looked = len(self._inbox)
-            refused = begins_badly(self._inbox[:HEAD_LIMIT])
-            if refused is not None:
-                raise refused
             if end >= 0 or looked > HEAD_LIMIT:
-                raise Refused(431, "TOO_LARGE", f"the head is larger than {HEAD_LIMIT} bytes", "send fewer headers")
+                raise Refused(
+                    431, "REQUEST_TOO_LARGE", f"the head is larger than {HEAD_LIMIT} bytes", "send fewer headers"
+                )
             if not await self._has(looked + 1, give_up_at - self._loop.time()):
                 raise _too_slow()
 

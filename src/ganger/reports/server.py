@@ -74,7 +74,8 @@ class ReportServer:
         listening = places.listen_here(self.socket)
         self._made = self.socket.lstat()
         loop = asyncio.get_running_loop()
-        made = await loop.create_unix_server(lambda: self._line(door), sock=listening, backlog=places.BACKLOG)
+        made = await loop.create_unix_server(lambda: self._line(door), sock=listening, backlog=places.AT_ONCE)
+        listening.listen(places.BACKLOG)
         self._servers.append(made)
 
     async def _open_loopback(self) -> None:
@@ -82,7 +83,8 @@ class ReportServer:
         port = listening.getsockname()[1]
         door = Door("http", hosts=frozenset({f"{places.HOST}:{port}", f"localhost:{port}"}))
         loop = asyncio.get_running_loop()
-        made = await loop.create_server(lambda: self._line(door), sock=listening, backlog=places.BACKLOG)
+        made = await loop.create_server(lambda: self._line(door), sock=listening, backlog=places.AT_ONCE)
+        listening.listen(places.BACKLOG)
         self._servers.append(made)
         self._address = replace(self._address, url=f"http://{places.HOST}:{port}")
 

@@ -53,18 +53,12 @@ class Answer:
         return cls(HTTPStatus(status), json.dumps(value, allow_nan=False).encode("ascii"), headers or {})
 
 
-def begins_badly(begun: bytes | bytearray) -> Refused | None:
-    """What can be told of a head that is not whole yet, so that nobody waits for the rest."""
-    line, found, _ = bytes(begun).partition(b"\n")
-    if not found:
-        return None
+def check_first_line(begun: bytes) -> None:
+    """Raises Refused for a head that is not whole yet and begins wrong, so that nobody waits for the rest."""
+    line = begun.partition(b"\n")[0]
     if not line.endswith(b"\r"):
-        return bad_request("a line of the head does not end with CR LF")
-    try:
-        _request_line(line[:-1])
-    except Refused as refused:
-        return refused
-    return None
+        raise bad_request("a line of the head does not end with CR LF")
+    _request_line(line[:-1])
 
 
 def parse_head(raw: bytes) -> Head:
@@ -91,7 +85,7 @@ def _request_line(line: bytes) -> tuple[str, str]:
 
 def _headers(lines: list[bytes]) -> dict[str, str]:
     if len(lines) > _MOST_HEADERS:
-        raise Refused(431, "TOO_LARGE", f"there are more than {_MOST_HEADERS} headers", "send fewer")
+        raise Refused(431, "REQUEST_TOO_LARGE", f"there are more than {_MOST_HEADERS} headers", "send fewer")
     headers: dict[str, str] = {}
     for line in lines:
         raw_name, colon, raw_value = line.partition(b":")

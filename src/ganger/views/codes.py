@@ -101,7 +101,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "WRONG_METHOD": ("a request was no POST", "Workers only POST; nothing can be looked at from outside.", "Use POST."),
     "WRONG_TYPE": ("a request was not JSON", "Its Content-Type must be application/json, without an encoding.", "Mend the header, or let ganger worker send it."),
     "TOO_SLOW": ("a request took too long to arrive", "It must come whole within seconds of its beginning; nothing was changed.", "Send it again."),
-    "TOO_LARGE": ("a request is too large", "The message names the limit; nothing was changed.", "Send less; a report may be larger than everything else."),
+    "REQUEST_TOO_LARGE": ("a request is too large", "The message names the limit; nothing was changed.", "Send less; a report may be larger than everything else."),
     "TOO_OFTEN": ("a worker asks too often", "Each token may ask some fifty times a second, and keep a bounded number of things.", "Wait as long as the answer says."),
     "LEAD_BUSY": ("nobody can take a worker's request now", "Nothing was recorded of it.", "Send it again with the same id; ganger worker keeps it and does so itself."),
     "WRONG_TASK": ("the token belongs to another task", "A worker speaks for its own task alone.", "Name your own task, or none."),
