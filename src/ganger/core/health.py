@@ -76,11 +76,15 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What is remembered between two looks. `asked_at`: when it was probed, or asked to end."""
+    """What is remembered between two looks. `asked_at`: when it was probed. `tool_at`: when its tool call was over."""
 
     suspicious_since: float | None = None
     asked_at: float | None = None
     working_until: float | None = None
+    at_tool: bool = False
+    tool_at: float = 0.0
+    marked_since: float | None = None
+    over_since: float | None = None
     ending_since: float | None = None
     context_asked_at: float | None = None
     warned: frozenset[str] = field(default_factory=frozenset)
@@ -102,6 +106,18 @@ class What(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """One way of getting nowhere: since when, and how long it may last. It is asked at `probe_at` at the latest."""
+
+    name: str
+    since: float
+    limit: float
+    probe_at: float
+    end_at: float
+    answer_sec: float
+
+
+@dataclass(frozen=True, slots=True)
 class Act:
     what: What
     why: str
@@ -119,30 +135,68 @@ class Look:
 
 
 def look(policy: HealthPolicy, signs: Signs, watch: Watch) -> Look:
-    if signs.marked and not signs.reported:
-        return Look(watch, (Act(What.SETTLE, "it set its done mark and its report never came"),), NEVER)
+    watch = _remembered(signs, watch)
     if signs.said_all or signs.reported:
         return _over(policy, signs, watch)
+    settle_at = _settle_at(policy, signs, watch)
+    if signs.now >= settle_at:
+        return Look(watch, (Act(What.SETTLE, "it set its done mark and its report never came"),), NEVER)
     acts: list[Act] = []
     watch = _warnings(policy, signs, watch, acts)
-    limit, name, quiet_since = _limit(policy, signs)
-    quiet = signs.now - quiet_since
-    if quiet >= limit:
-        return Look(watch, (*acts, Act(What.STALLED, _stall_text(signs, name, quiet), name)), NEVER)
-    if quiet >= limit / 2:
-        if watch.suspicious_since is None:
-            acts.append(Act(What.PROBE, f"{_silence(name)} for {_shown(quiet)} of {_shown(limit)}", name))
-            watch = replace(watch, suspicious_since=signs.now, asked_at=signs.now)
-        due = quiet_since + limit
-    else:
-        if watch.suspicious_since is not None:
-            acts.append(Act(What.CLEAR, _seen_again(signs, watch.suspicious_since)))
-            watch = replace(watch, suspicious_since=None, asked_at=None)
-        due = quiet_since + limit / 2
-    watch, more, soft_due = _working(policy, signs, watch)
-    context, watch, context_due = _context(policy, signs, watch)
-    again_at = min(due, soft_due, context_due, _next_warning(policy, signs, watch))
-    return Look(watch, (*acts, *more, *context), again_at)
+    watch, extended_until = _working(policy, signs, watch, acts)
+    clocks = _clocks(policy, signs, watch)
+    watch = _suspicion(signs, watch, clocks, acts)
+    for clock in clocks:
+        if watch.asked_at is not None and signs.now >= max(clock.end_at, watch.asked_at + clock.answer_sec):
+            stalled = Act(What.STALLED, _stall_text(signs, clock), clock.name)
+            return Look(watch, (*acts, stalled), NEVER)
+    watch, context_due = _context(policy, signs, watch, acts)
+    moments = [_next_of(clock, signs.now, watch) for clock in clocks]
+    again_at = min([settle_at, extended_until, context_due, _next_warning(policy, signs, watch), *moments])
+    return Look(watch, tuple(acts), again_at)
+
+
+def _remembered(signs: Signs, watch: Watch) -> Watch:
+    """A tool call that ends leaves no other sign, and a mark and an answer are seen without their moment."""
+    over = signs.said_all or signs.reported
+    return replace(
+        watch,
+        at_tool=bool(signs.tool),
+        tool_at=signs.now if signs.tool or watch.at_tool else watch.tool_at,
+        marked_since=_first(watch.marked_since, signs.now) if signs.marked else None,
+        over_since=_first(watch.over_since, signs.now) if over else None,
+    )
+
+
+def _first(known: float | None, now: float) -> float:
+    return now if known is None else known
+
+
+def _settle_at(policy: HealthPolicy, signs: Signs, watch: Watch) -> float:
+    """H06: a done mark without a report is found within one heartbeat; who still talks may be about to say it."""
+    if watch.marked_since is None or signs.tool:
+        return NEVER
+    return max(watch.marked_since, signs.output_at, signs.event_at) + policy.heartbeat_sec
+
+
+def _suspicion(signs: Signs, watch: Watch, clocks: list[Clock], acts: list[Act]) -> Watch:
+    """H03: it is asked before it is judged, and whatever is seen of it clears it."""
+    due = [clock for clock in clocks if signs.now >= clock.probe_at]
+    if due and watch.suspicious_since is None:
+        quiet = signs.now - due[0].since
+        why = f"{_silence(due[0].name)} for {_shown(quiet)} of {_shown(due[0].limit)}"
+        acts.append(Act(What.PROBE, why, due[0].name))
+        return replace(watch, suspicious_since=signs.now, asked_at=signs.now)
+    if not due and watch.suspicious_since is not None:
+        acts.append(Act(What.CLEAR, _seen_again(signs, watch.suspicious_since)))
+        return replace(watch, suspicious_since=None, asked_at=None)
+    return watch
+
+
+def _next_of(clock: Clock, now: float, watch: Watch) -> float:
+    if watch.asked_at is None:
+        return clock.probe_at
+    return max(clock.end_at, watch.asked_at + clock.answer_sec) if now >= clock.probe_at else clock.probe_at
 
 
 def is_habit(signs: Signs) -> bool:
@@ -154,43 +208,51 @@ def last_sign(signs: Signs) -> float:
     return max(signs.began_at, signs.output_at, signs.files_at, signs.beat_at, signs.event_at)
 
 
-def _limit(policy: HealthPolicy, signs: Signs) -> tuple[float, str, float]:
-    """How long it may be silent, the limit's name, and since when it is."""
-    seen = last_sign(signs)
+def _clocks(policy: HealthPolicy, signs: Signs, watch: Watch) -> list[Clock]:
+    """What may end it, each by itself; the first that runs out counts."""
+    seen = max(last_sign(signs), watch.tool_at)
     if signs.stopped:
-        return policy.stall_sec, "stopped", seen
+        return [_clock(policy, "stopped", seen, policy.stall_sec)]
     if signs.tool:
         # An open tool call is work, however long and silent; the attempt's own time limit is its only bound.
-        return NEVER, "tool", signs.now
+        return []
+    used = max(seen, signs.cpu_at)
+    clocks = []
     if is_habit(signs):
-        return policy.stale_sec, "heartbeat", seen
-    if signs.pulled:
-        return policy.lease_sec, "lease", seen
-    if signs.cpu_at > seen:
-        return _busy(policy, signs, seen)
-    return policy.stall_sec, "silence", seen
+        clocks.append(_clock(policy, "heartbeat", seen, policy.stale_sec))
+    elif signs.pulled:
+        clocks.append(_clock(policy, "lease", seen, policy.lease_sec))
+    else:
+        clocks.append(_clock(policy, "silence", used, policy.stall_sec))
+        if signs.cpu_at > seen:
+            clocks.append(_clock(policy, "busy", seen, policy.busy_sec))
+    if not signs.pulled:
+        stuck_at = max(_working_until(policy, signs, watch), used + policy.active_sec)
+        answer = min(policy.heartbeat_sec, policy.active_sec / 2)
+        clocks.append(Clock("working", used, policy.active_sec, stuck_at, stuck_at, answer))
+    return clocks
 
 
-def _busy(policy: HealthPolicy, signs: Signs, seen: float) -> tuple[float, str, float]:
-    """Nothing but processor time was seen. When that ends too, the silence counts from there."""
-    if signs.now - signs.cpu_at >= policy.stall_sec / 2:
-        idle_end, busy_end = signs.cpu_at + policy.stall_sec, seen + policy.busy_sec
-        return (policy.stall_sec, "silence", signs.cpu_at) if idle_end <= busy_end else (policy.busy_sec, "busy", seen)
-    return policy.busy_sec, "busy", seen
+def _working_until(policy: HealthPolicy, signs: Signs, watch: Watch) -> float:
+    return signs.began_at + policy.working_sec if watch.working_until is None else watch.working_until
+
+
+def _clock(policy: HealthPolicy, name: str, since: float, limit: float) -> Clock:
+    return Clock(name, since, limit, since + limit / 2, since + limit, min(policy.heartbeat_sec, limit / 2))
 
 
 def _over(policy: HealthPolicy, signs: Signs, watch: Watch) -> Look:
-    """It has given its answer: now it should end."""
+    """It has given its answer: now it should end. One that has reported is through, whatever else it does."""
     if signs.pulled:
         return Look(watch)
-    since = max(last_sign(signs), signs.cpu_at)
+    since = watch.over_since if signs.reported and watch.over_since is not None else _last_word(policy, signs)
+    if watch.ending_since is not None and since > watch.ending_since and not signs.reported:
+        watch = replace(watch, ending_since=None)
     if watch.ending_since is not None:
         due = watch.ending_since + policy.shutdown_sec
-        if since > watch.ending_since and not signs.reported:
-            return Look(replace(watch, ending_since=None), (), signs.now + policy.linger_sec)
         if signs.now < due:
             return Look(watch, (), due)
-        why = f"it gave its answer {_shown(signs.now - watch.ending_since + policy.linger_sec)} ago and did not end"
+        why = f"it gave its answer {_shown(signs.now - since)} ago and did not end"
         return Look(watch, (Act(What.LINGERING, why),), NEVER)
     due = since + policy.linger_sec
     if signs.now < due:
@@ -199,34 +261,45 @@ def _over(policy: HealthPolicy, signs: Signs, watch: Watch) -> Look:
     return Look(replace(watch, ending_since=signs.now), (ask,), signs.now + policy.shutdown_sec)
 
 
-def _working(policy: HealthPolicy, signs: Signs, watch: Watch) -> tuple[Watch, list[Act], float]:
-    """D14: past its time at the task it goes on as long as it shows signs of work, and is ended when it does not."""
-    until = watch.working_until or signs.began_at + policy.working_sec
+def _last_word(policy: HealthPolicy, signs: Signs) -> float:
+    """A heartbeat tells nothing here: it may come from a loop of its own. Used processor time counts for a while."""
+    if signs.tool:
+        return signs.now
+    spoke = max(signs.began_at, signs.output_at, signs.files_at, signs.event_at)
+    return max(spoke, signs.cpu_at) if signs.now - spoke < policy.busy_sec else spoke
+
+
+def _working(policy: HealthPolicy, signs: Signs, watch: Watch, acts: list[Act]) -> tuple[Watch, float]:
+    """D14: past its time at the task it goes on as long as it shows signs of work; `_clocks` ends one that does not."""
+    until = _working_until(policy, signs, watch)
     if signs.now < until:
-        return watch, [], until
-    quiet = 0.0 if signs.tool else signs.now - max(last_sign(signs), signs.cpu_at)
+        return watch, until
+    quiet = 0.0 if signs.tool else signs.now - max(last_sign(signs), signs.cpu_at, watch.tool_at)
     if quiet >= policy.active_sec and not signs.pulled:
-        worked = _shown(signs.now - signs.began_at)
-        why = f"it has worked for {worked} and shown no sign for {_shown(quiet)}"
-        return watch, [Act(What.STALLED, _asking(signs, why), "working")], NEVER
+        return watch, NEVER
     longer = signs.now + policy.active_sec
     why = f"it was seen at work {_shown(quiet)} ago" if quiet >= 1 else "it is at work"
-    return replace(watch, working_until=longer), [Act(What.EXTEND, why, "working", longer)], longer
+    acts.append(Act(What.EXTEND, why, "working", longer))
+    return replace(watch, working_until=longer), longer
 
 
-def _context(policy: HealthPolicy, signs: Signs, watch: Watch) -> tuple[list[Act], Watch, float]:
+def _context(policy: HealthPolicy, signs: Signs, watch: Watch, acts: list[Act]) -> tuple[Watch, float]:
     """Z05: over the limit it is asked to save its state; one that does not, is ended between two tool calls."""
     if signs.context_pct < policy.context_pct or signs.pulled:
-        return [], watch, NEVER
+        return replace(watch, context_asked_at=None), NEVER
     full = f"its context is {signs.context_pct:.0f} % full"
-    if watch.context_asked_at is None:
-        watch = replace(watch, context_asked_at=signs.now)
-        return [Act(What.ASK_CHECKPOINT, full)], watch, signs.now + policy.shutdown_sec
     # Whoever talks gets the time to say where it stands; nobody else can be asked.
     patience = policy.active_sec if signs.beats else policy.shutdown_sec
-    if signs.tool or signs.now < watch.context_asked_at + patience:
-        return [], watch, signs.now + max(1.0, policy.shutdown_sec / 2)
-    return [Act(What.CONTEXT, f"{full} and it did not hand over")], watch, NEVER
+    if watch.context_asked_at is None:
+        acts.append(Act(What.ASK_CHECKPOINT, full))
+        return replace(watch, context_asked_at=signs.now), signs.now + patience
+    due = watch.context_asked_at + patience
+    if signs.now < due:
+        return watch, due
+    if signs.tool:
+        return watch, signs.now + max(1.0, policy.shutdown_sec / 2)
+    acts.append(Act(What.CONTEXT, f"{full} and it did not hand over"))
+    return watch, NEVER
 
 
 def _warnings(policy: HealthPolicy, signs: Signs, watch: Watch, acts: list[Act]) -> Watch:
@@ -256,12 +329,16 @@ def _next_warning(policy: HealthPolicy, signs: Signs, watch: Watch) -> float:
     return min((due for name, due, _ in _due_warnings(policy, signs) if name not in watch.warned), default=NEVER)
 
 
-def _stall_text(signs: Signs, name: str, quiet: float) -> str:
-    if name == "stopped":
-        return f"its process is stopped by a signal, for {_shown(quiet)}"
-    if name == "busy":
-        return f"for {_shown(quiet)} it did nothing but use the processor"
-    return _asking(signs, f"{_silence(name)} for {_shown(quiet)}, and no answer when it was asked")
+def _stall_text(signs: Signs, clock: Clock) -> str:
+    quiet = _shown(signs.now - clock.since)
+    if clock.name == "stopped":
+        return f"its process is stopped by a signal, for {quiet}"
+    if clock.name == "busy":
+        return f"for {quiet} it did nothing but use the processor"
+    if clock.name == "working":
+        worked = _shown(signs.now - signs.began_at)
+        return _asking(signs, f"it has worked for {worked} and shown no sign for {quiet}, not even when it was asked")
+    return _asking(signs, f"{_silence(clock.name)} for {quiet}, and no answer when it was asked")
 
 
 def _asking(signs: Signs, text: str) -> str:
