@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import itertools
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -56,6 +57,7 @@ class Desk:
         self._by_fence = {task.token: name for name, task in self._state.tasks.items() if task.token}
         self._under_way: dict[tuple[str, str], asyncio.Future[Reply]] = {}
         self._kept: dict[str, int] = {}
+        self._numbers = itertools.count()
         tools.journal.listeners.append(self._on_event)
 
     def _on_event(self, recorded: ev.Recorded) -> None:
@@ -106,13 +108,19 @@ class Desk:
             return self._taken(task)
         if task.token != fence or task.status is not TaskStatus.RUNNING:
             raise _over()
-        if not said.id:
+        if verb not in words.KEPT:
             return await self._take(verb, name, fence, said)
-        place = (fence, said.id)
+        place = (fence, said.id or f"nameless-{next(self._numbers)}")
         if place not in self._under_way:
             self._under_way[place] = asyncio.ensure_future(self._take(verb, name, fence, said))
             self._under_way[place].add_done_callback(lambda _: self._under_way.pop(place, None))
         return await asyncio.shield(self._under_way[place])
+
+    async def close(self, post: Post) -> None:
+        """What is under way of a worker that has ended is taken; from then on its word comes too late."""
+        while ends := [reply for (fence, _), reply in self._under_way.items() if fence == post.fence]:
+            await asyncio.wait(ends)
+        post.closed = True
 
     async def _take(self, verb: str, name: str, fence: str, said: words.Said) -> Reply:
         try:
@@ -141,7 +149,9 @@ class Desk:
 
     def _record(self, name: str, fence: str, *events: ev.Event) -> Awaitable[None]:
         """Looked at in the same breath: nothing of an attempt that is about to be over reaches the store."""
-        if not self._journal.is_open(name, fence):
+        post = self._posts.get(name)
+        late = post is not None and post.fence == fence and post.closed
+        if (late and not isinstance(events[0], ev.WorkerDone)) or not self._journal.is_open(name, fence):
             raise _over()
         return self._journal.report(name, fence, *events)
 

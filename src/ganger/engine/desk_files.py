@@ -52,6 +52,7 @@ class DeskFiles:
         self._counter = tools.folder.path / counter_folder()
         self._asked: dict[str, tuple[int, int]] = {}
         self._asking: set[asyncio.Task[None]] = set()
+        self._looking = asyncio.Lock()
 
     async def run(self) -> None:
         with named_os_errors(self._counter):
@@ -69,14 +70,25 @@ class DeskFiles:
             self._asking.add(task)
             task.add_done_callback(self._asking.discard)
 
-    async def look_at(self, post: Post) -> None:
-        await self._empty_spool(post)
-        for found in _files(post.desk, _is_known, _LARGEST_REPORT, post.files_seen):
-            for verb, body in _said_in(found):
-                await self._desk.handle(Request(verb, self._badges.worker(post.fence), body, "file"))
+    async def look_at(self, post: Post) -> int:
+        """How much was there."""
+        async with self._looking:
+            taken = await self._empty_spool(post)
+            for found in _files(post.desk, _is_known, _LARGEST_REPORT, post.files_seen):
+                taken += 1
+                for verb, body in _said_in(found):
+                    await self._desk.handle(Request(verb, self._badges.worker(post.fence), body, "file"))
+            return taken
 
-    async def _empty_spool(self, post: Post) -> None:
+    async def take_all(self, post: Post) -> None:
+        """Until there is no more."""
+        rounds = 0
+        while await self.look_at(post) and rounds < _MOST_NAMES // _MOST_AT_ONCE:
+            rounds += 1
+
+    async def _empty_spool(self, post: Post) -> int:
         """In the order in which it was filled. What is taken or refused for good leaves it; the rest is tried again."""
+        taken = 0
         for found in sorted(_files(post.desk / SPOOL, _is_spooled, _LARGEST_REPORT, None), key=lambda f: f.name):
             try:
                 kept = loads(found.data.decode("utf-8"))
@@ -84,8 +96,10 @@ class DeskFiles:
                 kept = None
             reply = await self._deliver(kept)
             if reply.status in _TRY_LATER:
-                return
+                return taken
             _put_away(post.desk, found.name, refused=reply.status != _OK)
+            taken += 1
+        return taken
 
     async def _deliver(self, kept: object) -> Reply:
         match kept:

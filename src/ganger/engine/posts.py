@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -68,6 +68,7 @@ class Post:
     stopped: bool = False
     spared_until: float = 0.0
     ending: bool = False
+    closed: bool = False
     said_all: bool = False
     judged_at: float = 0.0
     marked_since: float = 0.0
@@ -93,12 +94,17 @@ class Post:
             self.over.set_result(ended)
 
 
+async def _nothing_left(_post: Post, _ended: Exit) -> None:
+    """Where nobody can reach the lead, nobody leaves anything."""
+
+
 class Posts:
-    """All of them, by task."""
+    """All of them, by task. `take_rest` takes in what a worker that has ended said last."""
 
     def __init__(self) -> None:
         self._posts: dict[str, Post] = {}
         self.on_change: Callable[[], None] = lambda: None
+        self.take_rest: Callable[[Post, Exit], Awaitable[None]] = _nothing_left
 
     def __iter__(self) -> Iterator[Post]:
         return iter(list(self._posts.values()))

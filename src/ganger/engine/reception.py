@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Iterator
 
 from ganger.contracts.worker import Next
@@ -9,11 +10,13 @@ from ganger.core import events as ev
 from ganger.engine.desk import Desk, gone
 from ganger.engine.desk_files import DeskFiles
 from ganger.engine.gate import Gate
-from ganger.engine.posts import Posts
+from ganger.engine.posts import Post, Posts
 from ganger.engine.pulling import Claim, Pulling
 from ganger.engine.tools import Tools
 from ganger.engine.vigil import Vigil
-from ganger.ports import Reply
+from ganger.ports import Exit, Reply
+
+_TURNS, _TURN_SEC = 10, 0.01
 
 
 class Reception:
@@ -23,6 +26,7 @@ class Reception:
         self._tools = tools
         self._desk: Desk | None = None
         self._pulling: Pulling | None = None
+        self._files: DeskFiles | None = None
         self._claim = claim
 
     async def open(self) -> None:
@@ -32,7 +36,19 @@ class Reception:
             return
         self._pulling = Pulling(self._tools, badges, self.posts, self._tools.health, self._claim)
         self._desk = Desk(self._tools, badges, self.posts, self._tools.health, self._next)
+        self._files = DeskFiles(self._tools, self._desk, badges, self.posts)
+        self.posts.take_rest = self._take_rest
         await endpoint.open(self._desk.handle)
+
+    async def _take_rest(self, post: Post, ended: Exit) -> None:
+        """H07: what a worker said right before its end counts like what it said before."""
+        assert self._desk is not None and self._files is not None
+        if ended.code != 0:
+            # A request of one that was killed may still lie in the socket: whoever listens gets some turns to read it.
+            for _ in range(_TURNS):
+                await asyncio.sleep(_TURN_SEC)
+        await self._files.take_all(post)
+        await self._desk.close(post)
 
     async def _next(self, said: Next) -> Reply:
         assert self._pulling is not None
@@ -40,9 +56,9 @@ class Reception:
 
     def duties(self) -> Iterator[Coroutine[object, object, None]]:
         yield self.vigil.run()
-        if self._pulling is not None and self._desk is not None and self._tools.badges is not None:
+        if self._pulling is not None and self._files is not None:
             yield self._pulling.run()
-            yield DeskFiles(self._tools, self._desk, self._tools.badges, self.posts).run()
+            yield self._files.run()
 
     async def heed(self, event: ev.Event) -> None:
         """A person wants a worker ended, or gives it more time; that is recorded already."""

@@ -53,6 +53,8 @@ class Shift:
         self.tools.posts.enter(post)
         try:
             ended = await (self._wait_for_session(post) if post.pulled else self._wait_for_process(post, folder))
+            if not ended.lost:
+                await self.tools.posts.take_rest(post, ended)
         finally:
             self.tools.posts.leave(post)
         if ended.lost:

@@ -1,0 +1,49 @@
+"""A zoo of agent programs, run for real: each ends as the table says, and none that is well is ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from zoo import LIMITS, LOOK_SEC, SLACK_SEC, Book, complaints, project
+from zoo_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES, WELL
+
+from ganger.core import events as ev
+
+MODES = ("direct", "local-git")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_whatever_breaks_is_noticed_at_once_and_keeps_what_it_said(tmp_path: Path, mode: str) -> None:
+    """H04 H07: crash at start, at work, after its answer, report or mark; half a request, a lost acknowledgement."""
+    zoo = project(tmp_path, mode, *BREAKING)
+    assert zoo.run() == 4
+    assert complaints(Book(zoo), BREAKING) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_whatever_gets_nowhere_is_ended_at_its_limit(tmp_path: Path, mode: str) -> None:
+    """H02 H03 H08 Z03: silence, loops, floods, prompts, stopped, half dead, its own children; each by its own limit."""
+    zoo = project(tmp_path, mode, *GETTING_NOWHERE)
+    assert zoo.run() == 4
+    assert complaints(Book(zoo), GETTING_NOWHERE) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nobody_who_is_well_is_ended(tmp_path: Path, mode: str) -> None:
+    """H02 H08: words, files, processor time, beats or an answer are each enough; children and zombies hold nothing."""
+    rows = {**BEING_WELL, **({"writes_slowly": WELL} if mode == "local-git" else {})}
+    zoo = project(tmp_path, mode, *rows)
+    assert zoo.run() == 0
+    assert complaints(Book(zoo), rows) == []
+
+
+def test_a_done_mark_without_a_report_is_settled_from_what_is_there(tmp_path: Path) -> None:
+    """H06 H07: from its answer, from its checkpoint, by asking; else it has crashed. Found within one heartbeat."""
+    zoo = project(tmp_path, "local-git", *LOSING_MESSAGES)
+    assert zoo.run() == 0
+    book = Book(zoo)
+    assert complaints(book, LOSING_MESSAGES) == []
+    for name in ("marks_and_stays", "marks_too_early"):
+        asked = book.at(name, ev.WorkerSuspected) - book.noted(name)
+        assert asked <= LIMITS["heartbeat_sec"] + 2 * LOOK_SEC + SLACK_SEC
