@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ganger.cli.main import printable
-from ganger.cli.options import json_option, open_project, open_run, print_json, project_option, run_option, shown_bytes
+from ganger.cli.options import (
+    counted,
+    json_option,
+    open_project,
+    open_run,
+    print_json,
+    project_option,
+    run_option,
+    shown_bytes,
+)
 
 if TYPE_CHECKING:
     from ganger.core.records import RunState
@@ -83,8 +92,8 @@ def _echo_summary(state: RunState, *, led: bool) -> None:
         click.echo("  no process leads this run now; ganger run continues it")
     if state.paused:
         click.echo("  paused; nothing starts until: ganger resume")
-    if open_questions(state):
-        click.echo(f"  {len(open_questions(state))} open questions: ganger inbox")
+    if asked := open_questions(state):
+        click.echo(f"  {counted(len(asked), 'open question')}: ganger inbox")
     if money := spending_line(state):
         click.echo(f"  spent {money}")
     if state.abort_reason:

@@ -45,8 +45,8 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
     now = stamp(time.time())
     for row in rows:
         click.echo(f"\n{one_line(row.line(now))}")
-        how = f"role {row.role}, agent {row.agent}, {row.tasks_done} of {row.tasks_total} tasks DONE"
-        click.echo(f"    {one_line(how)}")
+        who = row.worker if row.pulled else f"agent {row.agent}"
+        click.echo(f"    {one_line(f'role {row.role}; {who}: {row.tasks_done} of {row.tasks_total} tasks DONE')}")
         for word, text in (("in", row.workspace), ("says", row.note), ("warning", row.warned), ("at", row.doing)):
             if text:
                 click.echo(f"    {word} {one_line(text)}")

@@ -25,6 +25,8 @@ _MARK = re.compile(rb" <!-- (\d{1,18}) -->\n")
 _TAIL_BYTES = 64 * 1024
 _LONGEST = 600
 _UNKNOWN = -1
+# A person's wish, and a worker that hands over, are no errors.
+_NO_ERROR = frozenset({"ended", "reassigned", "context"})
 
 
 class ProgressLog:
@@ -142,7 +144,9 @@ class ProgressLog:
                 return f"committed {task} as {commit[:12]}: {sentence(event).partition(': ')[2]}", False
             case ev.MessageLeft() | ev.CommandTaken() | ev.ContentsSeen():
                 return "", False
-        return sentence(event), isinstance(event, ev.AttemptFailed | ev.ResultRefused | ev.WorkerEnding)
+            case ev.WorkerEnding(verdict=verdict):
+                return sentence(event), verdict not in _NO_ERROR
+        return sentence(event), isinstance(event, ev.AttemptFailed | ev.ResultRefused)
 
     def _failed_step(self, event: ev.VerifyFinished) -> str:
         bad = next((s for s in event.steps if s.outcome not in ("passed", "skipped") and s.tier != "quality"), None)

@@ -62,10 +62,10 @@ class WorkerRow:
             parts.append(f"seen {shown_duration(seconds_between(self.last_sign, now))} ago")
         if self.context_pct is not None:
             parts.append(f"context {self.context_pct:.0f} %")
-        parts += [
-            f"{word} {text}" for word, text in (("SUSPICIOUS:", self.suspicious), ("ENDING:", self.ending)) if text
-        ]
-        if self.task_status != TaskStatus.RUNNING:
+        over = self.task_status != TaskStatus.RUNNING
+        notes = (("SUSPICIOUS:", self.suspicious), ("ENDED:" if over else "ENDING:", self.ending))
+        parts += [f"{word} {text}" for word, text in notes if text]
+        if over:
             parts.append(f"task {self.task_status}")
         who = f"{self.worker} (pull)" if self.pulled else self.worker
         return f"{self.task} #{self.attempt} {who}: {', '.join(parts)}"
