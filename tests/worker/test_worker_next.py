@@ -7,6 +7,7 @@ import hmac
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -166,14 +167,36 @@ def test_waiting_asks_until_there_is_one_each_time_under_a_new_name(house: House
     assert all(0 < body["wait_sec"] <= 30 for _, _, body in lead.said)
 
 
-def test_waiting_outlasts_a_lead_that_is_away(house: House) -> None:
-    """G02: it says so once, and goes on when somebody leads."""
-    argv = Worker(house.socket, house.root).argv("next", "--wait")
+@pytest.mark.parametrize("named", [(), ("--run", "night")], ids=["newest", "named"])
+def test_waiting_outlasts_a_lead_that_is_away(tmp_path: Path, named: tuple[str, ...]) -> None:
+    """G02: also before there is a run; it says so once, and goes on when somebody leads."""
+    (tmp_path / "ganger.toml").write_text("")
+    house = House(tmp_path)
+    argv = Worker(house.socket, house.root).argv("next", "--wait", *named)
     world = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
     with subprocess.Popen(argv, cwd=house.root, env=world, stdout=-1, stderr=-1, text=True) as call:
         assert call.stderr is not None and "nobody leads" in call.stderr.readline()
+        house.make()
         with leading(house.socket, lambda verb, body: (200, house.reply())) as lead:
             assert call.wait(30) == 0 and lead.verbs() == ["next"]
+
+
+@pytest.mark.parametrize("words", [(), ("--wait",), ("--json",)])
+@pytest.mark.parametrize("status", ["COMPLETED", "ABORTED"])
+def test_nobody_waits_for_a_run_that_is_over(house: House, words: tuple[str, ...], status: str) -> None:
+    """Z07: exit 3, also when nobody is there any more to say so."""
+    (house.folder / "state.json").write_text(json.dumps({"run_id": "night", "run_status": status}, indent=2))
+    said = house.say("next", *words)
+    assert said.code == 3 and "run night is over" in said.out + said.err and "LEAD_AWAY" not in said.err
+
+
+def test_who_reported_last_ends_well_although_everything_is_gone(house: House) -> None:
+    """H07: the report was taken, and with it the run ended, its desk and its lead."""
+    with leading(house.socket, lambda verb, body: (200, house.reply()) if verb == "next" else taken(verb, body)):
+        house.say("next", "--worker", "me")
+        house.say("report", "--status", "DONE", "--summary", "s")
+    shutil.rmtree(house.folder / "desks")
+    assert house.say("done").code == 0 and house.claim()["done"] is True
 
 
 def test_a_lead_that_is_away_blocks_who_does_not_wait(house: House) -> None:

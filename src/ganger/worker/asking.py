@@ -8,10 +8,10 @@ import time
 
 from . import show
 from .claims import claim_file, claim_of, write_private
-from .places import Door, runs
+from .places import Door, is_over, runs
 from .posts import Post, worker_name
 from .sending import deliver, named, waits
-from .trouble import BLOCKED, Away, Trouble
+from .trouble import BLOCKED, Away, NoRun, Trouble
 from .wire import call
 
 TYPE_CHECKING = False
@@ -43,6 +43,14 @@ class Asker:
         if not found:
             raise Away("there is no run yet")
         return Door(found[0])
+
+    def over(self) -> str:
+        """The run that has ended without anybody left to say so; empty: it may go on."""
+        try:
+            found = runs(*self._which)
+        except NoRun:
+            return ""
+        return os.path.basename(found[0]) if found and is_over(found[0]) else ""
 
     def ask(self, door: Door, request_id: str, wait_sec: float) -> dict[str, Any]:
         """The lead's reply; raises Away, and Trouble for a refusal."""
@@ -106,7 +114,7 @@ class Asker:
 def next_task(given: Given, environ: Mapping[str, str]) -> int:
     asker = Asker(given, environ)
     door, reply = _got(asker, given)
-    if not reply.get("task"):
+    if door is None or not reply.get("task"):
         if given.flag("json"):
             show.document("worker_next", **{"task": None, **reply})
         else:
@@ -122,7 +130,7 @@ def next_task(given: Given, environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _got(asker: Asker, given: Given) -> tuple[Door, dict[str, Any]]:
+def _got(asker: Asker, given: Given) -> tuple[Door | None, dict[str, Any]]:
     """Asks once, or until there is a task. A request whose answer was lost is sent again under its own name."""
     seconds = given.values.get("wait")
     waiting = given.flag("wait")
@@ -134,6 +142,10 @@ def _got(asker: Asker, given: Given) -> tuple[Door, dict[str, Any]]:
             door = asker.door()
             reply = asker.ask(door, request_id, min(left, _LONGEST_WAIT_SEC))
         except Away as away:
+            ended = asker.over()
+            if ended:
+                why = f"run {ended} is over; to wait for another one, name it: --run ID"
+                return None, {"ok": True, "task": None, "over": True, "why": why}
             if time.monotonic() >= until:
                 raise
             if not told:
@@ -192,7 +204,7 @@ def page(claim: dict[str, Any], reply: dict[str, Any]) -> str:
         "",
         "How to go on, as this worker:",
         f"  cd {_quoted(str(task.get('workspace') or '.'))}",
-        f"  ganger worker heartbeat --step TEXT     every {claim['heartbeat_sec']:.0f} seconds; else you count as dead",
+        f"  ganger worker heartbeat --step TEXT     about every {claim['heartbeat_sec']:.0f} seconds, to keep the task",
         "  ganger worker messages                  what you are told",
         "  ganger worker escalate CATEGORY TEXT    when only a person can decide",
         "  ganger worker report result.json        the task result; or --status DONE --summary TEXT",

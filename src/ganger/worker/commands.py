@@ -9,7 +9,7 @@ from . import show
 from .posts import Post, find_post
 from .sending import KEPT, Outcome, ask, tell
 from .table import VERBS, overview
-from .trouble import INTERRUPTED, REFUSED, Misuse, Trouble
+from .trouble import INTERRUPTED, REFUSED, Away, Misuse, Trouble
 from .words import Given, help_page, read
 
 TYPE_CHECKING = False
@@ -82,7 +82,13 @@ def _said(verb: str, given: Given, post: Post) -> int:
     from .bodies import BODIES
 
     body = BODIES[verb](given, post)
-    outcome = tell(post, verb, body) if verb in KEPT else ask(post, verb, body)
+    try:
+        outcome = tell(post, verb, body) if verb in KEPT else ask(post, verb, body)
+    except Away:
+        # With the last report a run ends, and the desk and the lead are gone before the mark can be set.
+        if verb != "done" or not _finished(post):
+            raise
+        outcome = Outcome(None)
     show.refusals(outcome.earlier)
     _noted(verb, post, outcome)
     answer = outcome.answer

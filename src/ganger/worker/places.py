@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .claims import read_object, stem
-from .trouble import Away, Trouble
+from .trouble import Away, NoRun, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def runs(project: str, run: str, environ: Mapping[str, str]) -> list[str]:
     if run:
         folder = os.path.join(state, stem(run))
         if not os.path.isdir(folder):
-            raise Trouble(f"no run {run!r} in {state}", hint="ganger status shows the newest", code="NOT_FOUND")
+            raise NoRun(run, state)
         return [folder]
     return sorted(_runs_in(state), key=_written_at, reverse=True)
 
@@ -105,6 +105,18 @@ def _written_at(folder: str) -> int:
         except OSError:
             continue
     return max(times)
+
+
+def is_over(folder: str) -> bool:
+    """Whether a run has ended for good, as far as its picture tells: nobody may be there any more to say so."""
+    import re
+
+    try:
+        with open(f"{folder}/state.json", encoding="utf-8", errors="replace") as stream:
+            found = re.search(r'"run_status"\s*:\s*"(\w+)"', stream.read(4096))
+    except OSError:
+        return False
+    return found is not None and found[1] in ("COMPLETED", "ABORTED")
 
 
 class Door:

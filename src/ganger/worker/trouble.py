@@ -39,3 +39,12 @@ class Away(Trouble):
             exit_code=BLOCKED,
         )
         self.why, self.retry_sec = why, retry_sec
+
+
+class NoRun(Away):
+    """The run that was named is not there; it may still come."""
+
+    def __init__(self, run: str, state: str) -> None:
+        super().__init__(f"there is no run {run!r}")
+        self.message, self.hint = f"no run {run!r} in {state}", "ganger status shows the newest"
+        self.code, self.exit_code = "NOT_FOUND", REFUSED
