@@ -80,7 +80,7 @@ WORKER_EVENTS: list[tuple[ev.Event, str]] = [
     ),
     (ev.WorkerReported("a", 1, "r", "DONE", "made it", "f", "d"), "a: its worker reports DONE: made it"),
     (ev.WorkerDone("a", 1), ""),
-    (ev.WorkerSuspected("a", 1, "quiet", "message"), "a: suspicious: quiet; asked by message"),
+    (ev.WorkerSuspected("a", 1, "quiet", "asked by a message"), "a: suspicious: quiet; asked by a message"),
     (ev.WorkerCleared("a", 1, "it spoke"), "a: no longer suspicious: it spoke"),
     (ev.LimitWarned("a", 1, "time", "half is gone"), "a: warning: half is gone"),
     (ev.LimitExtended("a", 1, "person", BEGAN, "asked"), "a: may go on until 00:00:00: asked"),
