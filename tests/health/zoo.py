@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from git_runs import GitProject
 from run_projects import Project, task
 
 from ganger.core import events as ev
+from ganger.errors import NotFoundError
 from ganger.views.why import why
 
 ANIMALS = Path(__file__).with_name("animals.py")
@@ -74,6 +76,13 @@ def project(root: Path, mode: str, *names: str, policy: str = "", more: str = ""
         config = made.root / "ganger.toml"
         config.write_text(f"{config.read_text()}\n{more}\n")
     return made
+
+
+def seen(made: Project, kind: type[ev.Event], **fields: object) -> list[Any]:
+    """Such events of a run that is perhaps only beginning."""
+    with contextlib.suppress(NotFoundError):
+        return [e for e in made.find(kind) if all(getattr(e, name) == value for name, value in fields.items())]
+    return []
 
 
 class Book:

@@ -40,18 +40,31 @@ def meaning(case: Case, ended: Ended) -> Failed | None:
         raise Left("context", worker.why)
     if ended.code == EXIT_CHECKPOINT and has_checkpoint(case.now):
         raise Left("context", "the worker saved its state and ended")
-    if worker.escalated and ended.signal is None and not ended.timed_out:
-        asked = open_question(case)
-        if asked is None:
-            raise Left("answered", "what its worker had asked is answered")
-        if ended.code in (0, EXIT_BLOCKED, EXIT_ESCALATED):
-            problem = case.failed(FailureClass.BLOCKED_EXTERNAL, asked.kind, f"the worker asks: {asked.text}")
-            problem.escalated = True
-            return problem
+    if worker.escalated and ended.code in (0, EXIT_BLOCKED, EXIT_ESCALATED) and not ended.timed_out:
+        return _asked(case)
     if ended.code == EXIT_BLOCKED and worker.beat_at:
         said = worker.note or worker.step or "it ended with exit code 3"
         return case.failed(FailureClass.BLOCKED_EXTERNAL, said, f"the worker is blocked: {said}")
     return None
+
+
+def _asked(case: Case) -> Failed:
+    """Z06: it ended with a question. Whoever is answered begins again, but not for ever."""
+    asked = open_question(case)
+    if asked is not None:
+        problem = case.failed(FailureClass.BLOCKED_EXTERNAL, asked.kind, f"the worker asks: {asked.text}")
+        problem.escalated = True
+        return problem
+    every = [question for question in case.state.questions.values() if question.task == case.task]
+    before = {(q.kind, q.text) for q in every if q.attempt != case.number}
+    again = next((q for q in every if q.attempt == case.number and (q.kind, q.text) in before), None)
+    if again is not None:
+        return case.failed(FailureClass.PROMPT_GAP, again.kind, f"the worker asks what was answered: {again.text}")
+    times = len({q.attempt for q in every})
+    if times > case.state.policy.checkpoints:
+        detail = f"the worker ended with a question {times} times, and each was answered"
+        return case.failed(FailureClass.PROMPT_GAP, "questions", detail)
+    raise Left("answered", "what its worker had asked is answered")
 
 
 def open_question(case: Case) -> Question | None:
