@@ -76,6 +76,11 @@ class ToyLead:
         for command in self.store.commands(self.state.commands_taken):
             self.record(*act(self.state, command, time.time()))
 
+    def worker(self, task: str) -> str:
+        worker = self.state.tasks[task].worker
+        assert worker is not None
+        return worker.name
+
     def kept(self) -> list[tuple[str, dict[str, Any]]]:
         return [(command.kind, dict(command.data)) for command in self.store.commands(0)]
 
@@ -363,12 +368,12 @@ def test_a_worker_at_work_is_steered(at_work: ToyLead, call: Here, words: Any, k
 
 def test_status_and_workers_show_who_works_and_which_account_waits(at_work: ToyLead, call: Here) -> None:
     """Z09 D11: for people and programs; no word of a worker steers the terminal."""
-    said = call("status").out
-    assert "a #1 worker-1: EXECUTING since" in said and "write [31mtests, 40 %" in said and "\x1b" not in said
+    said, own = call("status").out, at_work.worker("a")
+    assert f"a #1 {own}: EXECUTING since" in said and "write [31mtests, 40 %" in said and "\x1b" not in said
     assert "account work is out of quota until " in said
     document = call("status", "--json").json
     (row,), (account,) = document["workers"], document["accounts"]
-    assert (row["worker"], row["task"], row["percent"], account["account"]) == ("worker-1", "a", 40.0, "work")
+    assert (row["worker"], row["task"], row["percent"], account["account"]) == (own, "a", 40.0, "work")
     assert "run r1: 1 worker at work" in call("workers").out
     assert call("workers", "--past", "--json").json["workers"] == [row]
 
@@ -376,4 +381,4 @@ def test_status_and_workers_show_who_works_and_which_account_waits(at_work: ToyL
 def test_the_inbox_shows_context_and_options(at_work: ToyLead, call: Here) -> None:
     """Z06: what a person needs to decide."""
     said = call("inbox").out
-    assert all(part in said for part in ("| two", "1) left", "2) right", "its worker worker-1 is still at work"))
+    assert all(part in said for part in ("| two", "1) left", "2) right", f"its worker {at_work.worker('a')} is"))

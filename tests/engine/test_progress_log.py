@@ -75,6 +75,11 @@ class Told:
                 if to is not None:
                     to.on_event(recorded)
 
+    def worker(self, task: str) -> str:
+        worker = self.journal.state.tasks[task].worker
+        assert worker is not None
+        return worker.name
+
     def text(self) -> str:
         return self.log.path.read_text(encoding="utf-8")
 
@@ -92,13 +97,15 @@ def whole(journal: Journal, folder: Path) -> bytes:
 def test_it_tells_what_each_worker_did(tmp_path: Path) -> None:
     """Z09: the seed's lines: started, verification, errors with command, exit code and first line of output."""
     told = Told(tmp_path)
-    told.tell(*STORY, to=told.log)
+    told.tell(*STORY[:3])
+    coder = told.worker("a")
+    told.tell(*STORY[3:], to=told.log)
     lines = [re.sub(r" <!-- \d+ -->$", "", line) for line in told.text().splitlines()[2:]]
-    assert lines[2] == "[2026-01-01T00:00:00Z] Worker coder-1: started task a, attempt 1: first attempt"
-    assert lines[3].endswith("Worker coder-1: a: tests, 40 %")
-    assert lines[6].endswith("Worker coder-1 ERROR: a: its agent ended; exit code: 3; output: out of memory")
+    assert lines[2] == f"[2026-01-01T00:00:00Z] Worker {coder}: started task a, attempt 1: first attempt"
+    assert lines[3].endswith(f"Worker {coder}: a: tests, 40 %")
+    assert lines[6].endswith(f"Worker {coder} ERROR: a: its agent ended; exit code: 3; output: out of memory")
     failed = "verification failed for a; command: pytest -q; exit code: 2; output: E assert 1 == 2"
-    assert lines[7].endswith(f"Worker coder-1 ERROR: {failed}")
+    assert lines[7].endswith(f"Worker {coder} ERROR: {failed}")
     assert lines[11].endswith("Worker ada: verification passed for a")
     assert lines[12].endswith("Ganger: a: DONE: verified by check") and len(lines) == 13
 

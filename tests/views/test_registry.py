@@ -35,9 +35,10 @@ def busy() -> Story:
 
 def test_every_worker_at_work_has_a_row_with_all_that_is_known() -> None:
     """D11 Z09: who, where, on what, in which step and milestone, since when."""
-    spawned, pulled = rows(busy())
+    story = busy()
+    spawned, pulled = rows(story)
     named = (spawned.worker, spawned.task, spawned.attempt, spawned.agent, spawned.role)
-    assert named == ("coder-1", "api", 1, "coder", "worker")
+    assert named == (story.worker("api"), "api", 1, "coder", "worker")
     how_far = (spawned.state, spawned.step, spawned.percent, spawned.milestone)
     assert how_far == ("EXECUTING", "write tests", 40.0, "first green")
     assert spawned.last_sign == stamp(BEGAN + 110) and spawned.workspace == "/p" and spawned.context_pct == 55.0
@@ -50,8 +51,8 @@ def test_a_row_is_one_line_that_needs_no_colour() -> None:
     story.record(ev.WorkerSuspected("db", 1, "no sign of it for 5 min", "message"), sec=330)
     first, second = (row.line(stamp(BEGAN + 340)) for row in rows(story))
     assert first == (
-        "api #1 coder-1: EXECUTING since 5 min 40 s, write tests, 40 %, milestone first green, tier 1 syntax passed, "
-        "tier 2 correctness failed at retry 1, seen 3 min 50 s ago, context 55 %"
+        f"api #1 {story.worker('api')}: EXECUTING since 5 min 40 s, write tests, 40 %, milestone first green, "
+        "tier 1 syntax passed, tier 2 correctness failed at retry 1, seen 3 min 50 s ago, context 55 %"
     )
     assert second == "db #1 ada (pull): EXECUTING since 5 min 10 s, SUSPICIOUS: no sign of it for 5 min"
 

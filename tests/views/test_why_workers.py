@@ -56,8 +56,8 @@ def test_the_last_checkpoint_and_the_end_of_the_worker_are_evidence() -> None:
     story.record(ev.TaskSettled("api", TaskStatus.BLOCKED, "ended by a person", BlockReason.PAUSED))
     evidence = why(story.state, "api").evidence
     assert evidence[-3:] == (
-        "worker coder-1 was warned: half is gone",
-        "worker coder-1 was ended (ended): ended by a person",
+        f"worker {story.worker('api')} was warned: half is gone",
+        f"worker {story.worker('api')} was ended (ended): ended by a person",
         f"{stamp(BEGAN)} checkpoint of attempt 1 by its worker: 2 done, 1 remaining: next: write c",
     )
 

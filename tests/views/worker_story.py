@@ -41,6 +41,12 @@ class Story:
         if not worker:
             self.record(ev.AttemptLaunched(name, number, 1, 1), sec=sec)
 
+    def worker(self, name: str) -> str:
+        """What the worker of a task is called."""
+        worker = self.state.tasks[name].worker
+        assert worker is not None
+        return worker.name
+
     def finish(self, name: str) -> None:
         number = self.state.tasks[name].attempts
         self.record(ev.VerifyFinished(name, number, True, "log", 0.1, ()))

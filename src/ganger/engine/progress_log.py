@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping
 
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
+from ganger.core.records import TaskState
 from ganger.core.sentences import sentence
+from ganger.core.worker_changes import worker_after
 from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.tools import one_line
@@ -182,7 +184,9 @@ class ProgressLog:
         return self._names.get((task, attempt), f"attempt-{attempt}")
 
     def _note_name(self, event: ev.AttemptStarted) -> None:
-        self._names[event.task, event.attempt] = event.worker or f"{event.agent}-{event.attempt}"
+        begun = worker_after(TaskState(), event, "").worker
+        assert begun is not None
+        self._names[event.task, event.attempt] = begun.name
 
 
 def _safe(text: str, longest: int = _LONGEST) -> str:
