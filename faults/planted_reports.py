@@ -70,7 +70,7 @@ def _two_winners() -> None:
     def settle(self: Pulling, waiter: Waiter, task: str) -> None:
         real(self, waiter, task)
         if task and self._waiting:
-            real(self, self._waiting[0], task)
+            real(self, next(iter(self._waiting)), task)
 
     def is_held(self: Pulling, task: TaskState, worker: str) -> bool:
         return task.worker is not None

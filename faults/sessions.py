@@ -102,9 +102,15 @@ class Session:
                 time.sleep(_AWAY_SEC)
 
 
+def change_of(task: str) -> tuple[str, str, str]:
+    """What a task does where its result holds its changes: every second one adds to a file that all share."""
+    shared = int(task.lstrip("t")) % 2
+    return ("append", "ledger.txt", f"{task}\n") if shared else ("create", f"out/{task}.txt", "x\n")
+
+
 def _body(verb: str, word: str, task: str, *, writes: bool) -> dict[str, object]:
     if verb == "report":
-        change = {"path": f"out/{task}.txt", "op": "create", "encoding": "utf8", "content": "x\n"}
+        change = dict(zip(("op", "path", "content"), change_of(task), strict=True)) | {"encoding": "utf8"}
         result = {"contract_version": "2.0", "task_id": task, "status": "DONE", "summary": word}
         return {"result": result | ({"writes": [change]} if writes else {})}
     if verb == "milestone":

@@ -25,7 +25,7 @@ from faults.judge import end_all, events_of, judge_end, paid_twice
 from faults.leads import Ended, Lead
 from faults.pool import Job as Work, Verdict, scratch
 from faults.scenario import Job, Place, Scenario
-from faults.sessions import Crowd
+from faults.sessions import Crowd, change_of
 from faults.strace import Point, Strike, watched
 from ganger.core import events as ev
 from ganger.core.invariants import Attempt
@@ -85,7 +85,7 @@ class Siege:
 
 def _job(name: str, mode: str) -> Job:
     if mode == "direct":
-        return Job(name, "create", f"out/{name}.txt", "x\n")
+        return Job(name, *change_of(name))
     return Job(name, edit=f"mkdir -p out; echo x > out/{name}.txt")
 
 
@@ -201,8 +201,9 @@ class _Siege:
 
     def _at_end(self, ended: Ended) -> list[str]:
         wrong = judge_end(self.place, ended, ended.shown)
-        spawned = {job.name: 1 for job in self.place.scenario.jobs if job.name not in self.place.scenario.pulled}
-        wrong += paid_twice(self.place, spawned)
+        begun = [r.event for r in events_of(self.place) if isinstance(r.event, ev.AttemptStarted)]
+        # A session takes any task it is given, also one that somebody would have been started for.
+        wrong += paid_twice(self.place, {event.task: 1 for event in begun if not event.worker})
         desks = self.place.run_folder / "desks"
         wrong += [f"left behind: the desk {desk.name}" for desk in sorted(desks.iterdir())] if desks.is_dir() else []
         return wrong

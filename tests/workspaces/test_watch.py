@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from watch_harness import busy_agent, same_size_and_time, watch_of, watched
 from write_harness import fast_folder, make_place, snapshot
 
 from ganger.errors import NotFoundError, WriteRefused
+from ganger.workspaces.artifacts import is_generated
+from ganger.workspaces.watch import Watch
 
 
 def sha(text: str) -> str:
@@ -339,3 +342,18 @@ def test_a_gate_folder_hidden_behind_a_link_is_found_and_restored(tmp_path: Path
     assert [one.path for one in drift.touched] == ["tests", "tests/test_app.py"]
     assert here.watch.restore(drift) == ()
     assert (here.root / "tests/test_app.py").read_text() == "def test(): ...\n"
+
+
+def test_a_file_seen_before_is_read_again_once_anything_of_it_moved(tmp_path: Path) -> None:
+    """T18: also when size and time were made to look the same."""
+    here = watched(tmp_path)
+    file = here.root / "late.txt"
+    # Ten seconds on, what was just written is not young any more: it is believed until it moves.
+    watch = Watch(here.root, tmp_path / "other", is_generated, now_ns=lambda: time.time_ns() + 10**10)
+    watch.begin()
+    file.write_text("mine")
+    first = watch.changed()
+    assert watch.changed().present.files["late.txt"] is first.present.files["late.txt"]
+    same_size_and_time(file, b"evil")
+    (touched,) = watch.changed().touched
+    assert touched.after is not None and touched.after.digest == sha("evil")

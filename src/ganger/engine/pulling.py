@@ -26,7 +26,7 @@ _ASK_AGAIN_SEC = 5.0
 Claim = Callable[[str, Next], Awaitable[bool]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Waiter:
     said: Next
     got: asyncio.Future[str]
@@ -39,7 +39,7 @@ class Pulling:
         self._tools, self._badges, self._posts, self._health = tools, badges, posts, health
         self._journal, self._state = tools.journal, tools.journal.state
         self._claim = claim
-        self._waiting: list[Waiter] = []
+        self._waiting: dict[Waiter, None] = {}
         self._serving = asyncio.Lock()
 
     async def run(self) -> None:
@@ -58,7 +58,7 @@ class Pulling:
         if len(self._waiting) >= _MOST_WAITING:
             return Reply(503, {"ok": False, "code": "LEAD_BUSY", "message": "too many wait already", "hint": "later"})
         waiter = Waiter(said, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiter)
+        self._waiting[waiter] = None
         try:
             # A claim that is being recorded is recorded, whoever goes away meanwhile.
             await asyncio.shield(asyncio.ensure_future(self._serve()))
@@ -66,8 +66,7 @@ class Pulling:
                 async with asyncio.timeout(said.wait_sec):
                     await asyncio.shield(waiter.got)
         finally:
-            if waiter in self._waiting:
-                self._waiting.remove(waiter)
+            self._waiting.pop(waiter, None)
         if not waiter.got.done() or not waiter.got.result():
             return self._nothing()
         return await self._handed(waiter.got.result(), said.worker)
@@ -92,8 +91,7 @@ class Pulling:
                     self._settle(waiter, task)
 
     def _settle(self, waiter: Waiter, task: str) -> None:
-        if waiter in self._waiting:
-            self._waiting.remove(waiter)
+        self._waiting.pop(waiter, None)
         if not waiter.got.done():
             waiter.got.set_result(task)
 

@@ -10,7 +10,7 @@ from ganger.ports import Touched
 from ganger.workspaces.kept import Kept
 from ganger.workspaces.reach import Reach
 from ganger.workspaces.refusals import named_failures, refused
-from ganger.workspaces.snapshot import Entry, Snapshot, read_through
+from ganger.workspaces.snapshot import Entry, Snapshot, read_through, still
 from ganger.workspaces.tree import parents_of, sha256_of
 
 
@@ -62,15 +62,21 @@ def compare(
     *,
     ignoring: Mapping[str, str],
     only: Callable[[str], bool] | None = None,
+    last: Snapshot | None = None,
 ) -> InPlace:
-    """What differs. `ignoring` are paths with the digest they shall have; `""`: they shall not be there."""
+    """What differs. `ignoring` are paths with the digest they shall have; `""`: they shall not be there.
+
+    `last` is what an earlier comparison saw: a file that is as it was then is not read again.
+    """
     differing = _differing(baseline, present)
     if only is not None:
         differing = _with_what_is_in_the_way(differing, only)
     files = dict(present.files)
     for path in differing:
         entry = files.get(path)
-        found = read_through(tree, path, entry) if entry is not None and not entry.digest else entry
+        found = entry
+        if entry is not None and not entry.digest:
+            found = still(last, path, entry) or read_through(tree, path, entry)
         if found is not None:
             files[path] = found
         elif entry is not None:

@@ -207,6 +207,14 @@ class _Scan:
         self.files[path] = known if known == sealed else sealed
 
 
+def still(last: Snapshot | None, path: str, now: Entry) -> Entry | None:
+    """The entry with the digest it had then, if nothing can have changed since without showing."""
+    known = last.files.get(path) if last is not None else None
+    if last is None or known is None or not known.has_digest or known._replace(digest="") != now:
+        return None
+    return known if known.ctime_ns < last.taken_ns - _TOO_YOUNG_ON_COARSE_CLOCKS_NS else None
+
+
 def look_at(tree: Reach, path: str) -> Entry | None:
     """One path with its digest; None when it is not there, or is a folder."""
     try:

@@ -43,6 +43,7 @@ class Watch:
         self._now_ns = now_ns
         self._baseline: Snapshot | None = None
         self._unsaved: frozenset[str] = frozenset()
+        self._last: Snapshot | None = None
 
     @property
     def whole(self) -> bool:
@@ -124,7 +125,9 @@ class Watch:
         baseline = self._need()
         with self._tree() as tree:
             present = take(tree, self._skip, baseline, self._now_ns())
-            return compare(tree, self._kept, baseline, present, ignoring=ignoring, only=only)
+            found = compare(tree, self._kept, baseline, present, ignoring=ignoring, only=only, last=self._last)
+        self._last = found.present
+        return found
 
     def _adopt(self, paths: Iterable[str], folders: Iterable[str], present: Snapshot) -> None:
         baseline = self._need()
