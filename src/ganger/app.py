@@ -25,7 +25,7 @@ from ganger.core.projection import state_text
 from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
 from ganger.core.records import Budget, Limits, Policy, RunState
 from ganger.core.transitions import apply
-from ganger.core.vocabulary import HealSchedule, RunStatus
+from ganger.core.vocabulary import HealSchedule
 from ganger.engine.badges import Badges
 from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file
 from ganger.engine.homes import Homes
@@ -57,7 +57,7 @@ from ganger.fleet import (
     strong_agents as strong_agents,
 )
 from ganger.launchers.kept import KeptLauncher
-from ganger.notify import notices_of
+from ganger.notify import hook_files, notices_of
 from ganger.ports import Agent, Change, Clock, Listener, RoleRules, Rules, Sandbox
 from ganger.reports.address import remove as remove_address
 from ganger.reports.server import ReportServer
@@ -152,6 +152,7 @@ def protection_of(project: Project, manifest: Path) -> Protection:
     """The defaults, the files Ganger itself lives by, and what the operator added."""
     config = project.config
     own = [project.root / PROJECT_FILE, project.state_path, project.manifest_path, project.profiles_path, manifest]
+    own += hook_files(project)
     inside = [path.resolve() for path in own if path.resolve().is_relative_to(project.root.resolve())]
     own_paths = dict.fromkeys(f"/{path.relative_to(project.root.resolve()).as_posix()}" for path in inside)
     patterns = (*DEFAULT_PROTECTED, *own_paths, *config.workspace.protected)
@@ -182,7 +183,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
             tools = _tools(project, checked, folder, journal, agents, contents)
             lead = Lead(tools, order, grace_sec=project.config.policy.grace_sec)
             yield lead
-            if lead.state.finished and lead.state.status is RunStatus.COMPLETED:
+            if lead.state.finished and not lead.state.running:
                 remove_address(folder.path)
     finally:
         store.close()

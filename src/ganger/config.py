@@ -18,7 +18,9 @@ from ganger.config_sections import (
     Config as Config,
     DeliverySection as DeliverySection,
     HealingSection as HealingSection,
+    HealthSection as HealthSection,
     HookSection as HookSection,
+    InboxSection as InboxSection,
     LimitsSection as LimitsSection,
     NotifySection as NotifySection,
     PolicySection as PolicySection,
@@ -29,6 +31,7 @@ from ganger.config_sections import (
     Section as Section,
     TerminalSection as TerminalSection,
     VerifySection as VerifySection,
+    WorkerSection as WorkerSection,
     WorkspaceSection as WorkspaceSection,
 )
 from ganger.contracts.documents import read_document
@@ -213,7 +216,7 @@ _NOT_SETTINGS = frozenset(
     f"GANGER_{name}"
     for name in (
         *("HOME", "RUN_ID", "TASK_ID", "ATTEMPT", "ATTEMPT_MARK", "ROLE", "WORKSPACE", "REPORT", "TOKEN"),
-        *("DESK", "WORKER", "SESSION", "FUZZ_EXAMPLES"),
+        *("DESK", "WORKER", "SESSION", "PROMPT_FILE", "FUZZ_EXAMPLES"),
     )
 )
 _FIXED_SECTIONS: dict[str, type[Section]] = {
@@ -221,6 +224,9 @@ _FIXED_SECTIONS: dict[str, type[Section]] = {
     "limits": LimitsSection,
     "budget": BudgetSection,
     "healing": HealingSection,
+    "health": HealthSection,
+    "worker": WorkerSection,
+    "inbox": InboxSection,
     "verify": VerifySection,
     "workspace": WorkspaceSection,
     "sandbox": SandboxSection,

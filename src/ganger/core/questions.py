@@ -49,7 +49,7 @@ def answer(state: RunState, question: Question, text: str, now: float) -> Effect
     if task is None:
         return Effect(f"{question.id} is answered", (answered,))
     if task.status is TaskStatus.RUNNING:
-        told = ev.MessageLeft(name, task.attempts, "answer", _told(state, question, task, text))
+        told = ev.MessageLeft(name, task.attempts, "answer", _told(state, question, task, text), question.id)
         said = f"{question.id} is answered; {name} is RUNNING: its worker is told, and so is every later attempt"
         return Effect(said, (answered, told))
     if task.status is TaskStatus.DONE:

@@ -145,7 +145,7 @@ def _worker_sentence(event: ev.Event) -> str:
         case ev.WorkerReported(task=task, status=status, summary=summary):
             return f"{task}: its worker reports {status}: {summary}"
         case ev.WorkerSuspected(task=task, why=why, probe=probe):
-            return f"{task}: suspicious: {why}{f'; asked by {probe}' if probe else ''}"
+            return f"{task}: suspicious: {why}{f'; {probe}' if probe else ''}"
         case ev.WorkerCleared(task=task, why=why):
             return f"{task}: no longer suspicious: {why}"
     return _ending_sentence(event)

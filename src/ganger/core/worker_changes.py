@@ -40,7 +40,7 @@ def _begun(event: ev.AttemptStarted, at: str) -> WorkerNow:
         return WorkerNow(
             event.worker, WorkerState.EXECUTING, at, pulled=True, claim=event.claim, session=event.worker_session
         )
-    return WorkerNow(f"{event.agent}-{event.attempt}", WorkerState.SPAWNED, at)
+    return WorkerNow(f"{event.agent}/{event.task}.{event.attempt}", WorkerState.SPAWNED, at)
 
 
 def _moved(task: TaskState, state: WorkerState, at: str) -> TaskState:
@@ -126,7 +126,7 @@ def _ending(_s: RunState, _n: str, task: TaskState, event: ev.WorkerEnding, _at:
 def _message(_s: RunState, _n: str, task: TaskState, event: ev.MessageLeft, at: str) -> TaskState:
     worker = _of(task)
     number = worker.messages[-1].number + 1 if worker.messages else 1
-    told = (*worker.messages, Message(number, event.kind, event.text, at))[-_MOST_MESSAGES:]
+    told = (*worker.messages, Message(number, event.kind, event.text, at, event.about))[-_MOST_MESSAGES:]
     hints = (*task.hints, event.text) if event.kind == "answer" else task.hints
     return replace(task, worker=replace(worker, messages=told), hints=hints)
 

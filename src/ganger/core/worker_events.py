@@ -132,6 +132,7 @@ class MessageLeft:
     attempt: int
     kind: str
     text: str
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

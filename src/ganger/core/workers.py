@@ -41,12 +41,13 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something a worker is told: `probe`, `answer`, `checkpoint`, `shutdown`, `note`."""
+    """Something a worker is told: `probe`, `answer`, `checkpoint`, `shutdown`, `note`; `about` names the question."""
 
     number: int
     kind: str
     text: str
     at: str
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ class Desk:
         if said.task_id is not None and said.task_id != name:
             raise Refusal(403, "WRONG_TASK", "this token belongs to another task", "name your own, or none")
         if said.id and task.token == fence and task.worker is not None and said.id in task.worker.seen:
-            return self._taken(task)
+            return self._taken(task, **({"question": task.worker.escalated} if verb == "escalate" else {}))
         if task.token != fence or task.status is not TaskStatus.RUNNING:
             raise _over()
         if verb not in words.KEPT:
@@ -299,7 +299,10 @@ class Desk:
             new = [m for m in task.worker.messages if m.number > said.since]
             left = until - self._tools.clock.monotonic()
             if new or left <= 0:
-                shown = [{"number": m.number, "kind": m.kind, "text": m.text, "at": m.at} for m in new]
+                shown = [
+                    {"number": m.number, "kind": m.kind, "text": m.text, "at": m.at, "question": m.about or None}
+                    for m in new
+                ]
                 return self._taken(task, messages=shown)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):

@@ -88,15 +88,18 @@ class DeskFiles:
 
     async def _empty_spool(self, post: Post) -> int:
         """In the order in which it was filled. What is taken or refused for good leaves it; the rest is tried again."""
-        taken = 0
+        taken, refused = 0, False
         for found in sorted(_files(post.desk / SPOOL, _is_spooled, _LARGEST_REPORT, None), key=lambda f: f.name):
             try:
                 kept = loads(found.data.decode("utf-8"))
             except (UnicodeDecodeError, JsonFault):
                 kept = None
-            reply = await self._deliver(kept)
+            verb = kept.get("verb") if isinstance(kept, dict) else ""
+            # A done mark stands for a report: it must not follow one that was not taken.
+            reply = Reply(400, {}) if verb == "done" and refused else await self._deliver(kept)
             if reply.status in _TRY_LATER:
                 return taken
+            refused = refused or (verb == "report" and reply.status != _OK)
             _put_away(post.desk, found.name, refused=reply.status != _OK)
             taken += 1
         return taken

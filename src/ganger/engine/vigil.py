@@ -168,7 +168,7 @@ class Vigil:
             case What.WARN:
                 self._mention(post, ev.LimitWarned(task, number, act.limit, act.why))
             case What.PROBE:
-                how = "asked over the protocol" if post.beats or post.pulled else "its processes were looked at"
+                how = "asked over the protocol" if post.beats or post.pulled else "looked at its processes"
                 self._mention(post, ev.WorkerSuspected(task, number, act.why, how))
                 self._tell(post, "probe", "Are you still at work on this task? Any word is an answer.")
             case What.CLEAR:

@@ -147,7 +147,7 @@ def _content(file: str) -> bytes:
         raise Trouble(
             f"{file}: more than {_LONGEST} bytes",
             hint="leave large files in the workspace instead of in writes",
-            code="TOO_LARGE",
+            code="REQUEST_TOO_LARGE",
         )
     return data
 
