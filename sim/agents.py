@@ -8,9 +8,10 @@ from pathlib import Path
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
-from ganger.core.signs import Heard, Tokens
+from ganger.core.signs import Heard, Limited, Tokens
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Running
 
+_LIMIT = re.compile(r"limit: reset=([\d.]+)")
 _USAGE = re.compile(r"usage: usd=([\d.]+) input=(\d+) output=(\d+)")
 _OUTPUT_LIMIT_BYTES = 200_000
 
@@ -51,8 +52,12 @@ class SimAgent:
         """What it prints has no form of its own."""
 
     def hear(self, log: Path, home: Path | None = None) -> Heard:
-        found = _USAGE.search(log.read_text(encoding="utf-8"))
-        return Heard(tokens=Tokens(int(found[2]), int(found[3]), usd=float(found[1])) if found else None)
+        text = log.read_text(encoding="utf-8")
+        found, limit = _USAGE.search(text), _LIMIT.search(text)
+        return Heard(
+            tokens=Tokens(int(found[2]), int(found[3]), usd=float(found[1])) if found else None,
+            limited=Limited("usage limit reached", float(limit[1])) if limit else None,
+        )
 
     def healthcheck(self) -> AgentHealth:
         return AgentHealth(True)

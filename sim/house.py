@@ -89,6 +89,8 @@ class House:
             overlay=Overlay(self.folder.path, workspace, healer.extract_heal),
             output_limit_bytes=_OUTPUT_LIMIT_BYTES,
             heal_timeout_sec=_HEAL_TIMEOUT_SEC,
+            health=self.plan.health,
+            look_every_sec=self.plan.tick_sec,
         )
 
     def _order(self, life: Life, fence: int) -> Order:

@@ -18,13 +18,17 @@ _KILLED, _TERMINATED = 9, 15
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a program does if nobody interferes. A `duration_sec` beyond the launch's limit is cut there."""
+    """What a program does if nobody interferes. A `duration_sec` beyond the launch's limit is cut there.
+
+    `idle`: it does nothing at all meanwhile, as one that hangs.
+    """
 
     duration_sec: float
     text: str = ""
     code: int | None = 0
     signal: int | None = None
     error: str = ""
+    idle: bool = False
 
 
 @dataclass(slots=True)
@@ -158,17 +162,17 @@ class SimRunning:
     """A process as a lead holds it."""
 
     def __init__(self, process: Process, life: Life) -> None:
-        self._process, self._life = process, life
+        self.process, self._life = process, life
         started = process.exit is None or process.exit.started
         self.pid: int | None = process.number if started else None
         self.start_time: int | None = int(process.started_at * 100) if started else None
 
     async def wait(self) -> Exit:
         self._life.point("wait")
-        if self._process.exit is not None:
-            return self._process.exit
+        if self.process.exit is not None:
+            return self.process.exit
         answer: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
-        self._process.waiting.append(answer)
+        self.process.waiting.append(answer)
         return await answer
 
 
@@ -202,7 +206,12 @@ class SimLauncher:
         return None if process is None else SimRunning(process, self._life)
 
     def facts(self, running: Running) -> Facts | None:
-        """A simulated process is a black box."""
+        assert isinstance(running, SimRunning)
+        process = running.process
+        if not process.alive:
+            return None
+        used = 0.0 if process.ending.idle else self._keeper.clock.elapsed - process.started_at
+        return Facts(1, used)
 
     async def end(self, key: str) -> None:
         await self._talk("end")

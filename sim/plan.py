@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ganger.core.health import HealthPolicy
 from ganger.core.records import Budget, Policy, TaskSpec
 from sim.life import Death
+
+# Simulated programs print only at their end: that they use the processor is all that is seen of them.
+_HEALTH = HealthPolicy(busy_sec=1e9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often an agent misbehaves in each way; what is left of 1 is honest work."""
+    """How often an agent misbehaves in each way; what is left of 1 is honest work.
+
+    `hang`: it goes round in circles. `stall`: it does nothing at all.
+    """
 
     crash: float = 0.0
     hang: float = 0.0
@@ -42,6 +49,7 @@ class Rates:
     unlucky: float = 0.0
     not_started: float = 0.0
     slow_check: float = 0.0
+    stall: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,14 @@ class StoreFault:
 
 
 @dataclass(frozen=True, slots=True)
+class Outage:
+    """The account's quota is out between these moments; whoever is refused is told when it ends."""
+
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One world. Everything in it follows from the seed."""
 
@@ -104,4 +120,6 @@ class Plan:
     stops: tuple[float, ...] = ()
     asked: tuple[Asked, ...] = ()
     store_faults: tuple[StoreFault, ...] = ()
+    outages: tuple[Outage, ...] = ()
+    health: HealthPolicy = _HEALTH
     files: dict[str, str] = field(default_factory=dict)

@@ -10,22 +10,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
-from ganger.core import events as ev, healing, windows
+from ganger.core import events as ev, healing, health, quota, retries, windows
 from ganger.core.records import Budget, RunState, Window
 from ganger.core.transitions import apply
-from ganger.core.vocabulary import HealSchedule, TaskStatus
+from ganger.core.vocabulary import FailureClass, HealSchedule, TaskStatus
 from ganger.core.windows import Decision, Start, decide
-from ganger.engine import run
+from ganger.engine import run, vigil
 from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
 from ganger.ports import Entry, Launcher, Workspace
 from ganger.stores.memory import MemoryStore
 from sim.life import Death
+from sim.night import night
 from sim.plan import Cause, HealerRates, Plan, Rates
 from sim.play import play
 from sim.worlds import plan_of
 
-_AFTER_WINDOW = healing.after_window
+_AFTER_WINDOW, _LOOK = healing.after_window, health.look
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,55 @@ def _with_lies(plan: Plan) -> Plan:
     )
 
 
+def _back_at_once(state: RunState, account: str, now: float, _task: str = "") -> float:
+    """An account whose tasks all come back at the same moment."""
+    return quota.paused_until(state, account, now)
+
+
+@contextlib.contextmanager
+def _wakes_all_at_once() -> Iterator[None]:
+    with patch.object(windows, "paused_until", _back_at_once), patch.object(windows, "next_place", lambda *_: 0.0):
+        yield
+
+
+@contextlib.contextmanager
+def _forgets_the_rest() -> Iterator[None]:
+    """A pause that holds only those who met the limit."""
+    with patch.object(windows, "paused_until", lambda *_: 0.0), patch.object(windows, "next_place", lambda *_: 0.0):
+        yield
+
+
+def _ends_whoever_is_silent(policy: health.HealthPolicy, signs: health.Signs, watch: health.Watch) -> health.Look:
+    """A judge for whom silence is a stall, whatever else is seen."""
+    return _LOOK(policy, replace(signs, cpu_at=0.0), watch)
+
+
+def _with_long_work(plan: Plan) -> Plan:
+    calm = replace(plan, work_sec=(1000.0, 1100.0), rates=Rates(), tick_sec=10.0, stops=(), asked=(), deaths=())
+    return replace(calm, causes=(), needs={}, hopeless=frozenset(), budget=Budget(), keeper_deaths=(), store_faults=())
+
+
+def _a_night(plan: Plan) -> Plan:
+    return night(plan.seed)
+
+
 PLANTED = (
+    Planted("all wake at once", ("night: spread",), _wakes_all_at_once, _a_night, seeds=3),
+    Planted("the pause is forgotten", ("night: started",), _forgets_the_rest, _a_night, seeds=3),
+    Planted(
+        "a quota burns attempts",
+        ("night: counters",),
+        lambda: patch.dict(retries._PAID_BY, {FailureClass.QUOTA: "worker_attempts"}),
+        _a_night,
+        seeds=3,
+    ),
+    Planted(
+        "silence is a stall",
+        ("ended at work",),
+        lambda: patch.object(vigil, "look", _ends_whoever_is_silent),
+        _with_long_work,
+        seeds=5,
+    ),
     Planted("recovery starts again", ("paid twice",), lambda: patch.object(run, "recover", _throws_away)),
     Planted("endless healing", ("heal rounds", "replay"), _heals_for_ever),
     Planted("unmet dependency", ("dependencies", "replay"), lambda: patch.object(run, "decide", _starts_too_early)),

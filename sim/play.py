@@ -24,6 +24,7 @@ from sim.house import House
 from sim.keeper import Keeper
 from sim.life import Frozen, Killed, Life
 from sim.loop import SimLoop, Stuck
+from sim.night import broken_night
 from sim.plan import Asked, Plan
 from sim.programs import GOOD, Programs, output_path
 from sim.store import Disk
@@ -78,7 +79,7 @@ class Game:
         root.mkdir()
         project = Project(root, dict(plan.files))
         self.witness = Witness(self.clock.monotonic)
-        programs = Programs(plan, project, self.clock.monotonic)
+        programs = Programs(plan, project, self.clock)
         keeper = Keeper(self.clock, programs, watch_start=self.witness.started, watch_end=self.witness.ended)
         folder = RunFolder(place / "run")
         folder.make()
@@ -233,6 +234,8 @@ class Game:
         self.witness.wrong += broken(events, seen)
         if finished:
             self._judge_files()
+        if self.ended and self.plan.outages:
+            self.witness.wrong += broken_night(events, self.plan.outages)
         if self.witness.wrong:
             self.ended = True
 
@@ -283,6 +286,8 @@ class Game:
         kinds = Counter(type(entry.event) for entry in self.witness.events)
         lost = sum(1 for one in self.house.keeper.processes.values() if one.exit is not None and one.exit.lost)
         seen = {"attempts": kinds[ev.AttemptStarted], "heal rounds": kinds[ev.HealStarted], "lost processes": lost}
+        seen |= {"workers suspected": kinds[ev.WorkerSuspected], "workers ended": kinds[ev.WorkerEnding]}
+        seen |= {"accounts paused": kinds[ev.AccountPaused]}
         seen |= {"commands": kinds[ev.CommandTaken], "failed appends": len(self.house.disk.fired)}
         return self.happened + Counter(seen)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable
 from dataclasses import fields
 
 from ganger.ports import Launch
+from sim.clock import SimClock
 from sim.keeper import Ending
 from sim.plan import Cause, HealerRates, Plan, Rates
 from sim.workspace import Project
@@ -30,8 +30,8 @@ def output_path(task: str) -> str:
 class Programs:
     """Every launch ends as its seed, task and attempt say, in whatever order launches come."""
 
-    def __init__(self, plan: Plan, project: Project, elapsed: Callable[[], float]) -> None:
-        self.plan, self.project, self._elapsed = plan, project, elapsed
+    def __init__(self, plan: Plan, project: Project, clock: SimClock) -> None:
+        self.plan, self.project, self._clock = plan, project, clock
 
     def __call__(self, launch: Launch) -> Ending:
         if launch.argv[0] == CHECK:
@@ -43,7 +43,7 @@ class Programs:
         return random.Random(f"{self.plan.seed}:{name}")  # noqa: S311
 
     def _calm(self) -> bool:
-        return self._elapsed() >= self.plan.calm_at
+        return self._clock.elapsed >= self.plan.calm_at
 
     # --- workers --------------------------------------------------------------------------------------------------
 
@@ -54,11 +54,16 @@ class Programs:
         way = _pick(chance, Rates() if self._calm() else self.plan.rates)
         body = self._answer(task, launch, chance, way)
         text = f"working on {task}, attempt {attempt}\n{usage_line(chance)}\n"
+        refused = self._refused(lasts, chance)
+        if refused is not None:
+            return Ending(refused[0], f"{text}limit: reset={refused[1]}\n", code=1)
         match way:
             case "crash":
                 return Ending(lasts / 2, text, code=None, signal=11)
             case "hang":
                 return Ending(_TOO_LONG_SEC, text)
+            case "stall":
+                return Ending(_TOO_LONG_SEC, text, idle=True)
             case "silent":
                 return Ending(lasts, text)
             case "garbage":
@@ -69,6 +74,15 @@ class Programs:
                 return Ending(lasts, text + "x" * _BIG + "\n" + RESULT.format(body=body))
             case _:
                 return Ending(lasts, text + RESULT.format(body=body))
+
+    def _refused(self, lasts: float, chance: random.Random) -> tuple[float, float] | None:
+        """After how long its account's quota stops it, and when that comes back (Unix time)."""
+        now = self._clock.elapsed
+        for outage in self.plan.outages:
+            if now < outage.end and outage.start < now + lasts:
+                after = max(outage.start - now, 0.0) + chance.uniform(0.5, 5.0)
+                return after, round(self._clock.now() + outage.end - now, 3)
+        return None
 
     def _answer(self, task: str, launch: Launch, chance: random.Random, way: str) -> str:
         said: dict[str, object] = {"contract_version": "2.0", "task_id": task, "status": "DONE", "summary": "did it"}

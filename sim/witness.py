@@ -48,6 +48,7 @@ class Witness:
     intents: set[str] = field(default_factory=set)
     passed: set[Attempt] = field(default_factory=set)
     checking: dict[int, tuple[Attempt, bool]] = field(default_factory=dict)
+    sentenced: dict[str, str] = field(default_factory=dict)
     stop_asked: bool = False
     last_commit_at: float = 0.0
 
@@ -82,6 +83,9 @@ class Witness:
                 known = self.tasks[event.task]
                 known.status, known.attempt, known.open = TaskStatus.RUNNING, event.attempt, True
                 known.log = event.log
+                self.sentenced.pop(event.task, None)
+            case ev.WorkerEnding():
+                self.sentenced[event.task] = event.verdict
             case ev.TaskHeld():
                 known = self.tasks[event.task]
                 known.canary, known.held_after = event.canary, self.rounds_ended
@@ -186,6 +190,8 @@ class Witness:
                 self.passed.add(attempt)
             return
         task, number = process.launch.argv[1], int(process.launch.argv[2])
+        if task in self.sentenced and not process.ending.idle:
+            self.say(f"ended at work: {task}/{number} used the processor until it was ended as {self.sentenced[task]}")
         killed = ended.signal == _KILLED and not ended.lost
         if killed and self.tasks[task].open and self.tasks[task].attempt == number and not self.stop_asked:
             self.say(f"paid twice: {task}/{number} was killed although its answer counts")

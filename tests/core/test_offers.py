@@ -233,6 +233,6 @@ def test_the_yard_notices_a_run_that_does_not_wait_for_sessions(monkeypatch: pyt
 def test_the_yard_notices_an_agent_started_for_a_task_that_is_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """W03: a planted bug: the role is not looked at."""
     monkeypatch.setattr(windows._Choice, "_is_meant", lambda *_: True)
-    monkeypatch.setattr(windows, "_all_accounts_rest", lambda *_: False)
+    monkeypatch.setattr(windows, "_no_account_is_free", lambda *_: False)
     with pytest.raises(AssertionError, match="only a session that asks"):
         Yard(handed("a", "b"), OFF).begin().run()

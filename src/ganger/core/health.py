@@ -159,6 +159,8 @@ def look(policy: HealthPolicy, signs: Signs, watch: Watch) -> Look:
 def _remembered(signs: Signs, watch: Watch) -> Watch:
     """A tool call that ends leaves no other sign, and a mark and an answer are seen without their moment."""
     over = signs.said_all or signs.reported
+    if not (over or signs.marked or signs.tool or watch.at_tool or watch.marked_since or watch.over_since):
+        return watch
     return replace(
         watch,
         at_tool=bool(signs.tool),
@@ -286,7 +288,7 @@ def _working(policy: HealthPolicy, signs: Signs, watch: Watch, acts: list[Act]) 
 def _context(policy: HealthPolicy, signs: Signs, watch: Watch, acts: list[Act]) -> tuple[Watch, float]:
     """Z05: over the limit it is asked to save its state; one that does not, is ended between two tool calls."""
     if signs.context_pct < policy.context_pct or signs.pulled:
-        return replace(watch, context_asked_at=None), NEVER
+        return watch if watch.context_asked_at is None else replace(watch, context_asked_at=None), NEVER
     full = f"its context is {signs.context_pct:.0f} % full"
     # Whoever talks gets the time to say where it stands; nobody else can be asked.
     patience = policy.active_sec if signs.beats else policy.shutdown_sec

@@ -143,20 +143,20 @@ def _decide_windowed(state: RunState, now: float) -> list[Decision]:
 
 
 def _starts(state: RunState, heap: list[int], fits: _Choice) -> list[Decision]:
-    if _all_accounts_rest(state, fits):
+    if _no_account_is_free(state, fits):
         return []
     return [Start(task) for task in _ready(state, heap, _free(state), fits)]
 
 
-def _all_accounts_rest(state: RunState, fits: _Choice) -> bool:
+def _no_account_is_free(state: RunState, fits: _Choice) -> bool:
     """Spares a look at every task while none of them could start whatever else holds."""
     if not state.pull_roles and not state.accounts_paused:
         return False
     accounts = {state.accounts.get(role, "") for role in _roles(state) - state.pull_roles}
-    rests = [paused_until(state, account, fits.now) for account in accounts]
-    if not all(rests):
+    moments = [fits.account_free_at(account) for account in accounts]
+    if not all(moments):
         return False
-    fits.later = min(rests, default=_NEVER)
+    fits.later = min(moments, default=_NEVER)
     return True
 
 
@@ -369,6 +369,12 @@ class _Choice:
             self.later = min(self.later, due)
             return False
         return has_room(self.state, account, self._running)
+
+    def account_free_at(self, account: str) -> float:
+        """When it may be used; 0 when that is now, never when one of its attempts must end first."""
+        due = paused_until(self.state, account, self.now)
+        due = due or next_place(self.state, account, self._running[account], self.now)
+        return due or (0.0 if has_room(self.state, account, self._running) else _NEVER)
 
     def _take(self, task: str, account: str | None) -> None:
         if task not in self.state.touched:
