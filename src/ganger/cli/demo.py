@@ -89,6 +89,7 @@ def _report(root: Path, state: object, *, kept: bool) -> int:
     click.echo("  The broken change is not among them, your checkout is as it was, and ganger land moves your branch.")
     click.echo("  One patch to the shared context healed two tasks; your prompt files are as they were.")
     click.echo("  transfer met its account's limit: all its agents waited, then its own session went on.")
+    click.echo("  command-line fell silent: it was asked, ended, and started again.")
     if wrong:
         click.echo("\nThis is not what the demo's script says:\n  " + "\n  ".join(wrong), err=True)
         return 1

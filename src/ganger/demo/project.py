@@ -198,6 +198,8 @@ _LIMITED_TRY = [
     {"sign": {"is": "Limited", "text": "too many requests", "reset_in": 1.5}},
     {"exit": 1},
 ]
+# It falls silent; that is noticed, and it is started again.
+_SILENT_TRY = [{"text": "thinking about arguments"}, {"delay": 600}]
 _SCRIPT = {
     "tasks": {
         "account": [_works(0.9, ["reading ledger/money.py", "writing account and test"], "Added Account with a test.", _create("ledger/account.py", _ACCOUNT), _create("tests/test_account.py", _TEST_ACCOUNT))],
@@ -208,7 +210,7 @@ _SCRIPT = {
         "statement": [[{"needs": _RULE}, *_works(0.7, ["writing statement"], "Added statement().", _create("ledger/statement.py", _STATEMENT))]],
         "csv-export": [[{"needs": _RULE}, *_GARBAGE_TRY], [{"needs": _RULE}, *_GARBAGE_TRY], _works(0.6, ["answering again, in the wanted form"], "Added to_csv().", _create("ledger/csv_export.py", _CSV))],
         "transfer": [_LIMITED_TRY, _works(0.8, ["writing transfer"], "Added transfer().", _create("ledger/transfer.py", _TRANSFER))],
-        "command-line": [_works(0.6, ["writing __main__"], "Added the command line.", _create("ledger/__main__.py", _MAIN))],
+        "command-line": [_SILENT_TRY, _works(0.6, ["writing __main__"], "Added the command line.", _create("ledger/__main__.py", _MAIN))],
     }
 }  # fmt: skip
 
@@ -218,6 +220,10 @@ _CONFIG = """manifest = "manifest.json"
 heal_schedule = "batch"
 batch_size = 4
 concurrency = 3
+grace_sec = 1
+
+[health]
+stall_sec = 3
 
 [agents.scripted]
 kind = "scripted"

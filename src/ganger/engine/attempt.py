@@ -144,7 +144,9 @@ class Attempt:
             value = result_of(self.task, self.case.now)
             answer = Parsed(value, False, {})
         if isinstance(answer, Refused):
-            self.case.mention(ev.ResultRefused(self.task, self.number, answer.code, one_line(answer.message)))
+            worker = self.case.now.worker
+            if worker is None or not worker.verdict:
+                self.case.mention(ev.ResultRefused(self.task, self.number, answer.code, one_line(answer.message)))
             raise await self._refusal(answer, ended)
         self._note_result(answer)
         return answer.value
