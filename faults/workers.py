@@ -228,6 +228,7 @@ def compare(events: Sequence[ev.Recorded], notes: Sequence[Note]) -> list[str]:
         *_in_order(told, recorded, notes),
         *_refused(told, notes),
         *_beats(recorded, notes),
+        *_waited_for(told),
     ]
 
 
@@ -290,3 +291,11 @@ def _beats(recorded: Counter[str], notes: Sequence[Note]) -> Iterator[str]:
             missing[note.worker] = 0 if recorded[note.word] else missing[note.worker] + 1
             if missing[note.worker] > 1:
                 yield f"beats: {note.worker} lost {missing[note.worker]} heartbeats in a row, the last {note.word}"
+
+
+def _waited_for(told: Sequence[ev.Event]) -> Iterator[str]:
+    """Whoever has reported is waited for no more."""
+    reported = {(e.task, e.attempt) for e in told if isinstance(e, ev.WorkerReported)}
+    for event in told:
+        if isinstance(event, ev.AttemptExited) and event.timed_out and (event.task, event.attempt) in reported:
+            yield f"unheard: {event.task}/{event.attempt} had reported, and was waited for until its time was up"

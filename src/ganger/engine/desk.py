@@ -251,7 +251,6 @@ class Desk:
         parsed = parse_result(block.encode("utf-8", "replace"), task_id=name)
         if isinstance(parsed, Refused):
             raise Refusal(400, parsed.code, parsed.message, "mend the result and report it again")
-        post = self._posts.get(name)
         pulled = task.worker is not None and task.worker.pulled
         file = task.log if pulled else report_file(name, task.attempts)
         place = self._tools.folder.path / file
@@ -267,7 +266,8 @@ class Desk:
                 name, task.attempts, said.id or f"report-{digest[:16]}", value.status, summary, file, digest
             ),
         )
-        if post is not None and post.pulled:
+        post = self._posts.get(name)
+        if post is not None and post.pulled and post.fence == fence:
             post.finish(gone())
         return self._taken(self._state.tasks[name], accepted=True)
 

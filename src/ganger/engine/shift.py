@@ -92,13 +92,15 @@ class Shift:
 
     async def _wait_for_session(self, post: Post) -> Exit:
         """It is nobody's child: only what it says, does to its files, or fails to do ends this."""
-        worker, limit = self.case.now.worker, post.time_limit_sec
-        assert worker is not None and post.over is not None and post.ready is not None
+        limit = post.time_limit_sec
+        assert post.over is not None and post.ready is not None
         self.gate.check()
         prompt = await asyncio.to_thread(self._write_prompt)
         self._make_desk(post.folder)
         post.ready.set_result(prompt.read_text(encoding="utf-8"))
-        if worker.report or worker.verdict:
+        worker = self.case.now.worker
+        if worker is not None and (worker.report or worker.verdict):
+            # It was said while nobody waited for it yet.
             post.finish(gone())
         self.tools.journal.wake()
         used = seconds_between(self.case.now.started_at, stamp(self.tools.clock.now()))
