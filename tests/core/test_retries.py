@@ -6,7 +6,7 @@ import pytest
 
 from ganger.core.failures import Failure
 from ganger.core.records import Policy, TaskSpec, TaskState
-from ganger.core.retries import Next, Then, after_failure, allowed_attempts
+from ganger.core.retries import Next, Then, after_failure, allowed_attempts, is_reassigned
 from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
 
 POLICY = Policy()
@@ -76,6 +76,33 @@ def test_what_waits_for_the_outside_is_blocked_with_its_reason(cls: FailureClass
     """W07 D12: never retried, whatever budget is left."""
     chosen = after(cls, TaskState(worker_attempts=1))
     assert (chosen.then, chosen.status, chosen.block_reason) == (Then.SETTLE, TaskStatus.BLOCKED, reason)
+
+
+@pytest.mark.parametrize(
+    ("stalls", "then", "reassigned"),
+    [(0, Then.AGAIN_NOW, False), (1, Then.AGAIN_NOW, False), (2, Then.AGAIN_NOW, False), (3, Then.SETTLE, True)],
+)
+def test_two_restarts_then_another_worker_then_a_person(stalls: int, then: Then, reassigned: bool) -> None:
+    """Z03: stalls pay for themselves; the fourth one is under another worker and goes to a person."""
+    state = TaskState(worker_attempts=1, stalls=stalls)
+    chosen = after(FailureClass.STALLED, state)
+    assert (chosen.then, chosen.counter, is_reassigned(state, POLICY)) == (then, "stalls", reassigned)
+    assert chosen.then is not Then.SETTLE or chosen.status is TaskStatus.ESCALATED
+
+
+@pytest.mark.parametrize(("restarts", "again"), [(0, [True, False]), (1, [True, True, False])])
+def test_the_number_of_restarts_is_the_operators(restarts: int, again: list[bool]) -> None:
+    """Z03: without any, the first stall goes to another worker at once."""
+    policy = Policy(stall_restarts=restarts)
+    found = [after(FailureClass.STALLED, TaskState(stalls=n), policy=policy) for n in range(len(again))]
+    assert [chosen.then is Then.AGAIN_NOW for chosen in found] == again
+
+
+def test_a_stall_uses_up_no_other_counter_and_no_other_counter_a_stall() -> None:
+    """T13 Z03 H04: crash, stall and failure are told apart."""
+    used = TaskState(worker_attempts=2, respawns=1, format_retries=1, transient_retries=3)
+    assert after(FailureClass.STALLED, used).then is Then.AGAIN_NOW
+    assert after(FailureClass.CRASH, TaskState(worker_attempts=1, stalls=4)).counter == "respawns"
 
 
 def test_retry_on_decides_which_classes_are_retried() -> None:

@@ -85,9 +85,8 @@ def _checkpoint(_s: RunState, _n: str, task: TaskState, event: ev.CheckpointTake
         worker = _seen(worker, event.report, beat_at=at, context_pct=said.context_pct or worker.context_pct)
         return replace(task, worker=worker, checkpoint=said)
     known = task.checkpoint
-    # What a worker says of itself is worth more than what is seen from outside.
-    kept = known is not None and known.attempt == event.attempt and known.by == "worker"
-    return task if kept else replace(task, checkpoint=said)
+    # What a worker said of itself, also an earlier one, is worth more than what is seen from outside.
+    return task if known is not None and known.by == "worker" else replace(task, checkpoint=said)
 
 
 def _reported(_s: RunState, _n: str, task: TaskState, event: ev.WorkerReported, at: str) -> TaskState:
