@@ -18,6 +18,15 @@ REFUSED = ev.ResultRefused("a", 1, "NO_SENTINEL", "gone")
 AGAIN = ev.TaskRequeued("c", "once more")
 
 
+def handed_to(*workers: str) -> Tale:
+    """The good run, done by sessions that asked; in turn, as often as there are attempts."""
+    names = [workers[n % len(workers)] for n in range(len(GOOD.events))]
+    events = [
+        replace(event, worker=names.pop(0)) if isinstance(event, ev.AttemptStarted) else event for event in GOOD.events
+    ]
+    return Tale(tuple(events))
+
+
 def rules(tale: Tale, seen: Seen) -> list[str]:
     return [problem.partition(":")[0] for problem in broken(tale.recorded(), seen)]
 
@@ -25,6 +34,12 @@ def rules(tale: Tale, seen: Seen) -> list[str]:
 def test_a_good_run_breaks_no_rule() -> None:
     """T19 H09: finished, with everything the outside can show."""
     assert broken(GOOD.recorded(), replace(ENDED, state_text=GOOD.state_text())) == []
+
+
+def test_sessions_that_ask_take_no_place_from_agents() -> None:
+    """W03 T04: two of them work side by side where one agent may run."""
+    tale = handed_to("one", "two").with_lead(policy=replace(POLICY, concurrency=1))
+    assert broken(tale.recorded(), replace(ENDED, state_text=tale.state_text())) == []
 
 
 @pytest.mark.parametrize("length", range(2, len(GOOD.events)))
@@ -82,6 +97,17 @@ BAD: dict[str, tuple[str, Tale]] = {
     "more at once than allowed": (
         "concurrency",
         GOOD.with_lead(policy=replace(POLICY, concurrency=1)),
+    ),
+    "two tasks for one session": ("one task", handed_to("me")),
+    "more stalls than allowed": (
+        "counters",
+        GOOD.at_end(
+            *(e for n in range(2, 7) for e in (AGAIN, start("c", n), *worked("c", n), failed("c", n, "stalls")))
+        ),
+    ),
+    "a stall paid as a worker attempt": (
+        "counters",
+        GOOD.at_end(AGAIN, start("c", 2), *worked("c", 2), replace(failed("c", 2), failure_class="stalled")),
     ),
     "a window closed while its task runs": ("windows", GOOD.without(ev.TaskSettled, "c")),
     "a window opened while another is open": ("windows", GOOD.without(ev.WindowClosed)),

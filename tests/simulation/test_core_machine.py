@@ -16,6 +16,7 @@ from ganger.core.projection import state_text
 from ganger.core.records import Budget, Policy, RunState, TaskSpec, TaskState
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
+from ganger.core.workers import Checkpoint
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 NAMES = ("a", "b", "c", "d")
@@ -24,7 +25,7 @@ TASKS = st.sampled_from((*NAMES, *NAMES, "ghost"))
 SOME = st.lists(TASKS, max_size=3, unique=True).map(tuple)
 OFF = st.sampled_from((0, 0, 0, 0, 1, -1))
 WORD = st.sampled_from(("one", "two"))
-COUNTERS = ("worker_attempts", "format_retries", "respawns", "transient_retries")
+COUNTERS = ("worker_attempts", "format_retries", "respawns", "transient_retries", "stalls")
 
 
 def kept(state: RunState) -> dict[str, object]:
@@ -100,10 +101,11 @@ class CoreMachine(RuleBasedStateMachine):
 
     # --- one task -------------------------------------------------------------------------------------------------
 
-    @rule(task=TASKS, off=OFF)
-    def start(self, task: str, off: int) -> None:
+    @rule(task=TASKS, off=OFF, worker=st.sampled_from(("", "", "one", "two")))
+    def start(self, task: str, off: int, worker: str) -> None:
         number = self.now(task).attempts + 1 + off
-        self.happens(ev.AttemptStarted(task, number, f"{task}.{number}", "agent", "", "log", reserved_usd=0.5))
+        claim = ev.AttemptStarted(task, number, f"{task}.{number}", "agent", "", "log", reserved_usd=0.5, worker=worker)
+        self.happens(claim)
 
     @rule(task=TASKS, off=OFF, kind=st.integers(0, 8))
     def goes_on(self, task: str, off: int, kind: int) -> None:
@@ -120,6 +122,25 @@ class CoreMachine(RuleBasedStateMachine):
             ev.VerifyStarted(task, number, "log"),
         )
         self.happens(steps[kind])
+
+    @rule(task=TASKS, off=OFF, kind=st.integers(0, 11), word=WORD)
+    def worker(self, task: str, off: int, kind: int, word: str) -> None:
+        number = self.now(task).attempts + off
+        said: tuple[ev.Event, ...] = (
+            ev.WorkerBeat(task, number, word, word, 10.0),
+            ev.WorkerMilestone(task, number, word, word),
+            ev.CheckpointTaken(task, number, word, Checkpoint(number, "", by=word)),
+            ev.WorkerReported(task, number, word, "DONE", word, "file", "digest"),
+            ev.WorkerDone(task, number, word),
+            ev.WorkerSuspected(task, number, word, word),
+            ev.WorkerCleared(task, number, word),
+            ev.LimitWarned(task, number, word, word),
+            ev.LimitExtended(task, number, word, 1e9, word),
+            ev.WorkerEnding(task, number, "stalled", word),
+            ev.MessageLeft(task, number, "answer", word),
+            ev.AttemptCheckpointed(task, number, word),
+        )
+        self.happens(said[kind])
 
     @rule(task=TASKS, off=OFF, passed=st.booleans())
     def verify(self, task: str, off: int, passed: bool) -> None:
@@ -184,6 +205,7 @@ class CoreMachine(RuleBasedStateMachine):
         status = {name: task.status for name, task in state.tasks.items()}
         assert state.counts == {s: sum(1 for v in status.values() if v is s) for s in TaskStatus}
         assert state.running == {name for name, v in status.items() if v is R}
+        assert state.pulled == {n for n in state.running if (w := state.tasks[n].worker) is not None and w.pulled}
         assert state.busy_files == {f: name for name in state.running for f in state.specs[name].writes}
         for name, spec in state.specs.items():
             assert state.unmet[name] == sum(1 for need in set(spec.depends_on) if status[need] is not D)
