@@ -197,6 +197,9 @@ class Desk:
         number = self._state.tasks[name].attempts
         event = ev.WorkerMilestone(name, number, said.id, _line(said.name), _line(said.note, 500))
         await self._record(name, fence, event)
+        post = self._posts.get(name)
+        if post is not None:
+            post.stand_due = True
         return self._taken(self._state.tasks[name])
 
     async def _checkpoint(self, name: str, fence: str, said: words.Checkpoint) -> Reply:

@@ -73,6 +73,7 @@ class Post:
     judged_at: float = 0.0
     marked_since: float = 0.0
     checkpoint_at: float = 0.0
+    stand_due: bool = False
     told_at: float = 0.0
     ready: asyncio.Future[str] | None = None
     over: asyncio.Future[Exit] | None = None

@@ -240,16 +240,18 @@ class Vigil:
         post.beat_at = signs.now
 
     def _keep_stand(self, post: Post, signs: Signs) -> None:
-        """D18: every few minutes what can be seen from outside is kept as a checkpoint."""
-        if signs.now - max(post.checkpoint_at, post.began_at) < self._health.checkpoint_sec:
+        """D18: every few minutes, and at each milestone, what can be seen from outside is kept as a checkpoint."""
+        due = signs.now - max(post.checkpoint_at, post.began_at) >= self._health.checkpoint_sec
+        if not due and not post.stand_due:
             return
-        post.checkpoint_at = signs.now
+        post.checkpoint_at, post.stand_due = signs.now, False
         task = self._state.tasks[post.task]
         worker = task.worker
         stand = Checkpoint(
             post.attempt,
             stamp(self._tools.clock.now()),
             "ganger",
+            summary=worker.milestone if worker is not None else "",
             last_action=task.doing or signs.tool or (worker.step if worker is not None else ""),
             percent=worker.percent if worker is not None else None,
             context_pct=round(signs.context_pct, 1) or None,
