@@ -28,7 +28,6 @@ from faults.scenario import Job, Place, Scenario
 from faults.sessions import Crowd, change_of
 from faults.strace import Point, Strike, watched
 from ganger.core import events as ev
-from ganger.core.invariants import Attempt
 
 # Of a hundred: the socket and HTTP are cheap, a process or an MCP client per word is not.
 _SHARES = {"program": 0.05, "mcp": 0.03, "files": 0.1, "http": 0.3}
@@ -242,7 +241,7 @@ def word_of(event: ev.Event) -> str:
     return ""
 
 
-def _winners(winners: dict[Attempt, str], notes: Sequence[Note]) -> Iterator[str]:
+def _winners(winners: dict[tuple[str, int], str], notes: Sequence[Note]) -> Iterator[str]:
     for note in notes:
         if note.what == "given" and winners.get((note.task, note.attempt)) != note.worker:
             won = winners.get((note.task, note.attempt), "nobody")

@@ -1,4 +1,4 @@
-"""A slice of the harness in which sessions take tasks and report while leads are killed; `make workers` runs it whole."""
+"""Sessions take tasks and report while leads are killed: a slice of what `make workers` runs in full."""
 
 from __future__ import annotations
 
