@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -120,9 +121,34 @@ def loses_half_of_a_request() -> None:
     say(post("report", {"id": "r-1", "result": result()}))
 
 
-def reports_twice() -> None:
-    for _ in range(2):
-        assert " 200 " in post("report", {"id": "r-1", "result": result()})
+def says_it_twice() -> None:
+    """As one whose acknowledgement was lost; it is acknowledged again and counts once."""
+    bodies: dict[str, dict[str, object]] = {"milestone": {"name": "half"}, "report": {"result": result()}}
+    for verb, body in bodies.items():
+        for _ in range(2):
+            assert " 200 " in post(verb, {"id": f"twice-{verb}", **body})
+        assert len(recorded(f"twice-{verb}")) == 1
+
+
+def recorded(request: str) -> list[str]:
+    """The events in the store that came of it."""
+    store = Path(os.environ["GANGER_DESK"]).parents[1] / "ganger.db"
+    rows = sqlite3.connect(f"file:{store}?mode=ro", uri=True).execute("SELECT data FROM events").fetchall()
+    return [str(row[0]) for row in rows if f'"{request}"' in str(row[0])]
+
+
+def looks_into_the_store() -> None:
+    """What is acknowledged is there."""
+    bodies: dict[str, dict[str, object]] = {
+        "progress": {"step": "looks"},
+        "milestone": {"name": "half"},
+        "checkpoint": {"summary": "half of it"},
+        "report": {"result": result()},
+        "done": {},
+    }
+    for verb, body in bodies.items():
+        assert " 200 " in post(verb, {"id": f"id-{verb}", **body})
+        assert recorded(f"id-{verb}"), verb
 
 
 # --- those that get nowhere -----------------------------------------------------------------------------------------
@@ -182,7 +208,7 @@ def hides_behind_a_child() -> None:
 
 def stops_beating() -> None:
     beat = Path(os.environ["GANGER_DESK"]) / "heartbeat.json"
-    for step in range(6):
+    for step in range(5):
         beat.write_text(json.dumps({"step": f"step {step}"}))
         time.sleep(0.4)
     note()
@@ -260,14 +286,14 @@ def leaves_zombies() -> None:
 
 
 def talks_slowly() -> None:
-    for step in range(8):
+    for step in range(5):
         say(f"step {step}")
         time.sleep(0.8)
     answer()
 
 
 def writes_slowly() -> None:
-    for step in range(8):
+    for step in range(5):
         Path("notes.txt").write_text(f"{step}\n")
         time.sleep(0.8)
     answer()
@@ -295,7 +321,7 @@ def _busy(sec: float) -> None:
 
 
 def beats() -> None:
-    for step in range(8):
+    for step in range(5):
         worker("heartbeat", "--step", f"step {step}")
         time.sleep(0.6)
     answer()
@@ -303,7 +329,7 @@ def beats() -> None:
 
 def beats_by_file() -> None:
     desk = Path(os.environ["GANGER_DESK"])
-    for step in range(8):
+    for step in range(7):
         fresh = desk / "heartbeat.tmp"
         fresh.write_text(json.dumps({"worker_id": 1, "step": f"step {step}", "progress_pct": step * 10}))
         fresh.rename(desk / "heartbeat.json")
@@ -340,7 +366,8 @@ ANIMALS: dict[str, tuple[Deed, int]] = {
             _ALWAYS,
             (
                 *(crashes_after_answer, crashes_after_report, crashes_after_mark, leaves_a_file),
-                *(loses_the_acknowledgement, loses_half_of_a_request, reports_twice),
+                *(loses_the_acknowledgement, loses_half_of_a_request, says_it_twice),
+                looks_into_the_store,
                 *(marks_after_its_answer, marks_after_a_checkpoint, marks_and_ends, marks_too_early),
                 *(answers_and_stays, reports_and_stays, holds_the_pipe, leaves_zombies),
                 *(talks_slowly, writes_slowly, computes, lets_compute, beats, beats_by_file, answers_when_asked),

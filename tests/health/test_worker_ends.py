@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 from git_runs import GitProject
-from run_projects import Project, leading, until
-from zoo import Book, health_of, seen
+from run_projects import Project, leading, task, until
+from zoo import LIMITS, Book, health_of, seen
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 
 BLOCK = """
-printf '<<<TASK_RESULT_V2>>>\\n{"contract_version": "2.0", "task_id": "a", "status": "DONE", "summary": "did it"}\\n'
+printf '<<<TASK_RESULT_V2>>>\\n{"contract_version": "2.0", "task_id": "%s", ' "$GANGER_TASK_ID"
+printf '"status": "DONE", "summary": "did it"}\\n'
 printf '<<<END_TASK_RESULT_V2>>>\\n'
 """
 ASK = "ganger worker escalate ambiguous_spec 'Which port?' --option 80 --option 8080\n"
@@ -26,18 +27,19 @@ exit 2
 """
 
 
-def project(root: Path, first: str, then: str = BLOCK, *, git: bool = False, policy: str = "", **more: Any) -> Any:
+def project(root: Path, first: str, then: str = BLOCK, *, git: bool = False, names: tuple[str, ...] = ("a",)) -> Any:
     """The agent is a shell script: `first` in its first attempt, `then` in every other one."""
     root.mkdir(exist_ok=True)
     script = root / "agent.sh"
     script.write_text(f'if [ "$GANGER_ATTEMPT" = 1 ]; then\n{first}\nelse\n{then}\nfi\n')
     agent = f'kind = "command"\nargv = ["sh", "{script}"]'
     kind = GitProject if git else Project
-    return kind(root / "project", agent=agent, policy=f"{policy}\n{health_of()}", **more).make()
+    policy = f"concurrency = 3\n{health_of({**LIMITS, 'stall_sec': 30.0})}"
+    return kind(root / "project", tasks=[task(name) for name in names], agent=agent, policy=policy).make()
 
 
-def prompt(made: Project, attempt: int) -> str:
-    return (made.folder.path / f"prompts/a.{attempt}.md").read_text()
+def prompt(made: Project, attempt: int, name: str = "a") -> str:
+    return (made.folder.path / f"prompts/{name}.{attempt}.md").read_text()
 
 
 def failures(made: Project) -> list[tuple[str, str]]:
@@ -100,38 +102,46 @@ def test_a_question_waits_for_its_answer_and_the_next_worker_has_it(tmp_path: Pa
     assert "> take 8080" in prompt(made, 2) and len(made.find(ev.QuestionAsked)) == 1
 
 
-def test_an_answer_reaches_the_worker_that_waits_for_it(tmp_path: Path) -> None:
+ASKING = f"""
+case $GANGER_TASK_ID in
+  waits) [ "$({ASK.strip()} --wait 30)" = 8080 ] || exit 7 ;;
+  leaves) {ASK}while ! [ -e FOLDER/answered ]; do sleep 0.1; done; exit 4 ;;
+  crashes) {ASK}while ! [ -e FOLDER/answered ]; do sleep 0.1; done; exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Book:
+    """Three workers ask, and are answered while they run."""
+    root = tmp_path_factory.mktemp("asking")
+    names = ("waits", "leaves", "crashes")
+    made = project(root, ASKING.replace("FOLDER", str(root)) + BLOCK, names=names)
+    with leading(made) as lead:
+        until(lambda: len(seen(made, ev.QuestionAsked)) == 3, beside=lead)
+        for question in ("q-1", "q-2", "q-3"):
+            assert made.ganger("answer", question, "8080").returncode == 0
+        (root / "answered").touch()
+        assert lead.wait(30) == 0
+    return Book(made)
+
+
+def test_an_answer_reaches_the_worker_that_waits_for_it(answered: Book) -> None:
     """Z06: while it runs; it needs no second attempt."""
-    made = project(tmp_path, f'[ "$({ASK.strip()} --wait 30)" = 8080 ] || exit 7\n{BLOCK}')
-    with leading(made) as lead:
-        until(lambda: seen(made, ev.QuestionAsked), beside=lead)
-        assert made.ganger("answer", "q-1", "8080").returncode == 0
-        assert lead.wait(30) == 0
-    assert made.state().tasks["a"].attempts == 1
+    assert answered.state.tasks["waits"].attempts == 1
 
 
-def test_who_ends_with_an_answered_question_leaves_no_second_one(tmp_path: Path) -> None:
-    """Z06: it was answered while it still ran, so the next worker begins at once, and nobody is asked again."""
-    ends = tmp_path / "answered"
-    made = project(tmp_path, f"{ASK}while ! [ -e {ends} ]; do sleep 0.1; done; exit 4")
-    with leading(made) as lead:
-        until(lambda: seen(made, ev.QuestionAsked), beside=lead)
-        assert made.ganger("answer", "q-1", "8080").returncode == 0
-        ends.touch()
-        assert lead.wait(30) == 0
-    now = made.state().tasks["a"]
-    assert (now.attempts, now.worker_attempts, now.respawns) == (2, 1, 0) and not made.find(ev.AttemptFailed)
-    assert "> 8080" in prompt(made, 2) and len(made.find(ev.QuestionAsked)) == 1
+def test_who_ends_with_an_answered_question_leaves_no_second_one(answered: Book) -> None:
+    """Z06: the next worker begins at once and has the answer; no counter pays, and nobody is asked again."""
+    now = answered.state.tasks["leaves"]
+    assert (now.attempts, now.worker_attempts, now.respawns) == (2, 1, 0)
+    assert not answered.of("leaves", ev.AttemptFailed) and len(answered.of("leaves", ev.QuestionAsked)) == 1
+    assert "> 8080" in prompt(answered.project, 2, "leaves")
 
 
-def test_a_crash_after_an_answer_is_a_crash(tmp_path: Path) -> None:
+def test_a_crash_after_an_answer_is_a_crash(answered: Book) -> None:
     """H04: that somebody answered excuses nothing that happened later."""
-    made = project(tmp_path, f"{ASK}ganger worker messages --wait 20; exit 1")
-    with leading(made) as lead:
-        until(lambda: seen(made, ev.QuestionAsked), beside=lead)
-        assert made.ganger("answer", "q-1", "8080").returncode == 0
-        assert lead.wait(30) == 0
-    assert failures(made) == [("crash", "respawns")]
+    assert answered.counters("crashes")["respawns"] == "1 of 1" and len(answered.of("crashes", ev.AttemptFailed)) == 1
 
 
 def test_who_asks_the_same_again_and_again_is_not_started_for_ever(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ganger.errors import NotFoundError
 from ganger.views.why import why
 
 ANIMALS = Path(__file__).with_name("animals.py")
-STALL_SEC, BUSY_SEC, LOOK_SEC = 1.6, 5.0, 0.2
+STALL_SEC, BUSY_SEC, LOOK_SEC = 1.6, 4.8, 0.2
 LIMITS: Mapping[str, float] = {
     "heartbeat_sec": 1.0,
     "stale_sec": 1.6,
@@ -63,15 +63,16 @@ def agent_of(notes: Path) -> str:
     return f'kind = "command"\nargv = ["{sys.executable}", "-E", "-S", "{ANIMALS}", "{notes}"]'
 
 
-def project(root: Path, mode: str, *names: str, policy: str = "", more: str = "", **fields: Any) -> Project:
+def project(
+    root: Path, mode: str, *names: str, policy: str = "", more: str = "", limits: Mapping[str, float] = LIMITS
+) -> Project:
     """A folder, or a git repository, in which these animals are the tasks, all at once."""
     notes = root / "notes"
     notes.mkdir(parents=True, exist_ok=True)
     tasks = [task(name, timeout_sec=4 if name == "babbles" else 60) for name in names]
-    fields = {"tasks": tasks, "agent": agent_of(notes), **fields}
-    policy = f"concurrency = {len(fields['tasks'])}\noutput_limit_mb = 8\n{policy}\n{health_of()}"
+    policy = f"concurrency = {len(tasks)}\noutput_limit_mb = 8\n{policy}\n{health_of(limits)}"
     kind = GitProject if mode == "local-git" else Project
-    made = kind(root / "project", policy=policy, **fields).make()
+    made = kind(root / "project", tasks=tasks, agent=agent_of(notes), policy=policy).make()
     if more:
         config = made.root / "ganger.toml"
         config.write_text(f"{config.read_text()}\n{more}\n")

@@ -24,7 +24,8 @@ BREAKING: dict[str, Row] = {
     "leaves_a_file": Row(),
     "loses_the_acknowledgement": Row(limit_sec=CRASH_SEC),
     "loses_half_of_a_request": Row(),
-    "reports_twice": Row(),
+    "says_it_twice": Row(),
+    "looks_into_the_store": Row(),
 }
 GETTING_NOWHERE: dict[str, Row] = {
     "hangs": Row((_STALL,) * 4, ("stalled",) * 4, "ESCALATED", "no sign of it", STALL_SEC, {"stalls": "4 of 2"}),

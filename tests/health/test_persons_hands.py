@@ -1,0 +1,49 @@
+"""What a person does with a worker at work, in a real run: end it, give its task to another, give it more time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from run_projects import Project, leading, task, until
+from zoo import LIMITS, health_of, seen
+
+from ganger.core import events as ev
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+AGENT = """
+case "$GANGER_TASK_ID$GANGER_ATTEMPT" in
+  slow1) sleep 7 ;;
+  ended1|given1) while :; do echo still at it; sleep 1; done ;;
+esac
+printf '<<<TASK_RESULT_V2>>>\\n{"contract_version": "2.0", "task_id": "%s", "status": "DONE", ' "$GANGER_TASK_ID"
+printf '"summary": "did it"}\\n<<<END_TASK_RESULT_V2>>>\\n'
+"""
+
+
+def project(root: Path) -> Project:
+    """`slow` needs more than its time limit and more than the silence that is allowed."""
+    (root / "agent.sh").write_text(AGENT)
+    tasks = [task("slow", timeout_sec=6), *(task(name, timeout_sec=60) for name in ("ended", "given"))]
+    policy = f"concurrency = 3\n{health_of({**LIMITS, 'stall_sec': 5.0})}"
+    agent = f'kind = "command"\nargv = ["sh", "{root}/agent.sh"]'
+    return Project(root / "project", tasks=[*tasks, task("z", "ended")], agent=agent, policy=policy).make()
+
+
+def test_end_reassign_and_extend_reach_the_worker(tmp_path: Path) -> None:
+    """G12 D14 H08: recorded first, then carried out; the ended one waits, the given one begins anew with the hint."""
+    made = project(tmp_path)
+    with leading(made) as lead:
+        until(lambda: len(seen(made, ev.AttemptLaunched)) == 3, beside=lead)
+        for words in (("extend", "slow", "30"), ("end", "ended"), ("reassign", "given", "--hint", "look at x.py")):
+            told = made.ganger(*words)
+            assert told.returncode == 0, told.stderr
+        assert lead.wait(40) == 3
+    tasks = made.state().tasks
+    assert [(e.task, e.verdict) for e in made.find(ev.WorkerEnding)] == [("ended", "ended"), ("given", "reassigned")]
+    assert (tasks["slow"].status, tasks["slow"].attempts) == (TaskStatus.DONE, 1)
+    assert (tasks["ended"].status, tasks["ended"].block_reason) == (TaskStatus.BLOCKED, BlockReason.PAUSED)
+    assert tasks["z"].block_reason is BlockReason.DEPENDENCY_FAILED
+    given = tasks["given"]
+    assert (given.status, given.attempts, given.worker_attempts, given.respawns) == (TaskStatus.DONE, 2, 1, 0)
+    assert "> look at x.py" in (made.folder.path / "prompts/given.2.md").read_text()
+    assert not made.find(ev.AttemptFailed) and made.processes() == []

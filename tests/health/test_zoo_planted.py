@@ -1,0 +1,60 @@
+"""Each bug that is planted in the lead is found by the zoo, on the animal it concerns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from run_projects import Project
+from test_stale_workers import late_project
+from test_zoo_streams import ROWS, streams
+from zoo import Book, complaints, project
+from zoo_bugs import BLIND, acknowledged_early, any_fence, blind, forgetful, hasty, mute
+from zoo_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES, WELL
+
+EVERY = {**BEING_WELL, **BREAKING, **GETTING_NOWHERE, **LOSING_MESSAGES, **ROWS, "writes_slowly": WELL}
+ONCE = "stall_restarts = 0"
+
+
+def said_of(made: Project, *animals: str) -> list[str]:
+    """Whatever became of the run itself, the judge reads what was recorded."""
+    made.run()
+    return complaints(Book(made), {name: EVERY[name] for name in animals})
+
+
+@pytest.mark.parametrize("tool", [False, True], ids=["animals", "streams"])
+def test_a_lead_that_overlooks_a_sign_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: bool) -> None:
+    """H02 H03 H06: a tool call, processor time, beats, output, files, a stop, a prompt, a mark, an answer, a limit."""
+    blind(monkeypatch)
+    names = ["long"] if tool else [name for name in BLIND if name != "long"]
+    made = streams(tmp_path, *names, policy=ONCE) if tool else project(tmp_path, "local-git", *names, policy=ONCE)
+    said = said_of(made, *names)
+    for name in names:
+        assert any(text.startswith(f"{name}: ") and BLIND[name].says in text for text in said), (name, said)
+
+
+@pytest.mark.parametrize(
+    ("plant", "animal", "says"),
+    [
+        (mute, "answers_when_asked", "was ended as ('stalled'"),
+        (acknowledged_early, "looks_into_the_store", "failed as ('crash"),
+        (forgetful, "says_it_twice", "failed as ('crash"),
+        (hasty, "leaves_a_file", "failed as ('contract_error"),
+    ],
+)
+def test_a_lead_that_asks_or_records_wrongly_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[..., None], animal: str, says: str
+) -> None:
+    """H03 H07: never asks; acknowledges before it records; counts twice; does not look once more at the end."""
+    plant(monkeypatch)
+    said = said_of(project(tmp_path, "local-git", animal, policy=ONCE), animal)
+    assert any(says in text for text in said), said
+
+
+def test_a_desk_that_ignores_the_fence_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H07: a worker that comes back is taken at its word."""
+    any_fence(monkeypatch)
+    late_project(tmp_path).run()
+    assert json.loads((tmp_path / "said").read_text())["report"] == 200

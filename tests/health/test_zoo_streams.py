@@ -1,0 +1,57 @@
+"""Agents whose output tells what they are at: an open tool call is work, however long; what follows it is not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from run_projects import Project, task
+from zoo import LIMITS, LOOK_SEC, SLACK_SEC, Book, Row, complaints, health_of, moment
+
+from ganger.core import events as ev
+
+STALL_SEC = 1.0
+STAND_IN = Path(__file__).parents[1] / "agents" / "acp_stand_in.py"
+BEGIN = {"sign": {"is": "ToolStarted", "id": "1", "name": "bash", "about": "make all"}}
+END = {"sign": {"is": "ToolEnded", "id": "1"}}
+LONG: list[dict[str, Any]] = [BEGIN, {"delay": 10 * STALL_SEC}, END, {"result": "DONE"}]
+STUCK: list[dict[str, Any]] = [BEGIN, {"delay": 2 * STALL_SEC}, END, {"hang": True}]
+THINKING: list[dict[str, Any]] = [{"sign": {"is": "Said", "text": "hm"}}, {"delay": STALL_SEC / 2}] * 6
+ACP = f"""
+[agents.spoken]
+kind = "acp"
+argv = ["{sys.executable}", "{STAND_IN}", "keeps"]
+[roles.spoken]
+agent = "spoken"
+"""
+ROWS = {
+    "long": Row(),
+    "thinking": Row(),
+    "stuck": Row(("stalled/stalls",), ("stalled",), why="no sign of it"),
+    # Its tool call never ends: only its time limit does.
+    "T1": Row(("timeout/worker_attempts",), status="FAILED", why="ran out of its 5 s"),
+}
+
+
+def streams(root: Path, *names: str, policy: str = "") -> Project:
+    """The stand-in of a protocol is `T1`; the others are played from a script."""
+    script = {"long": [LONG], "thinking": [[*THINKING, {"result": "DONE"}]], "stuck": [STUCK, {"result": "DONE"}]}
+    once = {"max_attempts": 1}
+    tasks = [task(n, timeout_sec=60) for n in names if n != "T1"]
+    tasks += [task("T1", timeout_sec=5, retry_policy=once, metadata={"role": "spoken"})] if "T1" in names else []
+    policy = f"concurrency = 4\n{policy}\n{health_of({**LIMITS, 'stall_sec': STALL_SEC})}"
+    return Project(root, tasks=tasks, script=script, policy=policy, tiers=ACP).make()
+
+
+def test_an_open_tool_call_is_let_alone_for_ten_times_the_limit(tmp_path: Path) -> None:
+    """H02 H03 D14: and when it is over, silence counts from there; a protocol's tool call has its time limit alone."""
+    zoo = streams(tmp_path, *ROWS)
+    assert zoo.run() == 1
+    book = Book(zoo)
+    assert complaints(book, ROWS) == []
+    # It may take its time to start on a busy machine; from its tool call on nobody suspects it.
+    at_tool = book.at("long", ev.AttemptExited) - 9 * STALL_SEC
+    assert all(moment(suspected) < at_tool for suspected in book.of("long", ev.WorkerSuspected))
+    took = book.at("stuck", ev.WorkerEnding) - book.at("stuck", ev.AttemptLaunched)
+    assert 3 * STALL_SEC <= took <= 3 * STALL_SEC + 2 * LOOK_SEC + SLACK_SEC
