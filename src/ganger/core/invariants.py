@@ -5,21 +5,17 @@ It keeps its own account of the events, so that a mistake in `transitions` does 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ganger.contracts.faults import faults_of
-from ganger.contracts.state import State
 from ganger.core import events as ev
-from ganger.core.projection import StateText
+from ganger.core.outside import Attempt as Attempt, Seen as Seen, state_file, told
 from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.core.retries import allowed_attempts
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import RunStatus, TaskStatus
 
-Attempt = tuple[str, int]
 HEALER = ""
 _PAID_APART = {
     "contract_error": "format_retries",
@@ -32,31 +28,19 @@ _PAID_APART = {
 _ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What the outside showed; leave out what nobody looked at. The n-th call of the healer is (HEALER, n).
-
-    `exact`: the lead has left, so the state file is as the last event; else it is as some event was.
-    `finished`: the lead said that it had nothing more to do. `shown`: (number, type) of events somebody was told of.
-    `changed`: files of the project that are not as the run found them.
-    """
-
-    state_text: str | None = None
-    exact: bool = False
-    finished: bool = False
-    shown: Sequence[tuple[int, str]] = ()
-    agent_starts: Mapping[Attempt, int] = field(default_factory=dict)
-    live: Sequence[Attempt] = ()
-    changed: Collection[str] = ()
-
-
 def broken(events: Sequence[ev.Recorded], seen: Seen) -> list[str]:
     """Every rule that does not hold, as a sentence that begins with the rule's name; nothing when all do."""
     walk = _Walk()
     for recorded in events:
         walk.take(recorded)
-    told = _told(events, seen)
-    return [*walk.wrong, *walk.at_end(), *_refused(walk), *told, *_outside(walk, seen), *_state_file(events, seen)]
+    return [
+        *walk.wrong,
+        *walk.at_end(),
+        *_refused(walk),
+        *told(events, seen),
+        *_outside(walk, seen),
+        *state_file(events, seen),
+    ]
 
 
 @dataclass(slots=True)
@@ -545,15 +529,6 @@ def _refused(walk: _Walk) -> list[str]:
     return [f"replay: event {problem}" for problem in walk.state.refused]
 
 
-def _told(events: Sequence[ev.Recorded], seen: Seen) -> list[str]:
-    kept = {recorded.seq: ev.type_name(recorded.event) for recorded in events}
-    return [
-        f"acknowledged: event {seq} {name} was shown and the store has {kept.get(seq, 'nothing')} there"
-        for seq, name in seen.shown
-        if kept.get(seq) != name
-    ]
-
-
 def _outside(walk: _Walk, seen: Seen) -> list[str]:
     wrong: list[str] = []
     for (name, number), count in sorted(seen.agent_starts.items()):
@@ -577,24 +552,3 @@ def _outside(walk: _Walk, seen: Seen) -> list[str]:
     if seen.finished and walk.ended is None:
         wrong.append("end: the lead ended without saying how the run stands")
     return wrong
-
-
-def _state_file(events: Sequence[ev.Recorded], seen: Seen) -> list[str]:
-    """T19: valid, and a picture of the run at a moment that really was."""
-    if seen.state_text is None:
-        return ["state file: there is none"] if seen.exact and events else []
-    try:
-        data = json.loads(seen.state_text)
-    except ValueError as error:
-        return [f"state file: not JSON ({error})"]
-    faults = faults_of(State, data)
-    if faults:
-        return [f"state file: {faults[0].path}: {faults[0].message}"]
-    state, text = RunState(), StateText()
-    for recorded in events:
-        apply(state, recorded)
-        if not seen.exact and text.of(state) == seen.state_text:
-            return []
-    if seen.exact and text.of(state) == seen.state_text:
-        return []
-    return [f"state file: it shows no moment of this run{', or not its last' if seen.exact else ''}"]
