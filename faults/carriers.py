@@ -145,7 +145,7 @@ class Program:
             file = self._scratch / f"{self._worker}.result.json"
             file.write_text(json.dumps(body["result"]))
             return [str(file)]
-        words = [body["name"]] if verb == "milestone" else []
+        words = [body["name"]] if verb == "milestone" else ["--leave"] if body.get("leave") else []
         for name, value in body.items():
             if name in _OPTIONS:
                 for each in value if isinstance(value, list) else [value]:
@@ -217,10 +217,11 @@ class Files:
         return None
 
     def say(self, held: Held, verb: str, body: Body) -> Said:
-        desk = Path(held.desk)
-        name, content = ("result.json", body["result"]) if verb == "report" else ("heartbeat.json", body)
+        if verb == "milestone":
+            return Said("gone", "no file means that")
+        content = body["result"] if verb == "report" else {key: body[key] for key in body if key != "id"}
         try:
-            _put(desk / name, content)
+            _put(Path(held.desk) / f"{'result' if verb == 'report' else verb}.json", content)
         except FileNotFoundError:
             return Said("refused", "ATTEMPT_OVER")
         return Said("kept")

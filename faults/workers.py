@@ -236,7 +236,7 @@ def word_of(event: ev.Event) -> str:
     match event:
         case ev.WorkerBeat(step=word) | ev.WorkerMilestone(name=word) | ev.WorkerReported(summary=word):
             return word
-        case ev.CheckpointTaken(checkpoint=stand):
+        case ev.CheckpointTaken(checkpoint=stand) if stand.by == "worker":
             return stand.summary
     return ""
 
@@ -293,8 +293,7 @@ def _beats(recorded: Counter[str], notes: Sequence[Note]) -> Iterator[str]:
 
 
 def _waited_for(told: Sequence[ev.Event]) -> Iterator[str]:
-    """Whoever has reported is waited for no more."""
-    reported = {(e.task, e.attempt) for e in told if isinstance(e, ev.WorkerReported)}
+    """Every session here reports or leaves in time: whoever is waited for until its time is up was not heard."""
     for event in told:
-        if isinstance(event, ev.AttemptExited) and event.timed_out and (event.task, event.attempt) in reported:
-            yield f"unheard: {event.task}/{event.attempt} had reported, and was waited for until its time was up"
+        if isinstance(event, ev.AttemptExited) and event.timed_out:
+            yield f"unheard: {event.task}/{event.attempt} was waited for until its time was up"

@@ -203,12 +203,13 @@ class Desk:
         return self._taken(self._state.tasks[name])
 
     async def _checkpoint(self, name: str, fence: str, said: words.Checkpoint) -> Reply:
-        number = self._state.tasks[name].attempts
-        await self._record(name, fence, ev.CheckpointTaken(name, number, said.id, self._stand(number, said)))
+        """That a session leaves is one with where it stands: nobody waits for one that has left."""
+        task = self._state.tasks[name]
+        number, leaves = task.attempts, said.leave and task.worker is not None and task.worker.pulled
+        left = [ev.WorkerEnding(name, number, "context", "it saved its state and left")] if leaves else []
+        await self._record(name, fence, ev.CheckpointTaken(name, number, said.id, self._stand(number, said)), *left)
         post = self._posts.get(name)
-        if said.leave and post is not None and post.pulled:
-            why = "it saved its state and left"
-            await self._record(name, fence, ev.WorkerEnding(name, number, "context", why))
+        if leaves and post is not None and post.fence == fence:
             post.finish(gone())
         return self._taken(self._state.tasks[name])
 
