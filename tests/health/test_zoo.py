@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ def test_whatever_gets_nowhere_is_ended_at_its_limit(tmp_path: Path, mode: str) 
     zoo = project(tmp_path, mode, *rows)
     assert zoo.run() == (4 if "hangs" in rows else 0)
     assert complaints(Book(zoo), rows) == []
+    told = json.loads(zoo.ganger("why", "is_stopped", "--json").stdout)
+    assert told["counters"]["stalls"] == "1 of 2" and any("stopped by a signal" in line for line in told["evidence"])
 
 
 @pytest.mark.parametrize("mode", MODES)

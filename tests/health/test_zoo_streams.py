@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+from git_runs import GitProject
 from run_projects import Project, task
+from speaking_agent import speaking
 from zoo import LIMITS, LOOK_SEC, SLACK_SEC, Book, Row, complaints, health_of, moment
 
 from ganger.core import events as ev
@@ -55,3 +58,22 @@ def test_an_open_tool_call_is_let_alone_for_ten_times_the_limit(tmp_path: Path) 
     assert all(moment(suspected) < at_tool for suspected in book.of("long", ev.WorkerSuspected))
     took = book.at("stuck", ev.WorkerEnding) - book.at("stuck", ev.AttemptLaunched)
     assert 3 * STALL_SEC <= took <= 3 * STALL_SEC + 2 * LOOK_SEC + SLACK_SEC
+
+
+def test_a_stalled_session_goes_on_until_another_worker_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Z03 H01 H05: a restart continues the agent's session and its workspace; who takes over has a session of its own
+    and finds the work that was begun."""
+    speech = speaking(tmp_path, monkeypatch)
+    half: list[dict[str, Any]] = [{"write": {"half.txt": "half\n"}}, {"hang": True}]
+    agent = speech.write(half, half, [{"write": {"rest.txt": "rest\n"}}, {"done": True}])
+    policy = f"stall_restarts = 1\n{health_of({**LIMITS, 'stall_sec': STALL_SEC})}"
+    made = GitProject(tmp_path / "p", agent=agent, policy=policy).make()
+    assert made.run() == 0
+    assert speech.sessions() == ["", "s-1", ""]
+    _, again, other = speech.starts()
+    assert "half.txt" in again["files"] and "continued" in again["prompt"]
+    assert "half.txt" not in other["files"] and made.find(ev.WorkSaved)[-1].place in other["prompt"]
+    now = made.state().tasks["a"]
+    assert (now.attempts, now.worker_attempts, now.stalls, now.respawns) == (3, 1, 2, 0)
