@@ -221,13 +221,13 @@ def _clocks(policy: HealthPolicy, signs: Signs, watch: Watch) -> list[Clock]:
     used = max(seen, signs.cpu_at)
     clocks = []
     if is_habit(signs):
-        clocks.append(_clock(policy, "heartbeat", seen, policy.stale_sec))
+        clocks.append(_clock(policy, "heartbeat", used, policy.stale_sec))
     elif signs.pulled:
         clocks.append(_clock(policy, "lease", seen, policy.lease_sec))
     else:
         clocks.append(_clock(policy, "silence", used, policy.stall_sec))
-        if signs.cpu_at > seen:
-            clocks.append(_clock(policy, "busy", seen, policy.busy_sec))
+    if signs.cpu_at > seen:
+        clocks.append(_clock(policy, "busy", seen, policy.busy_sec))
     if not signs.pulled:
         stuck_at = max(_working_until(policy, signs, watch), used + policy.active_sec)
         answer = min(policy.heartbeat_sec, policy.active_sec / 2)

@@ -34,6 +34,7 @@ from ganger.errors import GangerError, StaleToken
 from ganger.ports import Exit, Reply, Request
 
 _TOLD_EVERY_SEC = 60.0
+TOLD_AT_MOST_EVERY_SEC = 5.0
 _MOST_KEPT = 2_000
 _MOST_QUESTIONS = 20
 _MOST_FAULTS = 5
@@ -126,7 +127,7 @@ class Desk:
         try:
             post, now = self._posts.get(name), self._tools.clock.monotonic()
             if post is not None and post.fence == fence:
-                if verb in ("heartbeat", "progress"):
+                if verb == "heartbeat":
                     post.beat(now, self._health.heartbeat_sec)
                 else:
                     post.spoke(now)
@@ -140,7 +141,12 @@ class Desk:
         """An attempt can fill neither the disk nor anybody's day."""
         self._kept[fence] = self._kept.get(fence, 0) + 1
         if self._kept[fence] > _MOST_KEPT:
-            raise Refusal(429, "TOO_OFTEN", f"this attempt has said {_MOST_KEPT} things worth keeping", "say less")
+            raise Refusal(
+                403,
+                "SAID_ENOUGH",
+                f"this attempt has said {_MOST_KEPT} things worth keeping",
+                "report, then end",
+            )
 
     def _taken(self, task: TaskState, **more: object) -> Reply:
         told = task.worker.messages if task.worker is not None else ()
@@ -174,11 +180,14 @@ class Desk:
                 beat.percent if beat.percent is not None else worker.percent,
             )
         )
-        if not known or post is None or now - post.told_at >= _TOLD_EVERY_SEC:
+        quiet = now - post.told_at if post is not None and post.told_at else _TOLD_EVERY_SEC
+        if quiet >= (_TOLD_EVERY_SEC if known else TOLD_AT_MOST_EVERY_SEC):
             if post is not None:
-                post.told_at = now
+                post.told_at, post.unsaid = now, None
             if self._journal.is_open(name, fence):
                 self._journal.mention(name, fence, beat)
+        elif not known and post is not None:
+            post.unsaid = beat
         return self._taken(task)
 
     async def _progress(self, name: str, fence: str, said: words.Progress) -> Reply:
@@ -230,7 +239,7 @@ class Desk:
         if again is not None:
             return self._taken(self._state.tasks[name], question=again.id)
         if len(asked) >= _MOST_QUESTIONS:
-            raise Refusal(429, "TOO_OFTEN", f"{name} has {len(asked)} open questions", "wait for the answers")
+            raise Refusal(403, "SAID_ENOUGH", f"{name} has {len(asked)} open questions", "wait for the answers")
         context = said.context if isinstance(said.context, str) else json.dumps(said.context, ensure_ascii=False)
         due = self._tools.clock.now() + said.deadline_sec if said.deadline_sec and said.default else 0.0
         number = self._state.tasks[name].attempts

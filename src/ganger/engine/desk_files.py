@@ -33,7 +33,7 @@ _LARGEST = 1024 * 1024
 _LARGEST_REPORT = 9 * 1024 * 1024
 _MOST_AT_ONCE = 50
 _MOST_NAMES = 2_000
-_TRY_LATER = frozenset({429, 503})
+_TRY_LATER = frozenset({503})
 _OK = 200
 
 

@@ -10,9 +10,11 @@ from typing import Protocol
 
 from ganger.core.health import Watch
 from ganger.core.signs import Heard
+from ganger.core.worker_events import WorkerBeat
 from ganger.ports import Exit, Running
 
-_HABIT_TIMES = 2.5
+# Of the time between two beats that was asked for: sooner is no second beat, later breaks the habit.
+_TOO_SOON, _TOO_LATE = 0.3, 2.5
 
 
 class Ear(Protocol):
@@ -61,6 +63,9 @@ class Post:
     watch: Watch = field(default_factory=Watch)
     beat_at: float = 0.0
     beats: int = 0
+    counted_at: float = 0.0
+    unsaid: WorkerBeat | None = None
+    limit_at: float | None = None
     cpu_at: float = 0.0
     cpu_sec: float = -1.0
     cpu_seen_at: float = 0.0
@@ -80,10 +85,12 @@ class Post:
     files_seen: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def beat(self, now: float, every_sec: float) -> None:
-        """A beat in time makes a habit; one that comes late breaks it."""
-        in_time = self.beats == 0 or now - self.beat_at <= _HABIT_TIMES * every_sec
-        self.beats = self.beats + 1 if in_time else 1
-        self.beat_at = now
+        """Beats in time make a habit; one that comes late breaks it, and a flurry is one beat."""
+        since, self.beat_at = now - self.counted_at, now
+        if self.beats and since < _TOO_SOON * every_sec:
+            return
+        self.beats = self.beats + 1 if self.beats and since <= _TOO_LATE * every_sec else 1
+        self.counted_at = now
 
     def spoke(self, now: float) -> None:
         """Any other word is a sign, but no beat."""

@@ -52,7 +52,8 @@ class Pulling:
     async def ask(self, said: Next) -> Reply:
         held = self._held_by(said.worker)
         if held:
-            return await self._handed(held, said.worker)
+            reply = await self._handed(held, said.worker)
+            return self._again(reply, held, said)
         if self._state.finished or self._state.stopping or self._state.draining:
             return self._nothing()
         if len(self._waiting) >= _MOST_WAITING:
@@ -121,6 +122,13 @@ class Pulling:
                 async with asyncio.timeout(min(left, 0.2)):
                     await self._journal.changed()
         return self._nothing("the task could not be prepared; ganger why tells more")
+
+    def _again(self, reply: Reply, name: str, said: Next) -> Reply:
+        """Whoever is given what it holds already should know: it may be another session of the same name."""
+        worker = self._state.tasks[name].worker
+        if worker is None or not reply.body.get("task") or (said.id and worker.claim == said.id):
+            return reply
+        return Reply(reply.status, {**reply.body, "again": True, "since": worker.since})
 
     def _is_held(self, task: TaskState, worker: str) -> bool:
         return task.status is TaskStatus.RUNNING and task.worker is not None and task.worker.name == worker

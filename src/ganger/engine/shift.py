@@ -104,12 +104,15 @@ class Shift:
             post.finish(gone())
         self.tools.journal.wake()
         used = seconds_between(self.case.now.started_at, stamp(self.tools.clock.now()))
+        now = self.tools.clock.monotonic
+        post.limit_at = None if limit is None else now() + max(0.0, limit - used)
         timed_out = False
-        try:
-            async with asyncio.timeout(None if limit is None else max(0.0, limit - used)):
-                await asyncio.shield(post.over)
-        except TimeoutError:
-            timed_out = True
+        while not post.over.done() and not timed_out:
+            # A person may have given it more time meanwhile.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if post.limit_at is None else max(0.0, post.limit_at - now())):
+                    await asyncio.shield(post.over)
+            timed_out = not post.over.done() and post.limit_at is not None and now() >= post.limit_at
         used = seconds_between(self.case.now.started_at, stamp(self.tools.clock.now()))
         size: int | None = None
         with contextlib.suppress(OSError):

@@ -16,7 +16,7 @@ from ganger.core.moments import stamp
 from ganger.core.records import RunState
 from ganger.core.signs import context_pct
 from ganger.core.workers import Checkpoint
-from ganger.engine.desk import gone
+from ganger.engine.desk import TOLD_AT_MOST_EVERY_SEC, gone
 from ganger.engine.gate import Gate
 from ganger.engine.posts import Post, Posts
 from ganger.engine.settling import speaks_for_itself
@@ -60,6 +60,7 @@ class Vigil:
             for act in found.acts:
                 await self._act(post, signs, act)
             self._keep_stand(post, signs)
+            self._say_unsaid(post, signs)
         return due
 
     def _is_current(self, post: Post) -> bool:
@@ -212,6 +213,9 @@ class Vigil:
         left = given.until - self._tools.clock.now()
         post.spared_until = self._tools.clock.monotonic() + left
         post.watch = replace(post.watch, working_until=post.spared_until)
+        if post.pulled and post.limit_at is not None:
+            post.limit_at = max(post.limit_at, post.spared_until)
+            self._posts.on_change()
         if not post.pulled:
             await self._gate.extend(str(self._tools.folder.path / post.key), left)
 
@@ -257,6 +261,12 @@ class Vigil:
             context_pct=round(signs.context_pct, 1) or None,
         )
         self._mention(post, ev.CheckpointTaken(post.task, post.attempt, "", stand))
+
+    def _say_unsaid(self, post: Post, signs: Signs) -> None:
+        """The newest of many beats is shown, at a modest pace."""
+        if post.unsaid is not None and signs.now - post.told_at >= TOLD_AT_MOST_EVERY_SEC:
+            beat, post.unsaid, post.told_at = post.unsaid, None, signs.now
+            self._mention(post, beat)
 
     def _mention(self, post: Post, event: ev.Event) -> None:
         if self._tools.journal.is_open(post.task, post.fence):

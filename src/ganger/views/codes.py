@@ -45,6 +45,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "MANIFEST_CHANGED": ("the manifest or a prompt is not the one the run began with", "Continuing would mix two plans.", "ganger run --reconcile takes the change over; with --dry-run it only shows what would happen."),
     "RUN_LOCKED": ("another process leads this run", "One lead per run; the message names its process.", "Watch it with ganger status, or end it first."),
     "NOT_BUILT_YET": ("announced, not there yet", "The command, flag or setting belongs to a later version.", "ganger --help shows what is there."),
+    "SAID_ENOUGH": ("a worker has said too much", "An attempt may keep 2,000 things and ask 20 questions at a time; its report is always taken.", "Report, or wait for the answers."),
     "NOT_STARTED": ("nobody is started for this task", "Its role is played by sessions that ask for work.", "Take it with ganger worker next."),
     "NOT_FOUND": ("what was asked for is not there", "A run, task, log or file by that name does not exist.", "The message names what does."),
     "NOT_WRITABLE": ("a folder cannot be written", "Ganger keeps its events and logs in state_dir.", "Mend the permissions, or choose another state_dir."),

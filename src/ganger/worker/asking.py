@@ -121,6 +121,9 @@ def next_task(given: Given, environ: Mapping[str, str]) -> int:
             show.talk(f"no task: {reply.get('why') or ('the run is over' if reply.get('over') else 'none is ready')}")
         return BLOCKED
     claim = asker.remember(door, reply)
+    if reply.get("again"):
+        since = f"{claim['worker']} holds this task since {reply.get('since')}"
+        show.talk(f"{since}; another session of yours needs --worker NAME")
     if given.flag("json"):
         show.document("worker_next", **{**reply, "prompt_file": claim["prompt_file"]})
     elif given.flag("shell"):

@@ -22,12 +22,21 @@ class Post:
 
 
 def worker_name(asked: str, environ: Mapping[str, str]) -> str:
-    """The given one, else GANGER_WORKER, else who this is and where, and in which session where that is known."""
+    """The given one, else GANGER_WORKER, else who this is and where, and in which session or terminal."""
     if asked or environ.get("GANGER_WORKER"):
         return asked or environ["GANGER_WORKER"]
-    session = environ.get("GANGER_SESSION", "")[:8]
+    session = environ.get("GANGER_SESSION", "")[:8] or _terminal()
     who = f"{environ.get('USER') or environ.get('LOGNAME') or os.getuid()}@{os.uname().nodename}"
     return f"{who}/{session}" if session else who
+
+
+def _terminal() -> str:
+    for stream in (0, 1, 2):
+        try:
+            return os.ttyname(stream).removeprefix("/dev/").replace("/", "-")
+        except OSError:
+            continue
+    return ""
 
 
 def find_post(worker: str, run: str, project: str, environ: Mapping[str, str]) -> Post:
