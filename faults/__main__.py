@@ -166,24 +166,29 @@ def _workers_words(parser: argparse.ArgumentParser) -> None:
 
 def _workers(asked: argparse.Namespace) -> int:
     sizes = [(asked.mode, asked.tasks)] if asked.mode else [(MODES[0], asked.tasks), (MODES[1], asked.tasks // 10)]
-    bug = planted_reports.BUGS.get(asked.bug)
-    more = {"calls": bug.calls} if bug is not None and bug.calls else {}
-    chosen = [
-        workers.Siege(asked.seed, asked.workers, tasks, asked.reports, asked.restarts, mode, asked.bug, **more)
-        for mode, tasks in sizes
-    ]
+    if asked.bug:
+        size = {"workers": asked.workers, "tasks": asked.tasks, "restarts": asked.restarts, "reports": asked.reports}
+        chosen = [workers.planted_siege(asked.bug, asked.seed, **size)]
+    else:
+        chosen = [
+            workers.Siege(asked.seed, asked.workers, tasks, asked.reports, asked.restarts, mode)
+            for mode, tasks in sizes
+        ]
     return _code(pool.carry_out("workers", workers.jobs(chosen), at_once=1))
 
 
 def _planted_words(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(planted.BUGS)}; all without it")
+    known = (*planted.BUGS, *planted_reports.BUGS)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(known)}; all without it")
     parser.add_argument("--most", type=int, default=48, help="how many points are tried for each")
     parser.add_argument("--jobs", type=int, default=0)
     parser.set_defaults(act=_planted)
 
 
 def _planted(asked: argparse.Namespace) -> int:
-    chosen = [name for name, _ in planted.named(asked.names)]
+    mine = [name for name in planted_reports.BUGS if name in asked.names or not asked.names]
+    others = [name for name in asked.names if name not in mine]
+    chosen = [*mine, *(name for name, _ in planted.named(others) if others or not asked.names)]
     return _code(pool.carry_out("planted", hunt.jobs(chosen, asked.most), at_once=asked.jobs))
 
 

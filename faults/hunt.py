@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from faults import crash, errors, kills, leads, planted, powercut
+from faults import crash, errors, kills, leads, planted, planted_reports, powercut, workers
 from faults.judge import end_all, judge_end
 from faults.planted import Bug
 from faults.pool import Job, Verdict, scratch
@@ -16,7 +16,7 @@ from faults.strace import Point
 
 
 def jobs(names: Sequence[str], most: int) -> list[Job]:
-    return [partial(hunt, name, most) for name in names]
+    return [partial(workers.hunt if name in planted_reports.BUGS else partial(hunt, most=most), name) for name in names]
 
 
 def hunt(name: str, most: int) -> Verdict:

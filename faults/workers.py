@@ -15,7 +15,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -35,15 +35,16 @@ _SPAWNED_SHARE = 0.05
 _MOST_WAIT_SEC = 0.2
 _STRUCK_WITHIN_SEC = 5.0
 _LIMIT_SEC = 900.0
-CALLS = ("fdatasync", "pwrite64", "sendto", "recvfrom", "unlink", "rename", "accept4", "openat")
-_CALLS_AT_MOST = 120
+# How many of each a lead makes in its first seconds, about.
+_MANY = {"fdatasync": 60, "pwrite64": 500, "sendto": 100, "recvfrom": 200, "unlink": 40, "rename": 40, "openat": 400}
+CALLS = tuple(_MANY)
 
 
 @dataclass(frozen=True, slots=True)
 class Siege:
     """A run of so many tasks, so many sessions that each say `reports` things per task, and `restarts` dead leads.
 
-    Half of the leads die at a random moment, half at one of the `calls` where there is strace.
+    Where there is strace, a share of the leads dies at one of the `calls`, the others at random moments.
     """
 
     seed: int = 0
@@ -54,6 +55,7 @@ class Siege:
     mode: str = "direct"
     bug: str = ""
     calls: tuple[str, ...] = CALLS
+    struck: float = 0.5
 
     def words(self) -> str:
         size = f"--workers {self.workers} --tasks {self.tasks} --reports {self.reports} --restarts {self.restarts}"
@@ -125,6 +127,25 @@ def carry_on(siege: Siege) -> Verdict:
     return Verdict(siege.words(), tuple(wrong), str(figures))
 
 
+def planted_siege(name: str, seed: int, *, workers: int, tasks: int, restarts: int, reports: int = 0) -> Siege:
+    """With this bug, and leads that die where it bites."""
+    bug = planted_reports.BUGS[name]
+    siege = Siege(seed, workers, tasks, reports or bug.reports, restarts, bug=name)
+    return replace(siege, calls=bug.calls, struck=0.9) if bug.calls else siege
+
+
+def hunt(name: str, seeds: int = 3) -> Verdict:
+    """Whether this planted bug is caught; a moment may be missed, so some sieges are laid."""
+    bug = planted_reports.BUGS[name]
+    for seed in range(seeds):
+        siege = planted_siege(name, seed, workers=12, tasks=16, restarts=6)
+        found = carry_on(siege)
+        if any(problem.startswith(f"{bug.rule}:") for problem in found.wrong):
+            print(f"caught {name} ({bug.what}) by: python -m faults {siege.words()}", flush=True)
+            return Verdict(f"planted {name}", (), "caught")
+    return Verdict(f"planted {name}", (f"workers did not catch it in {seeds} sieges: {bug.what}",), "missed")
+
+
 class _Siege:
     def __init__(self, place: Place, siege: Siege) -> None:
         self.place, self.siege = place, siege
@@ -177,10 +198,11 @@ class _Siege:
 
     def _dies(self, moment: int) -> bool:
         """Whether the lead was killed after so many claims, or ended before."""
-        strike = shutil.which("strace") and self.chance.random() < 0.5
+        strike = shutil.which("strace") and self.chance.random() < self.siege.struck
         lead = Lead(self.place, before=self.before, held=bool(strike))
         if strike:
-            point = Point(self.chance.choice(self.siege.calls), self.chance.randrange(1, _CALLS_AT_MOST))
+            call = self.chance.choice(self.siege.calls)
+            point = Point(call, self.chance.randrange(2, _MANY[call]))
             with watched(lead.pid, [*Strike(point).options(), "-o", "/dev/null"]):
                 self._wait(lead, self.siege.tasks, _STRUCK_WITHIN_SEC)
                 lead.kill()
