@@ -1,6 +1,7 @@
 """The worker protocol over plain files: what was spooled while nobody led, and workers that can only write files.
 
-A desk belongs to its worker, which is not trusted: nothing in it is followed, and only small regular files are read.
+A desk belongs to its worker, which is not trusted: nothing in it is followed, and no more of it is read than the desk
+may cost.
 """
 
 from __future__ import annotations
@@ -10,99 +11,143 @@ import contextlib
 import hashlib
 import json
 import os
-import stat
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ganger.contracts.strict_json import JsonFault, loads
 from ganger.core.names import counter_folder, desk_folder
 from ganger.core.records import RunState
 from ganger.engine.badges import Badges
 from ganger.engine.desk import Desk
+from ganger.engine.drawers import FOLDER, Allowance, Found, Mark, new_names, read
 from ganger.engine.files import named_os_errors
 from ganger.engine.posts import Post, Posts
 from ganger.engine.tools import Tools
 from ganger.ports import Reply, Request
 
 SPOOL, REFUSED = "spool", "refused"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LARGEST = 1024 * 1024
-_LARGEST_REPORT = 9 * 1024 * 1024
-_MOST_AT_ONCE = 50
-_MOST_NAMES = 2_000
+_KIB, _MIB = 1024, 1024 * 1024
+_LARGEST_REPORT = 9 * _MIB
+# What is taken from one desk in a round and, averaged, in a second; and what from one whose worker has ended.
+_MOST_AT_ONCE, _MOST_AT_THE_END = 1 * _MIB, 64 * _MIB
+_MOST_SEEN = 2_000
+_MOST_ASKING, _MOST_ESCALATIONS = 1_000, 50
 _TRY_LATER = frozenset({503})
 _OK = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A small regular file as it was found."""
+@dataclass(slots=True)
+class _Drawer:
+    """How one desk is gone through: in turn, and at its own pace."""
 
-    name: str
-    mark: tuple[int, int]
-    data: bytes
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    allowance: Allowance = field(default_factory=lambda: Allowance(_MOST_AT_ONCE))
+    report_refused: bool = False
+
+
+@dataclass(slots=True)
+class _Round:
+    """What may still be taken, and how many files were."""
+
+    left: int
+    taken: int = 0
+
+    def take(self, found: Found) -> None:
+        self.left -= found.cost
+        self.taken += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """Names of files on a desk."""
+
+    spooled: list[str]
+    plain: list[str]
 
 
 class DeskFiles:
+    """One file at a time, read aside: whatever lies on a desk, everybody else is heard meanwhile."""
+
     def __init__(self, tools: Tools, desk: Desk, badges: Badges, posts: Posts) -> None:
         self._tools, self._desk, self._badges, self._posts = tools, desk, badges, posts
         self._counter = tools.folder.path / counter_folder()
-        self._asked: dict[str, tuple[int, int]] = {}
+        self._drawers: dict[str, _Drawer] = {}
+        self._asked: dict[str, Mark] = {}
         self._asking: set[asyncio.Task[None]] = set()
-        self._looking = asyncio.Lock()
 
     async def run(self) -> None:
         with named_os_errors(self._counter):
             self._counter.mkdir(mode=0o700, exist_ok=True)
         while True:
+            began = self._tools.clock.monotonic()
             await self.look()
-            await asyncio.sleep(self._tools.look_every_sec)
+            took = self._tools.clock.monotonic() - began
+            await asyncio.sleep(max(took, self._tools.look_every_sec))
 
     async def look(self) -> None:
         """One round over every desk, and over the counter where sessions ask for a task."""
-        for post in self._posts:
-            await self.look_at(post)
-        for found in _files(self._counter, lambda name: name.startswith("next"), _LARGEST, self._asked):
-            task = asyncio.ensure_future(self._hand_out(found))
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
+        here = {post.fence for post in self._posts}
+        self._drawers = {fence: drawer for fence, drawer in self._drawers.items() if fence in here}
+        now = self._tools.clock.monotonic()
+        posts = [post for post in self._posts if not self._drawer(post).allowance.rests(now)]
+        there = await asyncio.to_thread(lambda: [_new_on(post) for post in posts])
+        for post, new in zip(posts, there, strict=True):
+            if new is not None:
+                await self._go_through(post, new, _Round(_MOST_AT_ONCE))
+        await self._look_at_counter()
 
-    async def look_at(self, post: Post) -> int:
-        """How much was there."""
-        async with self._looking:
-            taken = await self._empty_spool(post)
-            for found in _files(post.desk, _is_known, _LARGEST_REPORT, post.files_seen):
-                taken += 1
-                for verb, body in _said_in(found):
-                    await self._desk.handle(Request(verb, self._badges.worker(post.fence), body, "file"))
-            return taken
+    def _drawer(self, post: Post) -> _Drawer:
+        return self._drawers.setdefault(post.fence, _Drawer())
 
     async def take_all(self, post: Post) -> None:
-        """Until there is no more."""
-        rounds = 0
-        while await self.look_at(post) and rounds < _MOST_NAMES // _MOST_AT_ONCE:
-            rounds += 1
+        """Until there is no more, or more than anybody needs."""
+        left = _Round(_MOST_AT_THE_END)
+        while left.left > 0 and (new := await asyncio.to_thread(_new_on, post)) is not None:
+            before = left.taken
+            await self._go_through(post, new, left)
+            if left.taken == before:
+                return
 
-    async def _empty_spool(self, post: Post) -> int:
+    async def _go_through(self, post: Post, new: _New, left: _Round) -> None:
+        drawer, before = self._drawer(post), left.left
+        async with drawer.turn:
+            await self._empty_spool(post, drawer, new.spooled, left)
+            await self._read_plain(post, new.plain, left)
+        drawer.allowance.charge(self._tools.clock.monotonic(), before - left.left)
+
+    async def _read_plain(self, post: Post, names: list[str], left: _Round) -> None:
+        if len(post.files_seen) > _MOST_SEEN:
+            post.files_seen.clear()
+        for name in names:
+            if left.left <= 0:
+                return
+            found = await asyncio.to_thread(read, post.desk, name, limit_of(name) or 0)
+            if found is None:
+                continue
+            left.take(found)
+            post.files_seen[name] = found.mark
+            for verb, body in _said_in(found):
+                await self._desk.handle(Request(verb, self._badges.worker(post.fence), body, "file"))
+
+    async def _empty_spool(self, post: Post, drawer: _Drawer, names: list[str], left: _Round) -> None:
         """In the order in which it was filled. What is taken or refused for good leaves it; the rest is tried again."""
-        taken, refused = 0, False
-        for found in sorted(_files(post.desk / SPOOL, _is_spooled, _LARGEST_REPORT, None), key=lambda f: f.name):
-            try:
-                kept = loads(found.data.decode("utf-8"))
-            except (UnicodeDecodeError, JsonFault):
-                kept = None
-            verb = kept.get("verb") if isinstance(kept, dict) else ""
+        for name in names:
+            if left.left <= 0:
+                return
+            found = await asyncio.to_thread(read, post.desk / SPOOL, name, _LARGEST_REPORT)
+            if found is None:
+                continue
+            verb = found.value.get("verb") if isinstance(found.value, dict) else ""
             # A done mark stands for a report: it must not follow one that was not taken.
-            reply = Reply(400, {}) if verb == "done" and refused else await self._deliver(kept)
+            alone = verb == "done" and drawer.report_refused
+            reply = Reply(400, {}) if alone else await self._deliver(found.value)
             if reply.status in _TRY_LATER:
-                return taken
-            refused = refused or (verb == "report" and reply.status != _OK)
-            _put_away(post.desk, found.name, refused=reply.status != _OK)
-            taken += 1
-        return taken
+                return
+            left.take(found)
+            if verb == "report":
+                drawer.report_refused = reply.status != _OK
+            _put_away(post.desk, name, refused=reply.status != _OK)
 
     async def _deliver(self, kept: object) -> Reply:
         match kept:
@@ -110,62 +155,97 @@ class DeskFiles:
                 return await self._desk.handle(Request(verb, token, body, "spool"))
         return Reply(400, {})
 
+    async def _look_at_counter(self) -> None:
+        names = await asyncio.to_thread(new_names, self._counter, _limit_at_counter, self._asked)
+        left = _Round(_MOST_AT_ONCE)
+        for name in names[: _MOST_ASKING - len(self._asking)]:
+            if left.left <= 0 or (found := await asyncio.to_thread(read, self._counter, name, 64 * _KIB)) is None:
+                continue
+            left.take(found)
+            self._asked[name] = found.mark
+            task = asyncio.ensure_future(self._hand_out(found))
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+
     async def _hand_out(self, found: Found) -> None:
         """A session that can only write files gets its task as a file beside its question."""
         stem = found.name.removesuffix(".json").removeprefix("next").lstrip("-") or "worker"
-        try:
-            body = loads(found.data.decode("utf-8"))
-        except (UnicodeDecodeError, JsonFault):
-            body = None
-        asked: dict[str, Any] = dict(body) if isinstance(body, dict) else {}
+        asked: dict[str, Any] = dict(found.value) if isinstance(found.value, dict) else {}
         asked = {"worker": str(asked.pop("worker_id", stem)), **asked}
         reply = await self._desk.handle(Request("next", self._badges.join, asked, "file"))
         answer = self._counter / f"brief-{stem}.json"
         await asyncio.to_thread(_write_private, answer, json.dumps(dict(reply.body), ensure_ascii=False))
         if isinstance(reply.body.get("task"), Mapping):
             (self._counter / found.name).unlink(missing_ok=True)
-            self._asked.pop(found.name, None)
-        else:
-            # It is asked for again at the next look, until there is one.
-            self._asked.pop(found.name, None)
+        # One that got none is asked for again at the next look, until there is one.
+        self._asked.pop(found.name, None)
 
 
-def _is_known(name: str) -> bool:
-    return name.endswith(("-done.flag", ".json")) or name == "done.flag"
+def _new_on(post: Post) -> _New | None:
+    """None: nothing. A done mark comes last: it stands for all that was said."""
+    spooled = new_names(post.desk / SPOOL, _limit_in_spool, {})
+    plain = sorted(new_names(post.desk, limit_of, post.files_seen), key=lambda name: _kind(name) == "done")
+    return _New(spooled, plain) if spooled or plain else None
 
 
-def _is_spooled(name: str) -> bool:
-    return name.endswith(".json") and not name.startswith(".")
+def _limit_in_spool(name: str) -> int | None:
+    return _LARGEST_REPORT if name.endswith(".json") and not name.startswith(".") else None
+
+
+def _limit_at_counter(name: str) -> int | None:
+    return 64 * _KIB if name.startswith("next") else None
+
+
+def limit_of(name: str) -> int | None:
+    """How large a plain file of a desk may be; None: it says nothing."""
+    return _LARGEST.get(_kind(name))
+
+
+def _kind(name: str) -> str:
+    if name == "done.flag" or name.endswith("-done.flag"):
+        return "done"
+    kind, dash, _ = name.removesuffix(".json").partition("-")
+    known = name.endswith(".json") and (not dash or kind in _SEVERAL)
+    return kind if known else ""
+
+
+_SEVERAL = frozenset({"heartbeat", "progress", "checkpoint"})
+_LARGEST: Mapping[str, int] = {
+    "done": 0,
+    "heartbeat": 64 * _KIB,
+    "progress": 64 * _KIB,
+    "escalations": 1 * _MIB,
+    "checkpoint": 1 * _MIB,
+    "result": _LARGEST_REPORT,
+}
 
 
 def _said_in(found: Found) -> Iterator[tuple[str, object]]:
     """A file in one of the forms that workers write, as requests. Its digest names it: the same file counts once."""
-    digest = hashlib.sha256(found.data).hexdigest()[:24]
-    name = found.name.partition(".")[0].partition("-")[0]
-    if found.name.endswith("done.flag"):
+    kind, data = _kind(found.name), found.value
+    if kind == "done":
         yield "done", {"id": "file-done"}
-        return
-    try:
-        data = loads(found.data.decode("utf-8"))
-    except (UnicodeDecodeError, JsonFault):
         return
     if not isinstance(data, dict):
         return
-    own = f"file-{name}-{digest}"
-    if name == "result":
+    own = f"file-{kind}-{found.digest[:24]}"
+    if kind == "result":
         yield "report", {"id": own, "result": data}
-    elif name == "escalations":
+    elif kind == "escalations":
         yield from _escalations(data)
-    elif name in _SHAPES:
-        body = {ours: data[theirs] for theirs, ours in _SHAPES[name].items() if data.get(theirs) not in (None, "")}
-        yield ("heartbeat", body) if name == "heartbeat" else (name, {**body, "id": own})
+    else:
+        body = {ours: data[theirs] for theirs, ours in _SHAPES[kind].items() if data.get(theirs) not in (None, "")}
+        yield ("heartbeat", body) if kind == "heartbeat" else (kind, {**body, "id": own})
 
 
 def _escalations(data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     entries = data.get("escalations")
-    for entry in entries if isinstance(entries, list) else []:
-        if not isinstance(entry, dict) or entry.get("resolved") is True:
-            continue
+    open_ones = [
+        entry
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict) and entry.get("resolved") is not True
+    ]
+    for entry in open_ones[-_MOST_ESCALATIONS:]:
         known = ("category", "message", "context", "options", "default", "deadline_sec")
         body = {key: entry[key] for key in known if entry.get(key) is not None}
         text = json.dumps([body.get("category"), body.get("message")], sort_keys=True)
@@ -195,63 +275,19 @@ _SHAPES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def _files(
-    folder: Path, wanted: Callable[[str], bool], largest: int, seen: dict[str, tuple[int, int]] | None
-) -> list[Found]:
-    """New and changed ones among those that are wanted; never more than a few at a time."""
-    try:
-        place = os.open(folder, _FOLDER)
-    except OSError:
-        return []
-    try:
-        with os.scandir(place) as entries:
-            names = sorted(entry.name for entry, _ in zip(entries, range(_MOST_NAMES), strict=False))
-        found: list[Found] = []
-        for name in names:
-            if len(found) >= _MOST_AT_ONCE:
-                break
-            if wanted(name) and (one := _read(place, name, largest, seen)) is not None:
-                found.append(one)
-        return found
-    except OSError:
-        return []
-    finally:
-        os.close(place)
-
-
-def _read(place: int, name: str, largest: int, seen: dict[str, tuple[int, int]] | None) -> Found | None:
-    try:
-        handle = os.open(name, _FILE, dir_fd=place)
-    except OSError:
-        return None
-    try:
-        facts = os.fstat(handle)
-        mark = (facts.st_mtime_ns, facts.st_size)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > largest or (seen is not None and seen.get(name) == mark):
-            return None
-        data = os.read(handle, largest + 1)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
-    if seen is not None:
-        seen[name] = mark
-    return Found(name, mark, data)
-
-
 def _put_away(desk: Path, name: str, *, refused: bool) -> None:
     """By folder handles: its worker may put anything in the place of a folder."""
     try:
-        place = os.open(desk / SPOOL, _FOLDER)
+        place = os.open(desk / SPOOL, FOLDER)
     except OSError:
         return
     try:
         if refused:
             try:
-                other = os.open(desk / REFUSED, _FOLDER)
+                other = os.open(desk / REFUSED, FOLDER)
             except OSError:
                 (desk / REFUSED).mkdir(0o777)
-                other = os.open(desk / REFUSED, _FOLDER)
+                other = os.open(desk / REFUSED, FOLDER)
             try:
                 os.rename(name, name, src_dir_fd=place, dst_dir_fd=other)
                 return

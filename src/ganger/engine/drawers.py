@@ -28,20 +28,17 @@ Limits = Callable[[str], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file as it was found: when and how large, and the JSON in it; None where that is no JSON."""
+    """A file as it was found, what finding it cost, and the JSON in it; None where there is none, or too much."""
 
     name: str
     mark: Mark
+    cost: int
     digest: str
     value: object
 
-    @property
-    def cost(self) -> int:
-        return _A_FILE_COSTS + self.mark[1]
-
 
 class Allowance:
-    """What looking into one folder may cost: so many bytes a second, and who took more at once rests for as long."""
+    """What looking into one folder may cost: so many bytes a second; after more at once it rests for as long."""
 
     def __init__(self, bytes_per_sec: int) -> None:
         self._pace = bytes_per_sec
@@ -80,7 +77,7 @@ def _mark(place: int, name: str) -> Mark | None:
 
 
 def read(folder: Path, name: str, limit: int) -> Found | None:
-    """None where there is no regular file. What is too large, or no JSON that can be read cheaply, has no value."""
+    """None where there is no regular file any more."""
     try:
         place = os.open(folder, FOLDER)
     except OSError:
@@ -100,9 +97,9 @@ def read(folder: Path, name: str, limit: int) -> Found | None:
         return None
     finally:
         os.close(handle)
-    mark = (facts.st_mtime_ns, min(facts.st_size, len(data)))
     value = _value(data) if 0 < len(data) <= limit else None
-    return Found(name, (mark[0], facts.st_size), hashlib.sha256(data).hexdigest(), value)
+    mark = (facts.st_mtime_ns, facts.st_size)
+    return Found(name, mark, _A_FILE_COSTS + len(data), hashlib.sha256(data).hexdigest(), value)
 
 
 def _value(data: bytes) -> object:
