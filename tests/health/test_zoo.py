@@ -12,6 +12,8 @@ from zoo_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES, WE
 from ganger.core import events as ev
 
 MODES = ("direct", "local-git")
+# They take the longest, and where they work changes nothing for them.
+LONG = ("hangs", "loops", "babbles")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -25,7 +27,7 @@ def test_whatever_breaks_is_noticed_at_once_and_keeps_what_it_said(tmp_path: Pat
 @pytest.mark.parametrize("mode", MODES)
 def test_whatever_gets_nowhere_is_ended_at_its_limit(tmp_path: Path, mode: str) -> None:
     """H02 H03 H08 Z03: silence, loops, floods, prompts, stopped, half dead, its own children; each by its own limit."""
-    rows = {name: row for name, row in GETTING_NOWHERE.items() if name != "hangs" or mode == "local-git"}
+    rows = {name: row for name, row in GETTING_NOWHERE.items() if name not in LONG or mode == "local-git"}
     zoo = project(tmp_path, mode, *rows)
     assert zoo.run() == (4 if "hangs" in rows else 0)
     assert complaints(Book(zoo), rows) == []

@@ -10,8 +10,8 @@ import pytest
 from run_projects import Project
 from test_stale_workers import late_project
 from test_zoo_streams import ROWS, streams
-from zoo import Book, complaints, project
-from zoo_bugs import BLIND, acknowledged_early, any_fence, blind, forgetful, hasty, mute
+from zoo import LIMITS, Book, complaints, project
+from zoo_bugs import BLIND, acknowledged_early, any_fence, blind, forgetful, hasty
 from zoo_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES, WELL
 
 EVERY = {**BEING_WELL, **BREAKING, **GETTING_NOWHERE, **LOSING_MESSAGES, **ROWS, "writes_slowly": WELL}
@@ -26,7 +26,8 @@ def said_of(made: Project, *animals: str) -> list[str]:
 
 @pytest.mark.parametrize("tool", [False, True], ids=["animals", "streams"])
 def test_a_lead_that_overlooks_a_sign_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: bool) -> None:
-    """H02 H03 H06: a tool call, processor time, beats, output, files, a stop, a prompt, a mark, an answer, a limit."""
+    """H02 H03 H06: a tool call, processor time, beats, output, files, a stop, a prompt, a mark, an answer, a limit;
+    or that does not ask."""
     blind(monkeypatch)
     names = ["long"] if tool else [name for name in BLIND if name != "long"]
     made = streams(tmp_path, *names, policy=ONCE) if tool else project(tmp_path, "local-git", *names, policy=ONCE)
@@ -38,18 +39,18 @@ def test_a_lead_that_overlooks_a_sign_is_found(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("plant", "animal", "says"),
     [
-        (mute, "answers_when_asked", "was ended as ('stalled'"),
         (acknowledged_early, "looks_into_the_store", "failed as ('crash"),
         (forgetful, "says_it_twice", "failed as ('crash"),
         (hasty, "leaves_a_file", "failed as ('contract_error"),
     ],
 )
-def test_a_lead_that_asks_or_records_wrongly_is_found(
+def test_a_lead_that_records_wrongly_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[..., None], animal: str, says: str
 ) -> None:
-    """H03 H07: never asks; acknowledges before it records; counts twice; does not look once more at the end."""
+    """H07: acknowledges before it records; counts twice; does not look once more at the end."""
     plant(monkeypatch)
-    said = said_of(project(tmp_path, "local-git", animal, policy=ONCE), animal)
+    # Nobody looks at desks by chance at the right moment.
+    said = said_of(project(tmp_path, "local-git", animal, limits={**LIMITS, "look_sec": 30.0}), animal)
     assert any(says in text for text in said), said
 
 

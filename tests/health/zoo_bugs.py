@@ -32,6 +32,7 @@ BLIND: Mapping[str, Blindness] = {
     "long": Blindness(lambda s: replace(s, tool="")),
     "computes": Blindness(lambda s: replace(s, cpu_at=0.0)),
     "beats_by_file": Blindness(lambda s: replace(s, beat_at=0.0, beats=0)),
+    "answers_when_asked": Blindness(lambda s: s),
     "talks_slowly": Blindness(lambda s: replace(s, output_at=0.0)),
     "writes_slowly": Blindness(lambda s: replace(s, files_at=0.0)),
     "is_stopped": Blindness(lambda s: replace(s, stopped=False), "nobody says 'stopped by a signal'"),
@@ -46,19 +47,19 @@ BLIND: Mapping[str, Blindness] = {
 
 
 def blind(patch: pytest.MonkeyPatch) -> None:
-    """Each animal is seen without what is to be overlooked of it."""
-    seen = Vigil._signs
+    """Each animal is seen without what is to be overlooked of it; one is never asked."""
+    seen, tell = Vigil._signs, Vigil._tell
+
+    def mute(self: Vigil, post: Post, kind: str, text: str) -> None:
+        if post.task != "answers_when_asked":
+            tell(self, post, kind, text)
 
     async def signs(self: Vigil, post: Post) -> Signs:
         found = await seen(self, post)
         return BLIND[post.task].change(found) if post.task in BLIND else found
 
     patch.setattr(Vigil, "_signs", signs)
-
-
-def mute(patch: pytest.MonkeyPatch) -> None:
-    """Nobody is asked anything."""
-    patch.setattr(Vigil, "_tell", lambda *_: None)
+    patch.setattr(Vigil, "_tell", mute)
 
 
 async def _nothing(*_given: Any) -> None:
