@@ -138,7 +138,9 @@ class Program:
         if code == 0:
             return Said("kept" if reply.get("kept") else "taken")
         error = reply.get("error") or {}
-        return Said("refused", str(error.get("code") if isinstance(error, dict) else error))
+        if error.get("code") == "LEAD_AWAY":
+            raise Away(str(error.get("message")))
+        return Said("refused", str(error.get("code")))
 
     def _words(self, verb: str, body: Body) -> list[str]:
         if verb == "report":

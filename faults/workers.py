@@ -248,7 +248,6 @@ def compare(events: Sequence[ev.Recorded], notes: Sequence[Note]) -> list[str]:
         *_acknowledged(recorded, notes),
         *_in_order(told, recorded, notes),
         *_refused(told, notes),
-        *_beats(recorded, notes),
         *_waited_for(told),
     ]
 
@@ -302,16 +301,6 @@ def _refused(told: Sequence[ev.Event], notes: Sequence[Note]) -> Iterator[str]:
     for note in notes:
         if note.what == "refused" and (note.why != "ATTEMPT_OVER" or not note.attempt <= over[note.task]):
             yield f"refused: {note.verb} {note.word} of {note.task}/{note.attempt}: {note.why}"
-
-
-def _beats(recorded: Counter[str], notes: Sequence[Note]) -> Iterator[str]:
-    """H09: a dead lead takes at most the last heartbeat of each worker with it."""
-    missing: dict[str, int] = defaultdict(int)
-    for note in notes:
-        if note.what == "taken" and note.verb == "heartbeat":
-            missing[note.worker] = 0 if recorded[note.word] else missing[note.worker] + 1
-            if missing[note.worker] > 1:
-                yield f"beats: {note.worker} lost {missing[note.worker]} heartbeats in a row, the last {note.word}"
 
 
 def _waited_for(told: Sequence[ev.Event]) -> Iterator[str]:

@@ -28,7 +28,7 @@ def test_of_all_who_ask_one_gets_each_task_and_no_report_is_lost(mode: str, task
 
 
 def test_a_lead_that_dies_while_twenty_report_loses_no_word_it_acknowledged() -> None:
-    """H07 H09 G01: what it had not acknowledged comes from the spools, once; of heartbeats at most one is lost."""
+    """H07 H09 G01: what it had not acknowledged comes from the spools, once."""
     size = ("--workers", "20", "--tasks", "24", "--reports", "12", "--restarts", "4")
     found = harness("workers", "--mode", "direct", *size)
     assert found.returncode == 0, found.stdout + found.stderr[-3000:]

@@ -70,6 +70,27 @@ def test_a_claim_whose_answer_was_lost_with_the_lead_is_told_again(tmp_path: Pat
         assert held.do().taken
 
 
+def test_a_dead_lead_takes_at_most_the_last_heartbeat_with_it(tmp_path: Path) -> None:
+    """H09 H10: the next one knows the worker as it was one beat before, and goes on hearing it."""
+    project = people_in_git(tmp_path, ONE)
+    with leading(project) as lead:
+        held = Session(project).get()
+        held.say("heartbeat", step="one")
+        until(lambda: _step(project) == "one", beside=lead)
+        assert held.say("heartbeat", step="two").taken
+        kill(lead)
+    assert _step(project) in ("one", "two")
+    with leading(project) as lead:
+        assert Session(project).get().say("heartbeat", step="three").taken
+        until(lambda: _step(project) == "three", beside=lead)
+        assert held.do().taken and lead.wait(30) == 0
+
+
+def _step(project: Project) -> str:
+    worker = project.state().tasks["a"].worker
+    return worker.step if worker is not None else ""
+
+
 def _hang_up(project: Project, body: str) -> None:
     """Asks, and does not wait for the answer."""
     door = Door(str(project.folder.path))
