@@ -25,8 +25,8 @@ LIMITS: Mapping[str, float] = {
     "stall_sec": STALL_SEC,
     "busy_sec": BUSY_SEC,
     "lease_sec": 2.0,
-    "linger_sec": 0.6,
-    "shutdown_sec": 0.6,
+    "linger_sec": 1.6,
+    "shutdown_sec": 0.8,
     "look_sec": LOOK_SEC,
 }
 # What a machine with other work to do may take on top of every limit.
