@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from endpoint import OTHER, Ear, Endpoint, Wire, play, request, until
+from endpoint import JOIN, OTHER, Ear, Endpoint, Wire, play, request, until
 
 from ganger.reports import address, hall as halls
 from ganger.reports.hall import Hall
@@ -133,10 +134,10 @@ def test_a_rush_of_connections_pushes_no_report_out(
 
 def test_when_everybody_is_served_the_next_is_told_to_come_again(tmp_path: Path) -> None:
     """H07: nobody who is being served is sent away for another."""
-    ear = Ear(holds=frozenset({"messages"}))
+    ear = Ear(holds=frozenset({"brief"}))
 
     async def scene(endpoint: Endpoint) -> None:
-        wires = await crowd(endpoint, 5, "socket", request("ganger", "/v1/messages"))
+        wires = await crowd(endpoint, 5, "socket", request("ganger", "/v1/brief"))
         await until(lambda: len(ear.asked) == 5)
         said = await (await endpoint.wire()).answer()
         assert said is not None and said.status == 503 and said.json["code"] == "LEAD_BUSY"
@@ -144,6 +145,93 @@ def test_when_everybody_is_served_the_next_is_told_to_come_again(tmp_path: Path)
         assert [said.status for wire in wires if (said := await wire.answer())] == [200] * 5
 
     play(scene, tmp_path, ear, with_hall(most_lines=5))
+
+
+WAITS = {"wait_sec": 60}
+ASKS = {**WAITS, "worker": "me"}
+
+
+def test_who_only_waits_takes_nobody_s_place(tmp_path: Path) -> None:
+    """H07: sessions that wait for a task are many, and every report gets through."""
+    ear = Ear(holds=frozenset({"next"}))
+
+    async def scene(endpoint: Endpoint) -> None:
+        wires: list[Wire] = []
+        while len(wires) < 60:
+            wires.extend(await crowd(endpoint, 5, "socket", request("ganger", "/v1/next", ASKS, token=JOIN)))
+            await until(lambda: len(ear.asked) == len(wires))
+        said = await endpoint.post("report", {"result": {}})
+        assert said is not None and said.status == 200
+        ear.gate.set()
+        assert [said.status for wire in wires if (said := await wire.answer())] == [200] * 60
+
+    play(scene, tmp_path, ear, with_hall(most_lines=10))
+
+
+@pytest.mark.parametrize("most_lines", [40, 512])
+def test_one_worker_waits_a_few_times_at_once(tmp_path: Path, most_lines: int) -> None:
+    """H07: the rest shall come again; others wait and beat as ever."""
+    ear = Ear(holds=frozenset({"messages"}))
+
+    async def scene(endpoint: Endpoint) -> None:
+        wires = await crowd(endpoint, 30, "socket", request("ganger", "/v1/messages", WAITS))
+        refused = [said for wire in wires[8:] if (said := await wire.answer()) is not None]
+        assert [said.json["code"] for said in refused] == ["TOO_OFTEN"] * 22
+        assert all("retry-after" in said.headers for said in refused)
+        said = await endpoint.post("heartbeat", {}, token=OTHER)
+        assert said is not None and said.status == 200
+        other = await endpoint.wire()
+        await other.send(request("ganger", "/v1/messages", WAITS, token=OTHER))
+        await until(lambda: len(ear.asked) == 10)
+
+    play(scene, tmp_path, ear, with_hall(most_lines=most_lines))
+
+
+def test_as_many_as_may_come_can_be_held_open(tmp_path: Path) -> None:
+    """H07: where a process may open few files at first, places are made before anybody comes."""
+    few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, most))
+    try:
+
+        async def scene(_endpoint: Endpoint) -> int:
+            return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+        assert play(scene, tmp_path) >= min(most, 4096)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, most))
+
+
+def test_one_token_is_answered_a_bounded_number_of_times_at_once(tmp_path: Path) -> None:
+    """H07: whatever takes the lead long, others still come in."""
+    ear = Ear(holds=frozenset({"brief"}))
+
+    async def scene(endpoint: Endpoint) -> None:
+        wires = await crowd(endpoint, 70, "socket", request("ganger", "/v1/brief"))
+        assert [said.status for wire in wires[64:] if (said := await wire.answer())] == [429] * 6
+        said = await endpoint.post("heartbeat", {}, token=OTHER)
+        assert said is not None and said.status == 200
+        ear.gate.set()
+        assert [said.status for wire in wires[:64] if (said := await wire.answer())] == [200] * 64
+        await until(lambda: not endpoint.server._hall._served and not endpoint.server._hall._waiting)
+
+    play(scene, tmp_path, ear, with_hall())
+
+
+@pytest.mark.parametrize(("token", "heard"), [(OTHER, 1), ("w1.nobody." + "f" * 40, 0)])
+def test_a_large_body_is_parsed_for_somebody_known_alone(tmp_path: Path, token: str, heard: int) -> None:
+    """H07: and counts for more than one request, so that few of them come at once."""
+    body = {"result": {"summary": "x" * (7 << 20)}}
+
+    async def scene(endpoint: Endpoint) -> None:
+        said = await endpoint.post("report", body, token=token)
+        assert said is not None and said.status == (200 if heard else 401)
+        assert sum(one.verb == "report" for one in endpoint.ear.all_asked) == heard
+        said = await endpoint.post("heartbeat", {}, token=token)
+        assert said is not None and said.status == 429
+        said = await endpoint.post("heartbeat", {})
+        assert said is not None and said.status == 200
+
+    play(scene, tmp_path)
 
 
 def test_what_is_being_sent_takes_bounded_memory_and_small_requests_go_on(tmp_path: Path) -> None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
+
+from ganger.reports.refusals import lead_busy, too_many
 
 SCRATCH = 64 * 1024
 _MOST_LINES = 512
 _MOST_HELD = 64 << 20
+_MOST_SERVED = 64
+_MOST_WAITING = 8
+_MOST_WAITING_IN_ALL = 1_024
 
 
 class Guest(Protocol):
@@ -18,12 +26,19 @@ class Guest(Protocol):
 
 
 class Hall:
-    """`held` counts the bytes of all requests that are being read or answered."""
+    """`held` counts the bytes of all requests that are being read or answered.
+
+    Who only waits for something to happen has left its place to others, and is counted apart.
+    """
 
     def __init__(self, most_lines: int = _MOST_LINES, most_held: int = _MOST_HELD) -> None:
         self._most_lines, self._most_held = most_lines, most_held
         self.guests: set[Guest] = set()
         self.held = 0
+        self._came_with: dict[Hashable, str] = {}
+        self._served: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
+        self._waiting_for: Counter[str] = Counter()
         # Bytes are copied out of it before the loop reads from anybody else.
         self.scratch = memoryview(bytearray(SCRATCH))
 
@@ -33,7 +48,7 @@ class Hall:
 
     def enter(self, guest: Guest) -> bool:
         """Whoever has been idle longest makes room; False when everybody is being served."""
-        if len(self.guests) >= self._most_lines:
+        if len(self.guests) - self._waiting_for.total() >= self._most_lines:
             idle = [(one.idle_since, one) for one in self.guests if one.idle_since is not None]
             if not idle:
                 return False
@@ -45,3 +60,38 @@ class Hall:
 
     def leave(self, guest: Guest) -> None:
         self.guests.discard(guest)
+
+    @contextmanager
+    def serve(self, who: Hashable, token: str) -> Iterator[bool]:
+        """While a request that came with this token is answered; False when too many of it are. `who` is the connection
+        it came on."""
+        may = self._served[token] < _MOST_SERVED
+        self._came_with[who] = token
+        try:
+            with _counted(self._served, token, 1):
+                yield may
+        finally:
+            del self._came_with[who]
+
+    @contextmanager
+    def wait(self, who: Hashable, verb: str, token: str, *, alone: bool) -> Iterator[None]:
+        """While a request that is being served only waits; raises Refused when too many do. `alone`: such a token is
+        one worker's, and needs few."""
+        if alone and self._waiting[token] >= _MOST_WAITING:
+            raise too_many("wait")
+        if self._waiting_for[verb] >= _MOST_WAITING_IN_ALL:
+            raise lead_busy("too many wait already")
+        own = _counted(self._waiting, token, 1)
+        with own, _counted(self._waiting_for, verb, 1), _counted(self._served, self._came_with[who], -1):
+            yield
+
+
+@contextmanager
+def _counted(counts: Counter[str], key: str, by: int) -> Iterator[None]:
+    counts[key] += by
+    try:
+        yield
+    finally:
+        counts[key] -= by
+        if not counts[key]:
+            del counts[key]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ganger.reports.gate import Door, Rule, Ticket, admit
 from ganger.reports.hall import SCRATCH, Hall
-from ganger.reports.refusals import Refused, lead_busy
+from ganger.reports.refusals import Refused, lead_busy, too_many
 from ganger.reports.wire import CONTINUE, END, HEAD_LIMIT, Answer, Head, check_first_line, parse_head, render
 
 READ_WITHIN_SEC = 10.0
@@ -126,12 +126,17 @@ class Line(asyncio.BufferedProtocol):
             self._send(CONTINUE)
         body = await self._body(ticket.length)
         self.idle_since = None
-        answer = await self._serve(head, ticket, body, self._door.carrier, self.gone)
-        self._in_work = 0
-        self._recount()
-        close = self.is_last or "close" in head.words("connection")
-        self._write(answer, close=close)
-        await self._written()
+        with self._hall.serve(self.gone, ticket.token) as may:
+            answer = _refusal(too_many("are being answered"))
+            if may:
+                answer = await self._serve(head, ticket, body, self._door.carrier, self.gone)
+            self._in_work = 0
+            self._recount()
+            # Who does not read its answer is like one who says nothing.
+            self.idle_since = self._loop.time()
+            close = self.is_last or "close" in head.words("connection")
+            self._write(answer, close=close)
+            await self._written()
         return not close
 
     async def _head(self, give_up_at: float) -> Head:

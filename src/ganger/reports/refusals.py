@@ -36,6 +36,11 @@ def too_often(wait_sec: float) -> Refused:
     return Refused(429, "TOO_OFTEN", message, f"ask again in {after} s", {"Retry-After": after})
 
 
+def too_many(do: str) -> Refused:
+    message = f"too many requests of this token {do} already"
+    return Refused(429, "TOO_OFTEN", message, "ask again when one has ended", {"Retry-After": str(_RETRY_SEC)})
+
+
 def lead_busy(message: str = "nobody can take this now") -> Refused:
     hint = "nothing was recorded; say it again with the same id"
     return Refused(503, "LEAD_BUSY", message, hint, {"Retry-After": str(_RETRY_SEC)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,11 @@ from ganger.reports.wire import Answer, Head
 
 # They only wait: nothing is lost when nobody is there any more to hear the answer.
 _WAITING = frozenset({"next", "messages"})
+# A body larger than this is read aside; and for how often a token asks, so many bytes are one request more.
+_SMALL = 64 * 1024
+_COUNTS_AS_ONE = 32 * 1024
+_OPEN_FILES = 4096
+_UNKNOWN = 401
 _ANSWERS_WITHIN_SEC = 1.0
 _ENDS_WITHIN_SEC = 5.0
 _HELLO = b"GET / HTTP/1.1\r\nHost: ganger\r\n\r\n"
@@ -44,6 +50,7 @@ class ReportServer:
         self._made: os.stat_result | None = None
         self._under_way: set[asyncio.Task[Reply]] = set()
         self._leaving: Gone | None = None
+        self._parsing = asyncio.Lock()
 
     @property
     def socket(self) -> Path:
@@ -57,6 +64,7 @@ class ReportServer:
         """Raises GangerError where it cannot listen."""
         self._handle = handle
         self._leaving = asyncio.get_running_loop().create_future()
+        _make_room()
         places.make_folder(self.socket.parent)
         if await _answers(self.socket):
             raise places.taken(self.socket)
@@ -120,8 +128,8 @@ class ReportServer:
         return Answer.of(said.reply.status, said.reply.body, said.headers)
 
     async def _answer(self, head: Head, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> Answer:
-        self._slow_down(ticket.token)
-        value = _parsed(body)
+        self._slow_down(ticket.token, len(body))
+        value = _parsed(body) if len(body) <= _SMALL else await self._parsed_aside(ticket, body, carrier, gone)
         if ticket.place == MCP:
             return await self._mcp.answer(head, ticket.token, value, gone)
         if not isinstance(value, dict):
@@ -129,13 +137,28 @@ class ReportServer:
         reply = await self._ask(Request(ticket.place, ticket.token, value, carrier), gone)
         return Answer.of(reply.status, {"ok": reply.status < 400, **reply.body}, _later(reply))
 
-    def _slow_down(self, token: str) -> None:
-        wait_sec = self._pace.wait_sec(token, asyncio.get_running_loop().time())
+    async def _parsed_aside(self, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> object:
+        """A large body costs much: only of somebody known, one after the other, while everybody else is answered."""
+        known = await self._ask(Request("messages", ticket.token, {}, carrier), gone)
+        if known.status == _UNKNOWN:
+            raise Refused(_UNKNOWN, str(known.body.get("code")), str(known.body.get("message")))
+        async with self._parsing:
+            return await asyncio.to_thread(_parsed, body)
+
+    def _slow_down(self, token: str, size: int = 0) -> None:
+        wait_sec = self._pace.wait_sec(token, asyncio.get_running_loop().time(), 1 + size / _COUNTS_AS_ONE)
         if wait_sec:
             raise too_often(wait_sec)
 
     async def _ask(self, request: Request, gone: Gone) -> Reply:
-        """What whoever leads says. Only one who merely waits stops when nobody listens any more."""
+        """What whoever leads says."""
+        if not _only_waits(request):
+            return await self._reply(request, gone)
+        with self._hall.wait(gone, request.verb, request.token, alone=request.verb == "messages"):
+            return await self._reply(request, gone)
+
+    async def _reply(self, request: Request, gone: Gone) -> Reply:
+        """Only one who merely waits stops when nobody listens any more."""
         assert self._handle is not None and self._leaving is not None
         task = asyncio.ensure_future(self._handle(request))
         self._under_way.add(task)
@@ -154,6 +177,20 @@ class ReportServer:
         except Exception as problem:  # noqa: BLE001 - one request's trouble is nobody else's
             _tell(request.verb, problem)
         raise lead_busy()
+
+
+def _only_waits(request: Request) -> bool:
+    """Whether it may take long although nothing is done for it."""
+    body = request.body if isinstance(request.body, dict) else {}
+    return request.verb in _WAITING and (request.verb == "next" or bool(body.get("wait_sec")))
+
+
+def _make_room() -> None:
+    """Everybody who may be connected is an open file, and everything else the lead does needs some too."""
+    few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
+    if few != resource.RLIM_INFINITY and few < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _tell(verb: str, problem: Exception) -> None:
