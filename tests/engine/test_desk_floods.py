@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from run_projects import Project, task
+from run_projects import Project, leading, task, until
+from test_desk_refusals import PULL, Lead
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
+from ganger.engine import run
 from ganger.engine.desk_files import limit_of
 from ganger.engine.drawers import Allowance, new_names, read
-from ganger.engine.run import Lead
 
 MANY_LISTS = b"[" + b"[]," * 2_990_000 + b"[]]"
 # One large text under many names: it fills no disk, and is read anew each time it was touched.
@@ -47,7 +49,7 @@ def test_a_desk_full_of_large_files_stops_nobody(tmp_path: Path) -> None:
             gaps.append(loop.time() - last)
             last = loop.time()
 
-    def during(_lead: Lead) -> None:
+    def during(_lead: run.Lead) -> None:
         ticking.append(asyncio.get_running_loop().create_task(tick()))
 
     ticking: list[asyncio.Task[None]] = []
@@ -109,3 +111,20 @@ def test_who_took_much_at_once_rests(tmp_path: Path) -> None:
                 allowance.charge(moment, found.cost)
                 spent += found.cost
     assert 70 << 20 < spent < 110 << 20
+
+
+def test_of_two_reports_at_once_one_counts(tmp_path: Path) -> None:
+    """H07: whatever they say, the answer that is kept is the one that was recorded."""
+    project = Project(
+        tmp_path, [task("a", timeout_sec=100)], agent=PULL, steps=({"name": "t", "cmd": "sleep 1"},)
+    ).make()
+    with leading(project) as process:
+        key, place = project.folder.path / "worker.key", project.folder.path / "worker.json"
+        until(lambda: place.exists() and key.exists(), beside=process)
+        lead = Lead(project, json.loads(place.read_text())["socket"], bytes.fromhex(key.read_text()), {}, "")
+        token = lead.ask("next", lead.join(), {"worker": "me", "wait_sec": 20})[1]["token"]
+        said = [{"contract_version": "2.0", "task_id": "a", "status": "DONE", "summary": f"n{n}"} for n in range(8)]
+        with ThreadPoolExecutor(8) as threads:
+            answers = list(threads.map(lambda one: lead.ask("report", token, {"result": one}), said))
+    assert sorted(status for status, _ in answers) == [200] + [409] * 7
+    assert len(project.find(ev.WorkerReported)) == 1

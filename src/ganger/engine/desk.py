@@ -14,10 +14,12 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ganger.contracts import worker as words
 from ganger.contracts.faults import examine
-from ganger.contracts.parser import Refused, parse_result
+from ganger.contracts.parser import Parsed, Refused, parse_result
+from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
 from ganger.core.health import HealthPolicy
 from ganger.core.moments import stamp
@@ -57,6 +59,7 @@ class Desk:
         self._next = next_
         self._by_fence = {task.token: name for name, task in self._state.tasks.items() if task.token}
         self._under_way: dict[tuple[str, str], asyncio.Future[Reply]] = {}
+        self._reporting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._kept: dict[str, int] = {}
         self._numbers = itertools.count()
         tools.journal.listeners.append(self._on_event)
@@ -253,15 +256,20 @@ class Desk:
         return self._taken(task, question=task.worker.escalated if task.worker is not None else "")
 
     async def _report(self, name: str, fence: str, said: words.Report) -> Reply:
+        """Of several at once the first counts."""
+        turn = self._reporting.setdefault(fence, asyncio.Lock())
+        async with turn:
+            return await self._take_report(name, fence, said)
+
+    async def _take_report(self, name: str, fence: str, said: words.Report) -> Reply:
         """The answer is judged at once: one that breaks its contract is refused, and can be mended without a retry."""
         task = self._state.tasks[name]
         if task.worker is not None and task.worker.report:
             raise Refusal(409, "ALREADY_REPORTED", "this attempt has given its answer already", "end now")
         if task.step != "agent":
             raise _over()
-        text = json.dumps(said.result, ensure_ascii=False, indent=1)
-        block = f"<<<TASK_RESULT_V2>>>\n{text}\n<<<END_TASK_RESULT_V2>>>\n"
-        parsed = parse_result(block.encode("utf-8", "replace"), task_id=name)
+        # A large one takes long, and others are heard meanwhile.
+        block, parsed = await asyncio.to_thread(_judged, said.result, name)
         if isinstance(parsed, Refused):
             raise Refusal(400, parsed.code, parsed.message, "mend the result and report it again")
         pulled = task.worker is not None and task.worker.pulled
@@ -337,6 +345,12 @@ class Desk:
 def gone() -> Exit:
     """How a worker ends that is nobody's child."""
     return Exit(0, None, False, 0.0, True, "")
+
+
+def _judged(result: Mapping[str, object], name: str) -> tuple[str, Parsed[TaskResult] | Refused]:
+    text = json.dumps(result, ensure_ascii=False, indent=1)
+    block = f"<<<TASK_RESULT_V2>>>\n{text}\n<<<END_TASK_RESULT_V2>>>\n"
+    return block, parse_result(block.encode("utf-8", "replace"), task_id=name)
 
 
 def _over() -> Refusal:
