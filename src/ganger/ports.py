@@ -140,11 +140,13 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A process tree as the system shows it. `stopped`: by a signal; whoever is not, waits for one that is."""
+    """A process tree as the system shows it. `stopped`: by a signal; whoever is not, waits for one that is. `lined_up`:
+    for how long each of its processes has stood in line for a processor, by number."""
 
     processes: int
     cpu_sec: float
     stopped: bool = False
+    lined_up: Mapping[int, float] = field(default_factory=dict)
 
 
 class Running(Protocol):
@@ -556,10 +558,8 @@ class Sandbox(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a worker says: a verb of the worker protocol, and the token that tells who it is. `carrier` is how it came.
-
-    `body` is JSON that nobody has checked yet.
-    """
+    """What a worker says: a verb of the worker protocol, and the token that tells who it is. `carrier` is how it came,
+    `body` JSON that nobody has checked yet."""
 
     verb: str
     token: str

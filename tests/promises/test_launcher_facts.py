@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 from launcher_bench import PRELUDE, Bench, keep_company
 
+from ganger.engine.effort import is_at_work
+from ganger.launchers.facts import tree_facts
 from ganger.launchers.kept import KeptRunning
 from ganger.ports import Exit, Facts, Launch, Room
 from ganger.sandboxes.bubblewrap import Bubblewrap
@@ -217,3 +220,29 @@ def test_what_is_not_running_or_being_ended_gets_no_time(bench: Bench) -> None:
         return [*found, await bench.launcher.extend(bench.key(), 30.0)]
 
     assert bench.play(main) == [False] * 6
+
+
+STARVED = "import os; os.sched_setaffinity(0, {0}); os.nice(19)\nwhile True: pass"
+GREEDY = "import os; os.sched_setaffinity(0, {0})\nwhile True: pass"
+IDLE = "import time\nwhile True: time.sleep(0.05)"
+
+
+@pytest.mark.parametrize(("code", "works"), [(STARVED, True), (GREEDY, True), (IDLE, False)])
+def test_who_gets_next_to_nothing_of_the_processor_is_still_seen_at_work(code: str, works: bool) -> None:
+    """H02: on a machine with too much to do it stands in line; one that is idle does not."""
+    programs = [subprocess.Popen([sys.executable, "-S", "-c", text]) for text in (code, GREEDY)]
+    try:
+        watched = programs[0].pid
+        seen: list[bool] = []
+        before, at = tree_facts(watched, None), time.monotonic()
+        while len(seen) < 5:
+            time.sleep(0.3)
+            found, now = tree_facts(watched, None), time.monotonic()
+            assert before is not None and found is not None
+            seen.append(is_at_work(before, found, now - at))
+            before, at = found, now
+        assert sum(seen[1:]) >= 3 if works else sum(seen[1:]) <= 1
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()

@@ -11,7 +11,7 @@ from typing import Protocol
 from ganger.core.health import Watch
 from ganger.core.signs import Heard
 from ganger.core.worker_events import WorkerBeat
-from ganger.ports import Exit, Running
+from ganger.ports import Exit, Facts, Running
 
 # Of the time between two beats that was asked for: sooner is no second beat, later breaks the habit.
 _TOO_SOON, _TOO_LATE = 0.3, 2.5
@@ -67,8 +67,8 @@ class Post:
     unsaid: WorkerBeat | None = None
     limit_at: float | None = None
     cpu_at: float = 0.0
-    cpu_sec: float = -1.0
-    cpu_seen_at: float = 0.0
+    facts: Facts | None = None
+    facts_at: float = 0.0
     files_at: float = 0.0
     stopped: bool = False
     spared_until: float = 0.0

@@ -17,13 +17,12 @@ from ganger.core.records import RunState
 from ganger.core.signs import context_pct
 from ganger.core.workers import Checkpoint
 from ganger.engine.desk import TOLD_AT_MOST_EVERY_SEC, gone
+from ganger.engine.effort import is_at_work
 from ganger.engine.gate import Gate
 from ganger.engine.posts import Post, Posts
 from ganger.engine.settling import speaks_for_itself
 from ganger.engine.tools import Tools, one_line
 
-# A tenth of one processor is work; less than that is a program that waits.
-_WORKS_SHARE = 0.1
 _LOOK_AT_PROCESSES_AFTER_SEC = 2.0
 _SHORTEST_SEC = 0.02
 
@@ -139,10 +138,9 @@ class Vigil:
         if facts is None:
             return
         post.stopped = facts.stopped
-        since = signs.now - post.cpu_seen_at
-        if post.cpu_sec >= 0 and since > 0 and facts.cpu_sec - post.cpu_sec >= _WORKS_SHARE * since:
+        if post.facts is not None and is_at_work(post.facts, facts, signs.now - post.facts_at):
             post.cpu_at = signs.now
-        post.cpu_sec, post.cpu_seen_at = facts.cpu_sec, signs.now
+        post.facts, post.facts_at = facts, signs.now
 
     async def _has_answered(self, post: Post, signs: Signs) -> bool:
         """Whether its output ends with a whole answer; looked at once each time it has fallen silent."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-from ganger.launchers.proc import start_ticks, stat_fields
+from ganger.launchers.proc import read, start_ticks, stat_fields
 from ganger.ports import Facts
 
-_MOST = 2000
+_MOST, _MOST_THREADS = 2000, 64
 _TICKS = os.sysconf("SC_CLK_TCK")
 # Fields of /proc/PID/stat, counted after the name: state, and the four times.
 _STATE, _TIMES = 0, slice(11, 15)
@@ -22,6 +21,7 @@ def tree_facts(pid: int, started: int | None) -> Facts | None:
     if started is not None and start_ticks(pid) != started:
         return None
     ticks = 0
+    lined_up: dict[int, float] = {}
     states: dict[int, bytes] = {}
     parents: dict[int, int] = {}
     for member, parent in _tree(pid):
@@ -30,9 +30,10 @@ def tree_facts(pid: int, started: int | None) -> Facts | None:
             continue
         states[member], parents[member] = fields[_STATE], parent
         ticks += sum(int(field) for field in fields[_TIMES])
+        lined_up[member] = _lined_up_sec(member)
     if not states:
         return None
-    return Facts(len(states), ticks / _TICKS, stopped=_is_stopped(states, parents))
+    return Facts(len(states), ticks / _TICKS, stopped=_is_stopped(states, parents), lined_up=lined_up)
 
 
 def _is_stopped(states: Mapping[int, bytes], parents: Mapping[int, int]) -> bool:
@@ -54,12 +55,26 @@ def _tree(pid: int) -> Iterator[tuple[int, int]]:
             queue.extend((child, found) for child in new)
 
 
+def _lined_up_sec(pid: int) -> float:
+    """Of all its threads: the second field of their schedstat, where the kernel keeps one."""
+    found = 0
+    for thread in _threads(pid)[:_MOST_THREADS]:
+        fields = read(f"/proc/{pid}/task/{thread}/schedstat").split()
+        found += int(fields[1]) if len(fields) > 1 else 0
+    return found / 1e9
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        with os.scandir(f"/proc/{pid}/task") as entries:
+            return [entry.name for entry in entries]
+    except OSError:
+        return []
+
+
 def _children(pid: int) -> list[int]:
     """Every thread has children of its own."""
     found: list[int] = []
-    try:
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            found += [int(word) for word in (thread / "children").read_text().split()]
-    except (OSError, ValueError):
-        return found
+    for thread in _threads(pid):
+        found += [int(word) for word in read(f"/proc/{pid}/task/{thread}/children").split()]
     return found
