@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import pytest
 from run_projects import Project, leading, task, until
 from zoo import LIMITS, health_of, seen
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.launchers.door import Line
 
 AGENT = """
 case "$GANGER_TASK_ID$GANGER_ATTEMPT" in
@@ -47,3 +50,24 @@ def test_end_reassign_and_extend_reach_the_worker(tmp_path: Path) -> None:
     assert (given.status, given.attempts, given.worker_attempts, given.respawns) == (TaskStatus.DONE, 2, 1, 0)
     assert "> look at x.py" in (made.folder.path / "prompts/given.2.md").read_text()
     assert not made.find(ev.AttemptFailed) and made.processes() == []
+
+
+ASKS = """{python} -m ganger extend a 60 --project '{root}' > '{root}/told.txt' 2>&1
+printf '<<<TASK_RESULT_V2>>>\\n{{"contract_version": "2.0", "task_id": "a", "status": "DONE", "summary": "did it"}}\\n'
+printf '<<<END_TASK_RESULT_V2>>>\\n'
+"""
+
+
+@pytest.mark.parametrize(("learnt", "told"), [(True, "may go on for 60 s"), (False, "time limit cannot be moved")])
+def test_more_time_is_promised_only_where_the_keeper_can_give_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learnt: bool, told: str
+) -> None:
+    """D14 H10: a run that goes on under a new version may still have a keeper of the one before."""
+    if not learnt:
+        monkeypatch.setattr(Line, "can", lambda *_: False)
+    script = ASKS.format(python=sys.executable, root=tmp_path)
+    agent = 'kind = "command"\nargv = ["sh", "agent.sh"]'
+    made = Project(tmp_path, [task("a", timeout_sec=60)], agent=agent, files={"agent.sh": script}).make()
+    assert made.run() == 0
+    assert told in (tmp_path / "told.txt").read_text()
+    assert len(made.find(ev.LimitExtended)) == int(learnt)

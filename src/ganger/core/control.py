@@ -52,6 +52,11 @@ def act(state: RunState, command: Asked, now: float) -> list[ev.Event]:
     return [*effect.events, ev.CommandTaken(command.number, command.kind, effect.outcome)]
 
 
+def refused(command: Asked, why: str) -> list[ev.Event]:
+    """For what only whoever carries it out can know."""
+    return [ev.CommandTaken(command.number, command.kind, f"{_REFUSED}{why}")]
+
+
 def was_refused(outcome: str) -> bool:
     return outcome.startswith(_REFUSED)
 

@@ -12,6 +12,10 @@ from ganger.core.worker_changes import is_at_work
 
 ENDED = "ended by a person"
 REASSIGNED = "given to another worker by a person"
+LIMIT_HOLDS = (
+    "its time limit cannot be moved: it is being ended, or it is held by a keeper of an earlier version;"
+    " ganger retry runs the task again"
+)
 _LONGEST_SEC = 7 * 86_400.0
 
 

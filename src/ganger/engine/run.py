@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ganger.contracts.worker import Next
 from ganger.core import events as ev
 from ganger.core.budgets import reservation
-from ganger.core.control import act
+from ganger.core.control import act, refused
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
 from ganger.core.names import worker_log
@@ -33,6 +33,7 @@ from ganger.core.windows import (
     closing_events,
     decide,
 )
+from ganger.core.worker_control import LIMIT_HOLDS
 from ganger.core.workers import PULL
 from ganger.engine.attempt import Attempt
 from ganger.engine.case import Case
@@ -53,7 +54,7 @@ from ganger.engine.road import Road
 from ganger.engine.rules import write_rules
 from ganger.engine.tools import Tools
 from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError, LeadLost
-from ganger.ports import Entry
+from ganger.ports import Command, Entry
 
 # A wait longer than this is cut in pieces, so that a clock that was set is noticed.
 _LONGEST_WAIT_SEC = 30.0
@@ -428,13 +429,25 @@ class Lead:
         """Whether there was one."""
         any_taken = False
         for command in self.tools.journal.store.commands(self.state.commands_taken):
-            await self.journal.idle()
-            taken = act(self.state, command, self.tools.clock.now())
+            taken = await self._effects(command)
             if taken:
                 any_taken = True
                 await self._record_effects(taken)
             await self._heed(taken)
         return any_taken
+
+    async def _effects(self, command: Command) -> list[ev.Event]:
+        """Nobody is promised more time before whoever holds the worker to its limit has agreed."""
+        await self.journal.idle()
+        now = self.tools.clock.now()
+        taken = act(self.state, command, now)
+        for given in taken:
+            if isinstance(given, ev.LimitExtended):
+                if not await self._reception.vigil.can_prolong(given):
+                    return refused(command, f"the worker of {given.task}: {LIMIT_HOLDS}")
+                await self.journal.idle()
+                return act(self.state, command, now)
+        return taken
 
     async def _record_effects(self, taken: list[ev.Event]) -> None:
         """What concerns a running attempt is said with its token."""

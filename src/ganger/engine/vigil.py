@@ -203,8 +203,16 @@ class Vigil:
             post.ending = True
             await self._end_tree(post)
 
+    async def can_prolong(self, given: ev.LimitExtended) -> bool:
+        """Has its keeper move the limit it holds the worker to; asked twice it is moved once."""
+        post = self._posts.get(given.task)
+        if post is None or post.attempt != given.attempt or post.pulled or post.time_limit_sec is None:
+            return True
+        left = given.until - self._tools.clock.now()
+        return await self._gate.extend(str(self._tools.folder.path / post.key), left)
+
     async def prolong(self, given: ev.LimitExtended) -> None:
-        """A person gives it more time: also of the limit its keeper holds it to."""
+        """A person gives it more time."""
         post = self._posts.get(given.task)
         if post is None or post.attempt != given.attempt:
             return
@@ -214,8 +222,6 @@ class Vigil:
         if post.pulled and post.limit_at is not None:
             post.limit_at = max(post.limit_at, post.spared_until)
             self._posts.on_change()
-        if not post.pulled:
-            await self._gate.extend(str(self._tools.folder.path / post.key), left)
 
     async def _end_tree(self, post: Post) -> None:
         if post.pulled:
