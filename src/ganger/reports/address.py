@@ -7,6 +7,8 @@ import errno
 import hashlib
 import json
 import os
+import re
+import secrets
 import socket
 import stat
 from dataclasses import dataclass
@@ -50,13 +52,38 @@ def find(folder: Path) -> Address:
     name = f"{_PREFIX}{hashlib.sha256(run).hexdigest()[:16]}"
     own = Path(f"/run/user/{os.geteuid()}")
     usable = [own, _TEMPORARY] if os.access(own, os.W_OK | os.X_OK) else [_TEMPORARY]
-    places = [place / name / _SOCKET for place in usable]
     try:
         told = json.loads((folder / FILE).read_text(encoding="utf-8"))
         before = Address(Path(str(told["socket"])), str(told["url"]))
     except (OSError, ValueError, TypeError, KeyError):
-        return Address(places[0])
-    return before if before.socket in places else Address(places[0], before.url)
+        before = Address(Path())
+    places = [place / name for place in usable]
+    if before.socket.name == _SOCKET and _is_of_run(before.socket.parent, places):
+        places.insert(0, before.socket.parent)
+    # A name that can be guessed can be taken beforehand, and only its owner or root could remove it.
+    free = next((place for place in places if _can_be_ours(place)), None)
+    chosen = free or usable[0] / f"{name}-{secrets.token_hex(8)}"
+    return Address(chosen / _SOCKET, before.url)
+
+
+def _is_of_run(folder: Path, places: list[Path]) -> bool:
+    later = "(-[0-9a-f]{16})?"
+    return any(folder.parent == place.parent and re.fullmatch(place.name + later, folder.name) for place in places)
+
+
+def _can_be_ours(folder: Path) -> bool:
+    """Whether it is ours alone, or not there yet."""
+    try:
+        found = folder.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and _is_ours_alone(found)
+
+
+def _is_ours_alone(found: os.stat_result) -> bool:
+    return found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o022
 
 
 def publish(folder: Path, address: Address) -> None:
@@ -90,7 +117,7 @@ def make_folder(folder: Path) -> None:
         raise _error(f"the folder {folder} for reports cannot be used: {problem.strerror}", hint) from None
     try:
         found = os.fstat(descriptor)
-        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+        if not _is_ours_alone(found):
             raise _error(f"the folder {folder} for reports was made by somebody else", hint)
         os.fchmod(descriptor, _FOLDER_MODE)
     finally:
