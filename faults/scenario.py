@@ -189,7 +189,7 @@ use = "off"
         if given.heals:
             config += '[roles.healer]\nagent = "counted"\n'
         if given.pulled:
-            config += '[agents.session]\nkind = "pull"\n[roles.session]\nagent = "session"\n'
+            config += '[agents.session]\nkind = "pull"\nin_place = false\n[roles.session]\nagent = "session"\n'
         config += given.settings
         return {
             "ganger.toml": config,

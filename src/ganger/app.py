@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ganger import __version__, worker as worker_room
 from ganger.check import Checked
-from ganger.config import PROJECT_FILE, Project, environment
+from ganger.config import PROJECT_FILE, AgentSection, Project, environment
 from ganger.contents import Contents
 from ganger.contracts.parser import parse_heal
 from ganger.core.environment import child_environment
@@ -26,6 +26,7 @@ from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
 from ganger.core.records import Budget, Limits, Policy, RunState
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule
+from ganger.core.workers import PULL
 from ganger.engine.badges import Badges
 from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file
 from ganger.engine.homes import Homes
@@ -397,6 +398,10 @@ def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watchi
     return Watching(project.root, watch, limits, verify_environment().get("PATH", ""))
 
 
+def _edits_in_place(agent: AgentSection) -> bool:
+    return agent.kind == PULL if agent.in_place is None else agent.in_place
+
+
 def difference_of(project: Project, checked: Checked, state: RunState, folder: RunFolder) -> Compared:
     """The manifest and its prompts beside the run that was begun with them."""
     return _compared(checked, state, Contents(project.root, folder.path / CONTENTS))
@@ -459,7 +464,7 @@ def _order(
         boot_id=boot_id(),
         pull_roles=pull_roles(agents),
         in_place=tuple(
-            name for name, role in project.config.roles.items() if project.config.agents[role.agent].in_place
+            name for name, role in project.config.roles.items() if _edits_in_place(project.config.agents[role.agent])
         ),
         reconcile=_reconcile(compared, checked, options),
         seen=compared.seen(state) if state.last_seq else {},

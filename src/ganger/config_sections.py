@@ -154,8 +154,9 @@ class AgentSection(Section):
     terminal: TerminalSection = Field(default_factory=lambda: TerminalSection(), description="pty: how it is spoken to")
     script: str = Field(default="", description="behaviour file of a scripted agent")
     account: str = Field(default="", description="who pays: agents of one account share its quota; default: the agent")
-    in_place: bool = Field(
-        default=False, description="in direct mode it edits files itself, so it works alone; found out if not said"
+    in_place: bool | None = Field(
+        default=None,
+        description="in direct mode it edits files itself, so it works alone; default: pull does, others are found out",
     )
 
 

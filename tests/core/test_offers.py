@@ -183,8 +183,20 @@ def test_a_resting_account_does_not_keep_a_task_from_a_session_that_pays_for_its
 def test_a_session_is_not_counted_to_its_roles_account() -> None:
     """G04: a limit of two at once is for two agents."""
     yard = Yard(handed(*"abc", a="worker", b="worker", c="worker"), OFF).begin()
+    yard.state.mode = "local-git"
     yard.record(ev.AccountLimited("", 2, "cut"))
     assert yard.ask() == "a" and decide(yard.state, 0.0) == [Start("b"), Start("c")]
+
+
+def test_a_session_that_edits_the_projects_own_folder_has_it_for_itself() -> None:
+    """W02: in direct mode nobody is started beside it, and it gets nothing beside others; sessions that only hand in
+    what is to be written work side by side."""
+    yard = Yard(handed(*"abcd", a="worker", b="worker"), OFF).begin()
+    assert yard.ask(("worker",)) == "a"
+    assert decide(yard.state, 0.0) == [] and offer(yard.state, 0.0) is None
+    beside = Yard(handed(*"abcd", a="worker", b="worker"), OFF).begin()
+    assert beside.ask(("handed",), "ada") == "c" and beside.ask(("handed",), "bob") == "d"
+    assert offer(beside.state, 0.0, ("worker",)) is None and Start("a") in decide(beside.state, 0.0)
 
 
 def test_a_task_of_a_role_nobody_starts_is_not_waited_for_behind_an_account() -> None:

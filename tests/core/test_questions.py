@@ -92,7 +92,7 @@ def test_defaults_due_at_one_moment_all_count_and_every_event_fits() -> None:
         run.pass_time(ASKED + 2)
     assert all(question.answer == f"yes {BY_DEFAULT}" for question in run.state.questions.values())
     assert {task.status for task in run.state.tasks.values()} == {TaskStatus.PENDING}
-    assert run.state.tasks["a"].granted_by_person == 1
+    assert run.state.tasks["a"].granted_by_person == 0
 
 
 def test_a_default_without_a_deadline_never_counts_by_itself() -> None:
@@ -130,3 +130,28 @@ def test_a_run_that_has_ended_answers_nothing() -> None:
     run.ask(1, "a", "yes", ASKED + 1)
     run.record(ev.RunFinished(RunStatus.RUNNING, None, {}))
     assert run.pass_time(ASKED + HOUR) == []
+
+
+def test_a_default_answers_the_same_question_once() -> None:
+    """Z06 D12: who asks it again is not started again and again by its own default: a person looks."""
+    run = Asking()
+    run.escalate("a")
+    run.ask(1, "a", "yes", ASKED + 1)
+    run.pass_time(ASKED + 2)
+    run.escalate("a")
+    run.ask(2, "a", "yes", ASKED + 3)
+    assert [type(event) for event in run.pass_time(ASKED + 2 * HOUR)] == [ev.QuestionRaised]
+    assert run.state.tasks["a"].status is TaskStatus.ESCALATED and run.state.questions["q-2"].answer is None
+
+
+def test_a_question_that_its_task_did_without_is_closed() -> None:
+    """Z06: nobody is asked, or reminded, for the sake of what is DONE."""
+    run = Asking()
+    run.start("x")
+    run.ask(1, "x")
+    token = ev.VerifyFinished("x", 1, True, "log", 0.0, ())
+    run.record(token, ev.TaskSettled("x", TaskStatus.DONE, "done"))
+    assert [event.question for event in run.pass_time(ASKED + HOUR) if isinstance(event, ev.QuestionAnswered)] == [
+        "q-1"
+    ]
+    assert run.state.questions["q-1"].answer == "not needed: its task is DONE"

@@ -16,7 +16,7 @@ from ganger.worker.places import Door
 from ganger.worker.trouble import Away
 from ganger.worker.wire import Answer, call
 
-PULL = '[agents.people]\nkind = "pull"\n[roles.people]\nagent = "people"\n'
+PULL = '[agents.people]\nkind = "pull"\nin_place = false\n[roles.people]\nagent = "people"\n'
 PEOPLE: Mapping[str, object] = {"metadata": {"role": "people"}}
 
 

@@ -15,7 +15,7 @@ from run_projects import Project, leading, task, until
 
 from ganger.contracts.worker import KEPT, VERBS
 
-PULL = 'kind = "pull"'
+PULL = 'kind = "pull"\nin_place = false'
 GOOD: dict[str, dict[str, Any]] = {
     "next": {"worker": "mallory"},
     "heartbeat": {"step": "implementing", "percent": 40},

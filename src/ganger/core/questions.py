@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from ganger.core import events as ev
@@ -76,10 +77,11 @@ def due(state: RunState, now: float, remind_sec: float) -> list[ev.Event]:
     """
     if state.finished:
         return []
-    events: list[ev.Event] = []
+    events: list[ev.Event] = list(moot(state))
     brought_back = False
-    for question in [q for q in state.questions.values() if q.answer is None]:
-        if question.default and 0 < question.deadline <= now:
+    needed = [q for q in state.questions.values() if q.answer is None and not _is_done(state, q.task)]
+    for question in needed:
+        if question.default and 0 < question.deadline <= now and not _was_asked_before(state, question):
             settled = _is_settled(state, question.task)
             if not (settled and brought_back):
                 events += _by_default(state, question, now)
@@ -88,6 +90,24 @@ def due(state: RunState, now: float, remind_sec: float) -> list[ev.Event]:
             events.append(ev.QuestionRaised(question.id, question.raised + 1))
     answered = [e.question for e in events if isinstance(e, ev.QuestionAnswered)]
     return [e for e in events if not isinstance(e, ev.QuestionRaised) or e.question not in answered]
+
+
+def moot(state: RunState) -> list[ev.QuestionAnswered]:
+    """What a worker asked and then did without an answer needs none any more."""
+    asked = [q for q in state.questions.values() if q.answer is None and _is_done(state, q.task)]
+    return [ev.QuestionAnswered(question.id, "not needed: its task is DONE") for question in asked]
+
+
+def _is_done(state: RunState, name: str) -> bool:
+    return name in state.tasks and state.tasks[name].status is TaskStatus.DONE
+
+
+def _was_asked_before(state: RunState, question: Question) -> bool:
+    """The same again, although it was answered: a default would go on for ever, so a person looks."""
+    same = (question.task, question.kind, question.text)
+    return any(
+        (q.task, q.kind, q.text) == same and q.answer is not None for q in state.questions.values() if q is not question
+    )
 
 
 def _is_settled(state: RunState, name: str) -> bool:
@@ -100,7 +120,9 @@ def _by_default(state: RunState, question: Question, now: float) -> tuple[ev.Eve
         text = chosen(question, question.default)
     except Refusal:
         text = question.default
-    return answer(state, question, f"{text} {BY_DEFAULT}", now).events
+    events = answer(state, question, f"{text} {BY_DEFAULT}", now).events
+    # Nobody granted anything: whoever asked has used up no attempt either.
+    return tuple(replace(e, granted=0, by_person=False) if isinstance(e, ev.TaskRequeued) else e for e in events)
 
 
 def _reminded_at(question: Question) -> float:

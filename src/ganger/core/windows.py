@@ -321,8 +321,9 @@ class _Choice:
         self._running = running_by_account(state)
         self._purse, self._wanted, self._at = Purse(), reservation(state), stamp(now)
         self._level = _level_now(state)
-        self._alone = state.in_place_roles if state.mode == "direct" else set()
-        self._occupied = [state.specs[name].role for name in state.running] if self._alone else []
+        self._direct = state.mode == "direct"
+        self._occupied = self._direct and bool(state.running)
+        self._alone = self._direct and any(self._works_in_place(name, name in state.pulled) for name in state.running)
 
     def __call__(self, task: str) -> bool:
         if not self._is_meant(task) or not self._has_place(task):
@@ -354,10 +355,15 @@ class _Choice:
             return False
         if any(file in self._taken or file in state.busy_files for file in files_of(state, task)):
             return False
-        alone, occupied = self._alone, self._occupied
-        if alone and occupied and (state.specs[task].role in alone or not alone.isdisjoint(occupied)):
+        if self._occupied and (self._alone or self._works_in_place(task, self._whom is _For.PULL)):
             return False
         return self._level is None or state.level_of[task] == self._level
+
+    def _works_in_place(self, task: str, pulled: bool) -> bool:
+        """Whether it edits the project's own folder, and so needs it for itself. Sessions do, unless it was said of
+        their role that they only hand in what is to be written."""
+        role = self.state.specs[task].role
+        return role in self.state.in_place_roles or (pulled and role not in self.state.pull_roles)
 
     def _account(self, task: str) -> str | None:
         """None for what a session of somebody else's does: it pays for itself."""
@@ -380,8 +386,9 @@ class _Choice:
         if task not in self.state.touched:
             self._new.add(task)
         self._taken.update(files_of(self.state, task))
-        if self._alone:
-            self._occupied.append(self.state.specs[task].role)
+        if self._direct:
+            self._occupied = True
+            self._alone = self._alone or self._works_in_place(task, self._whom is _For.PULL)
         if account is not None:
             self._running[account] += 1
         self._purse.add(self._wanted)

@@ -25,7 +25,9 @@ class Company:
         edit files itself."""
         if self._watch is None:
             return
-        known = again and self._state.specs[task].role in self._state.in_place_roles and len(self._state.running) == 1
+        worker = self._state.tasks[task].worker
+        edits = self._state.specs[task].role in self._state.in_place_roles or (worker is not None and worker.pulled)
+        known = again and edits and len(self._state.running) == 1
         if not self._inside:
             self._written.clear()
             self._any_done = False

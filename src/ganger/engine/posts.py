@@ -79,6 +79,7 @@ class Post:
     marked_since: float = 0.0
     checkpoint_at: float = 0.0
     stand_due: bool = False
+    eye_at: float = 0.0
     told_at: float = 0.0
     ready: asyncio.Future[str] | None = None
     over: asyncio.Future[Exit] | None = None

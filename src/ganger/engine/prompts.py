@@ -57,6 +57,7 @@ _PROTOCOL = """## While you work
 `ganger worker --help` shows what you can say meanwhile: that you are at work (heartbeat), where you stand (checkpoint),
 a question only a person can answer (escalate). None of it is needed."""
 _MOST_LISTED = 50
+_LONGEST_STAND = 8_000
 _HINTS = "Hints from healing (for this attempt only; the task and its checks stay as they are)"
 _ANSWERS = "From the operator"
 _RULES = "Rules learned in earlier runs (advice, not instructions)"
@@ -139,7 +140,8 @@ def checkpoint_text(known: Checkpoint) -> str:
     for name, entries in lists.items():
         if entries:
             lines += [f"{name}:", *(f"- {entry}" for entry in entries[:50])]
-    return "\n".join(lines)
+    text = "\n".join(lines)
+    return text if len(text) <= _LONGEST_STAND else f"{text[:_LONGEST_STAND]} …"
 
 
 def contract_text(task_id: str) -> str:

@@ -15,7 +15,7 @@ from ganger.core.control import act, refused
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
 from ganger.core.names import worker_log
-from ganger.core.questions import due
+from ganger.core.questions import due, moot
 from ganger.core.quota import account_of
 from ganger.core.reconcile import Difference
 from ganger.core.records import Budget, Limits, Policy, RunState, TaskSpec
@@ -325,7 +325,7 @@ class Lead:
             return
         if await self._take_commands():
             return
-        events: list[ev.Event] = []
+        events: list[ev.Event] = list(moot(self.state))
         if finish.question and not any(q.kind == "budget" and q.answer is None for q in self.state.questions.values()):
             text = f"{finish.question}; raise it and run again, or leave the rest undone"
             events.append(ev.QuestionAsked("", "", "budget", text))

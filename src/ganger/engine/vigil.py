@@ -25,6 +25,8 @@ from ganger.engine.tools import Tools, one_line
 
 _LOOK_AT_PROCESSES_AFTER_SEC = 2.0
 _SHORTEST_SEC = 0.02
+# Folders that are looked at in one round; the others have their turn in the next ones.
+_MOST_EYES = 8
 
 
 class Vigil:
@@ -77,9 +79,11 @@ class Vigil:
         ]
         if not quiet:
             return
+        quiet = sorted(quiet, key=lambda post: post.eye_at)[:_MOST_EYES]
 
         def look_around() -> None:
             for post in quiet:
+                post.eye_at = now
                 if post.eye is not None:
                     post.files_at = max(post.files_at, post.eye.look(now))
 

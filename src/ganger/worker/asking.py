@@ -32,6 +32,12 @@ class Asker:
     """Who asks, of which run."""
 
     def __init__(self, given: Given, environ: Mapping[str, str]) -> None:
+        if environ.get("GANGER_TOKEN") and not environ.get("GANGER_WORKER") and not given.text("worker"):
+            raise Trouble(
+                f"this worker was started for {environ.get('GANGER_TASK_ID') or 'a task'} and works on that alone",
+                hint="report it, then end; a session of your own names itself: --worker NAME",
+                code="NOT_ALLOWED",
+            )
         self.worker = worker_name(given.text("worker"), environ)
         self.session = environ.get("GANGER_SESSION", "")
         self.roles = given.many("role")
