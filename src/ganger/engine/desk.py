@@ -31,6 +31,7 @@ from ganger.engine.badges import Badge, Badges
 from ganger.engine.briefs import section_of, sections
 from ganger.engine.files import replace_file
 from ganger.engine.posts import Post, Posts
+from ganger.engine.slips import told
 from ganger.engine.tools import Tools, one_line
 from ganger.errors import GangerError, StaleToken
 from ganger.ports import Exit, Reply, Request
@@ -320,11 +321,7 @@ class Desk:
             new = [m for m in task.worker.messages if m.number > said.since]
             left = until - self._tools.clock.monotonic()
             if new or left <= 0:
-                shown = [
-                    {"number": m.number, "kind": m.kind, "text": m.text, "at": m.at, "question": m.about or None}
-                    for m in new
-                ]
-                return self._taken(task, messages=shown)
+                return self._taken(task, messages=told(new))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._journal.changed()

@@ -23,7 +23,9 @@ from ganger.engine.desk import Desk
 from ganger.engine.drawers import FOLDER, Allowance, Found, Mark, new_names, read
 from ganger.engine.files import named_os_errors
 from ganger.engine.posts import Post, Posts
+from ganger.engine.slips import leave_messages, leave_refusal, take_back_refusal
 from ganger.engine.tools import Tools
+from ganger.errors import GangerError
 from ganger.ports import Reply, Request
 
 SPOOL, REFUSED = "spool", "refused"
@@ -44,6 +46,7 @@ class _Drawer:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     allowance: Allowance = field(default_factory=lambda: Allowance(_MOST_AT_ONCE))
     report_refused: bool = False
+    told: int = 0
 
 
 @dataclass(slots=True)
@@ -95,7 +98,17 @@ class DeskFiles:
         for post, new in zip(posts, there, strict=True):
             if new is not None:
                 await self._go_through(post, new, _Round(_MOST_AT_ONCE))
+        for post in self._posts:
+            await self._tell(post)
         await self._look_at_counter()
+
+    async def _tell(self, post: Post) -> None:
+        """What it was told lies on its desk, for whoever cannot ask."""
+        task, drawer = self._tools.journal.state.tasks[post.task], self._drawer(post)
+        told = task.worker.messages if task.token == post.fence and task.worker is not None else ()
+        if told and told[-1].number != drawer.told:
+            left = await asyncio.to_thread(leave_messages, post.desk, told)
+            drawer.told = told[-1].number if left else drawer.told
 
     def _drawer(self, post: Post) -> _Drawer:
         return self._drawers.setdefault(post.fence, _Drawer())
@@ -127,8 +140,11 @@ class DeskFiles:
                 continue
             left.take(found)
             post.files_seen[name] = found.mark
-            for verb, body in _said_in(found):
+            replies = [
                 await self._desk.handle(Request(verb, self._badges.worker(post.fence), body, "file"))
+                for verb, body in _said_in(found)
+            ]
+            await asyncio.to_thread(_leave_word, post.desk, found, replies)
 
     async def _empty_spool(self, post: Post, drawer: _Drawer, names: list[str], left: _Round) -> None:
         """In the order in which it was filled. What is taken or refused for good leaves it; the rest is tried again."""
@@ -168,17 +184,27 @@ class DeskFiles:
             task.add_done_callback(self._asking.discard)
 
     async def _hand_out(self, found: Found) -> None:
+        try:
+            await self._answer_at_counter(found)
+        except (OSError, GangerError):
+            # A full disk, or something in the way: it is asked again, and whoever holds a task is told of the same.
+            return
+        finally:
+            # One that got none is asked for again at the next look, until there is one.
+            self._asked.pop(found.name, None)
+
+    async def _answer_at_counter(self, found: Found) -> None:
         """A session that can only write files gets its task as a file beside its question."""
         stem = found.name.removesuffix(".json").removeprefix("next").lstrip("-") or "worker"
         asked: dict[str, Any] = dict(found.value) if isinstance(found.value, dict) else {}
         asked = {"worker": str(asked.pop("worker_id", stem)), **asked}
-        reply = await self._desk.handle(Request("next", self._badges.join, asked, "file"))
         answer = self._counter / f"brief-{stem}.json"
+        # Nothing is handed out that nobody could be told of.
+        await asyncio.to_thread(_check_place, answer)
+        reply = await self._desk.handle(Request("next", self._badges.join, asked, "file"))
         await asyncio.to_thread(_write_private, answer, json.dumps(dict(reply.body), ensure_ascii=False))
         if isinstance(reply.body.get("task"), Mapping):
             (self._counter / found.name).unlink(missing_ok=True)
-        # One that got none is asked for again at the next look, until there is one.
-        self._asked.pop(found.name, None)
 
 
 def _new_on(post: Post) -> _New | None:
@@ -236,6 +262,20 @@ def _said_in(found: Found) -> Iterator[tuple[str, object]]:
     else:
         body = {ours: data[theirs] for theirs, ours in _SHAPES[kind].items() if data.get(theirs) not in (None, "")}
         yield ("heartbeat", body) if kind == "heartbeat" else (kind, {**body, "id": own})
+
+
+def _leave_word(desk: Path, found: Found, replies: list[Reply]) -> None:
+    """Who can only write files reads there why one was refused."""
+    kind = _kind(found.name)
+    refused = next((reply.body for reply in replies if reply.status != _OK), None)
+    if kind != "done" and not isinstance(found.value, dict):
+        why = f"{found.name} is no JSON object, or larger than {limit_of(found.name)} bytes, or was read half-written"
+        hint = "write it under another name, then move it to this one"
+        refused = {"ok": False, "code": "BAD_REQUEST", "message": why, "hint": hint}
+    if refused is None:
+        take_back_refusal(desk, kind)
+    else:
+        leave_refusal(desk, kind, found.name, refused)
 
 
 def _escalations(data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
@@ -298,6 +338,13 @@ def _put_away(desk: Path, name: str, *, refused: bool) -> None:
         return
     finally:
         os.close(place)
+
+
+def _check_place(path: Path) -> None:
+    """Raises OSError where no such file can be written."""
+    if path.is_dir():
+        raise IsADirectoryError(path)
+    path.with_name(f".{path.name}.tmp").write_bytes(b" ")
 
 
 def _write_private(path: Path, text: str) -> None:
