@@ -28,6 +28,7 @@ def index_tasks(state: RunState) -> None:
     state.ready = [r for r, name in enumerate(state.by_rank) if tasks[name].status is P and not state.unmet[name]]
     state.running = {name for name, task in tasks.items() if task.status is R}
     state.pulled = {name for name in state.running if (worker := tasks[name].worker) is not None and worker.pulled}
+    state.answered = {name for name, task in tasks.items() if is_answered(task)}
     state.waiting = {name for name, task in tasks.items() if waits(task)}
     state.parked = {name for name in state.running if tasks[name].parked}
     state.busy_files = {file: name for name in state.running for file in files_of(state, name)}
@@ -56,6 +57,11 @@ def index_levels(state: RunState, given: Mapping[str, int]) -> None:
 def under_way(task: TaskState) -> bool:
     """Whether something may still happen to the task by itself."""
     return task.status in (P, R) or (task.status is not D and not task.final)
+
+
+def is_answered(task: TaskState) -> bool:
+    """Whether an answer is kept that is to be judged, and nobody must be asked for one."""
+    return task.status is P and bool(task.harvest)
 
 
 def waits(task: TaskState) -> bool:

@@ -414,4 +414,5 @@ class RunState:
     boot_id: str = ""
     rebooted: bool = False
     pulled: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
     pull_roles: set[str] = field(default_factory=set)

@@ -9,7 +9,7 @@ import heapq
 
 from ganger.core import events as ev
 from ganger.core.heal_changes import cost_of_healer
-from ganger.core.indexes import files_of, under_way, waits
+from ganger.core.indexes import files_of, is_answered, under_way, waits
 from ganger.core.misfits import SETTLED, run_misfit, task_misfit
 from ganger.core.records import RunState, TaskState
 from ganger.core.run_changes import RUN_CHANGES
@@ -57,6 +57,10 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
     state.tasks[name] = after
     if before.held_by != after.held_by:
         _hold_change(state, name, before.held_by, after.held_by)
+    if is_answered(after):
+        state.answered.add(name)
+    else:
+        state.answered.discard(name)
     if waits(after):
         state.waiting.add(name)
     elif before.not_before:

@@ -150,7 +150,7 @@ def _starts(state: RunState, heap: list[int], fits: _Choice) -> list[Decision]:
 
 def _no_account_is_free(state: RunState, fits: _Choice) -> bool:
     """Spares a look at every task while none of them could start whatever else holds."""
-    if not state.pull_roles and not state.accounts_paused:
+    if (not state.pull_roles and not state.accounts_paused) or state.answered:
         return False
     accounts = {state.accounts.get(role, "") for role in _roles(state) - state.pull_roles}
     moments = [fits.account_free_at(account) for account in accounts]
@@ -342,11 +342,15 @@ class _Choice:
 
     def _is_meant(self, task: str) -> bool:
         state, role = self.state, self.state.specs[task].role
+        if task in state.answered:
+            # Nobody needs to work on it: its answer is there, and is judged.
+            return self._whom is not _For.PULL and self._is_in_window(task)
         if self._whom is _For.START and role in state.pull_roles:
             return False
-        if self._whom is not _For.WINDOW and state.window is not None and task not in state.window_open:
-            return False
-        return self._roles is None or role in self._roles
+        return self._is_in_window(task) and (self._roles is None or role in self._roles)
+
+    def _is_in_window(self, task: str) -> bool:
+        return self._whom is _For.WINDOW or self.state.window is None or task in self.state.window_open
 
     def _has_place(self, task: str) -> bool:
         """In the scope, at its level, with its files free, and with nobody in the folder that it needs for itself."""

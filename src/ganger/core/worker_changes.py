@@ -21,7 +21,11 @@ def worker_after(after: TaskState, event: ev.Event, at: str) -> TaskState:
     """The task with its worker moved along by an event that is not about workers alone."""
     match event:
         case ev.AttemptStarted():
-            return replace(after, worker=_begun(event, at))
+            begun = _begun(event, at)
+            if after.harvest and after.worker is not None:
+                # Its answer is the one that was given before.
+                begun = replace(begun, report=after.worker.report)
+            return replace(after, worker=begun)
         case ev.AttemptLaunched():
             return _moved(after, WorkerState.EXECUTING, at)
         case ev.ResultAccepted():

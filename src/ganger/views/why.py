@@ -78,7 +78,7 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if state.window is not None and name not in state.window_open:
         window = f"window {state.window.index} ({len(state.window_open)} tasks open)"
         return f"{name} is ready and waits for {window} to close.{again}", ""
-    if state.specs[name].role in state.pull_roles:
+    if state.specs[name].role in state.pull_roles and name not in state.answered:
         return f"{name} is ready and waits for a worker to ask for it.{again}", "ganger worker next"
     ahead = sum(
         1
