@@ -7,7 +7,17 @@ import sys
 
 
 def main() -> int:
-    arguments = sys.argv[1:]
+    try:
+        code = _answered(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough; the interpreter would complain of it once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _answered(arguments: list[str]) -> int:
     if not arguments or arguments in (["--help"], ["-h"], ["help"]):
         from ganger.cli.table import overview
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -283,3 +284,16 @@ def test_every_command_has_help_with_examples(tmp_path: Path, name: str) -> None
     """T26: examples in every help."""
     answer = ganger(name, "--help", cwd=tmp_path)
     assert answer.code == 0 and "Examples:" in answer.out
+
+
+@pytest.mark.parametrize("words", ["--help", "worker --help", "worker next --help", "run --help", "schema task_result"])
+def test_a_reader_that_has_seen_enough_is_no_trouble(tmp_path: Path, words: str) -> None:
+    """T26: `ganger --help | head -3` ends quietly."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    argv = [sys.executable, "-m", "ganger", *words.split()]
+    try:
+        ended = subprocess.run(argv, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+    finally:
+        os.close(writer)
+    assert ended.stderr == ""

@@ -181,6 +181,11 @@ What a worker says to whoever leads the run, and asks of it. A worker that Gange
 environment; a session you opened yourself begins with `ganger worker next`.
 """
 _TAIL = """
+Examples:
+  ganger worker next --wait
+  ganger worker heartbeat --step 'runs the tests' --percent 60
+  ganger worker report result.json && ganger worker done
+
 ganger worker VERB --help tells more. While the lead is away, what must not be lost is kept and delivered when it is
 back. Exit codes: 0 taken or kept, 1 refused, 3 nobody there or nothing there, 64 usage, 130 interrupted."""
 
