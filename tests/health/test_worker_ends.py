@@ -59,6 +59,9 @@ def test_a_checkpoint_and_exit_code_2_hand_the_task_on(tmp_path: Path) -> None:
     assert message.startswith("WIP: GANGER [worker-1] checkpoint during a\n\nStatus: 40% complete\nFiles modified:\n")
     assert "- half.txt" in message and "Next action: write tests" in message and "Context-Usage: 82%" in message
     assert saved in told
+    progress = (made.folder.path / "progress.md").read_text()
+    assert "exit code: 2 (it saved its state)" in progress and " ERROR" not in progress
+    assert not made.find(ev.ResultRefused)
 
 
 @pytest.mark.parametrize(

@@ -144,9 +144,6 @@ class Attempt:
             value = result_of(self.task, self.case.now)
             answer = Parsed(value, False, {})
         if isinstance(answer, Refused):
-            worker = self.case.now.worker
-            if worker is None or not worker.verdict:
-                self.case.mention(ev.ResultRefused(self.task, self.number, answer.code, one_line(answer.message)))
             raise await self._refusal(answer, ended)
         self._note_result(answer)
         return answer.value
@@ -165,12 +162,15 @@ class Attempt:
 
     async def _refusal(self, answer: Refused, ended: Ended) -> Failed:
         """No usable answer: what its agent told, a limit or a crash explain it better than the missing block does."""
+        left = None if ended.over_output else meaning(self.case, ended)
+        if left is not None:
+            return left
+        worker = self.case.now.worker
+        if worker is None or not worker.verdict:
+            self.case.mention(ev.ResultRefused(self.task, self.number, answer.code, one_line(answer.message)))
         if ended.over_output:
             detail = f"the agent printed more than {self.tools.output_limit_bytes} bytes and was ended"
             return self.case.failed(FailureClass.OUTPUT_FORMAT, "output limit", detail)
-        left = meaning(self.case, ended)
-        if left is not None:
-            return left
         trouble = await self.hearing.trouble(ended)
         if trouble is not None:
             return self._troubled(trouble)

@@ -21,7 +21,7 @@ from ganger.core.worker_changes import worker_after
 from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.tools import one_line
-from ganger.errors import GangerError
+from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED, GangerError
 
 _MARK = re.compile(rb" <!-- (\d{1,18}) -->\n")
 _TAIL_BYTES = 64 * 1024
@@ -29,6 +29,12 @@ _LONGEST = 600
 _UNKNOWN = -1
 # A person's wish, and a worker that hands over, are no errors.
 _NO_ERROR = frozenset({"ended", "reassigned", "context"})
+# What a worker says by its exit code; whether it is true is judged next.
+_MEANT: Mapping[int | None, str] = {
+    EXIT_CHECKPOINT: "it saved its state",
+    EXIT_BLOCKED: "it is blocked",
+    EXIT_ESCALATED: "it waits for a person",
+}
 
 
 class ProgressLog:
@@ -137,6 +143,8 @@ class ProgressLog:
             case ev.AttemptStarted(task=task, attempt=attempt, why=why):
                 self._note_name(event)
                 return f"started task {task}, attempt {attempt}: {why}", False
+            case ev.AttemptExited(task=task, exit_code=code, signal=None, timed_out=False) if code in _MEANT:
+                return f"{task}: its agent ended; exit code: {code} ({_MEANT[code]})", False
             case ev.AttemptExited(task=task, exit_code=code, signal=signal, error=error) if code != 0 or signal:
                 how = f"signal: {signal}" if signal else f"exit code: {code}"
                 return f"{task}: its agent ended; {how}{f'; output: {error}' if error else ''}", True
