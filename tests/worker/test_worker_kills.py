@@ -20,7 +20,7 @@ def tell(post, verb, body):
         return Outcome(_send(post, verb, post.token, body))
     except Away as away:
         _spool(post).put(verb, post.token, body)
-        return Outcome(None, kept=True, why=away.why)
+        return Outcome(None, kept=True, later=away.later)
 """
 
 

@@ -175,7 +175,7 @@ def test_waiting_outlasts_a_lead_that_is_away(tmp_path: Path, named: tuple[str, 
     argv = Worker(house.socket, house.root).argv("next", "--wait", *named)
     world = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
     with subprocess.Popen(argv, cwd=house.root, env=world, stdout=-1, stderr=-1, text=True) as call:
-        assert call.stderr is not None and "nobody leads" in call.stderr.readline()
+        assert call.stderr is not None and "; waiting" in call.stderr.readline()
         house.make()
         with leading(house.socket, lambda verb, body: (200, house.reply())) as lead:
             assert call.wait(30) == 0 and lead.verbs() == ["next"]
@@ -203,6 +203,24 @@ def test_a_lead_that_is_away_blocks_who_does_not_wait(house: House) -> None:
     """Z07: exit 3."""
     said = house.say("next")
     assert said.code == 3 and "ganger run" in said.err
+
+
+@pytest.mark.parametrize("words", [("next",), ("next", "--wait", "0.2"), ("heartbeat",), ("milestone", "half")])
+def test_a_lead_that_is_there_is_not_called_away(house: House, lead: Lead, words: tuple[str, ...]) -> None:
+    """H07: what it cannot take now is told with its own reason."""
+    house.say("next", "--worker", "me")
+    lead.answers = refused("TOO_MANY", 503)
+    said = house.say(*words, "--worker", "me")
+    told = said.out + said.err
+    assert "the lead can" in told and "(no)" in told and "nobody leads" not in told and "is back" not in told
+
+
+@pytest.mark.parametrize("words", [("next",), ("next", "--wait"), ("next", "--worker", "other")])
+def test_a_started_worker_is_told_that_it_cannot_ask_from_inside(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """D19: where it sees no run, there may well be one."""
+    (tmp_path / "ganger.toml").write_text("")
+    said = House(tmp_path).say(*words, GANGER_TOKEN=TOKEN, GANGER_REPORT="/nowhere", GANGER_TASK_ID="one")
+    assert said.code == 1 and "NOT_ALLOWED" in said.err and "no run yet" not in said.err
 
 
 def test_what_was_kept_of_the_last_task_goes_before_the_question(house: House, lead: Lead) -> None:

@@ -46,6 +46,12 @@ class Asker:
     def door(self) -> Door:
         """Looked up each time: a run may begin, or a newer one, while somebody waits."""
         found = runs(*self._which)
+        if not found and self._which[2].get("GANGER_TOKEN"):
+            raise Trouble(
+                "no run can be seen from here: a worker that Ganger started works on its own task alone",
+                hint="report it, then end; tasks are asked for outside its walls",
+                code="NOT_ALLOWED",
+            )
         if not found:
             raise Away("there is no run yet")
         return Door(found[0])
@@ -158,7 +164,7 @@ def _got(asker: Asker, given: Given) -> tuple[Door | None, dict[str, Any]]:
             if time.monotonic() >= until:
                 raise
             if not told:
-                show.talk(f"nobody leads the run at the moment ({away.why}); waiting")
+                show.talk(f"{away.message}; waiting")
             told = True
             _pause(away.retry_sec or _AWAY_SEC, until)
             continue

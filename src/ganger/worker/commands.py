@@ -141,7 +141,7 @@ def _show(verb: str, given: Given, post: Post, outcome: Outcome) -> None:
         show.document("worker_reply", verb=verb, kept=outcome.kept, **reply)
         return
     if outcome.kept:
-        show.out(f"kept: {verb} is delivered when the lead is back ({outcome.why})")
+        show.out(f"kept: {verb} is delivered {outcome.later}")
         return
     question = f" as {reply['question']}" if reply.get("question") else ""
     follow = {

@@ -164,7 +164,7 @@ def _tool(name: str) -> Message:
 
 def _spoken(outcome: Outcome) -> Message:
     if outcome.kept:
-        return {"ok": True, "kept": True, "message": f"kept, delivered when the lead is back ({outcome.why})"}
+        return {"ok": True, "kept": True, "message": f"kept, delivered {outcome.later}"}
     return outcome.answer.body if outcome.answer is not None else {"ok": True}
 
 

@@ -65,7 +65,7 @@ def _polled(post: Post, since: int, until: float | None) -> Iterator[dict[str, A
             if left <= 0:
                 raise
             if not told:
-                show.talk(f"nobody leads the run at the moment ({away.why}); waiting")
+                show.talk(f"{away.message}; waiting")
                 told = True
             time.sleep(min(_AWAY_SEC, left))
             continue
@@ -93,7 +93,7 @@ def answer_to(given: Given, post: Post, outcome: Outcome) -> int:
     until = _until(given)
     assert until is not None
     if outcome.kept:
-        show.talk(f"kept: it is delivered when the lead is back ({outcome.why})")
+        show.talk(f"kept: it is delivered {outcome.later}")
     show.talk(f"asked{' as ' + question if question else ''}; waiting for the answer")
     for polled in _polled(post, since, until):
         for message in polled.get("messages") or ():

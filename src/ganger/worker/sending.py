@@ -29,13 +29,14 @@ _REFUSED = {"ok": False, "code": "BAD_REQUEST", "message": "it was refused", "hi
 class Outcome:
     """`answer` is None for what is only kept, or was delivered by another call of this worker (`kept` is then false).
 
+    `later` says when what is kept is delivered.
     `earlier` are older requests that were refused for good meanwhile: verb and answer.
     """
 
-    __slots__ = ("answer", "earlier", "kept", "why")
+    __slots__ = ("answer", "earlier", "kept", "later")
 
-    def __init__(self, answer: Answer | None, *, kept: bool = False, why: str = "") -> None:
-        self.answer, self.kept, self.why = answer, kept, why
+    def __init__(self, answer: Answer | None, *, kept: bool = False, later: str = "") -> None:
+        self.answer, self.kept, self.later = answer, kept, later
         self.earlier: Refusals = []
 
 
@@ -128,7 +129,7 @@ def _delivered(post: Post, spool: Spool, name: str, request: tuple[str, dict[str
     if outcome.answer is not None:
         return outcome
     outcome.kept = spool.has(name)
-    outcome.why = done.away.why if done.away else "another call of this worker is still sending"
+    outcome.later = done.away.later if done.away else "by another call of this worker, which is still sending"
     refused = spool.was_refused(name)
     if not outcome.kept and (verb == "escalate" or refused):
         outcome.answer = _heard_again(post, verb, body) or (Answer(400, dict(_REFUSED)) if refused else None)

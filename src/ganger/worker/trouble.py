@@ -39,6 +39,16 @@ class Away(Trouble):
             exit_code=BLOCKED,
         )
         self.why, self.retry_sec = why, retry_sec
+        self.later = f"when the lead is back ({why})"
+
+
+class Busy(Away):
+    """Somebody leads the run and says: not now."""
+
+    def __init__(self, why: str, retry_sec: float = 0.0) -> None:
+        super().__init__(why, retry_sec)
+        self.message, self.hint = f"the lead cannot take it now ({why})", "try again in a moment"
+        self.code, self.later = "LEAD_BUSY", f"as soon as the lead can take it ({why})"
 
 
 class NoRun(Away):

@@ -9,7 +9,7 @@ import _socket
 import json
 import time
 
-from .trouble import Away, Misuse
+from .trouble import Away, Busy, Misuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def call(
         line.close()
     if answer.passing:
         why = str(answer.body.get("message") or f"it answered {answer.status}")
-        raise Away(why, answer.retry_sec or 0.0)
+        raise (Busy if answer.body.get("ok") is False else Away)(why, answer.retry_sec or 0.0)
     if path != MCP and answer.body.get("ok") is not answer.taken:
         # Somebody else may listen there by now; only a lead's word takes a request off the spool.
         raise Away("what answered is no lead")
