@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,10 @@ def written_at(file: Path) -> int:
     return file.stat().st_mtime_ns if file.exists() else 0
 
 
+def is_written_anew(file: Path, since: int) -> bool:
+    return written_at(file) > since
+
+
 def brief_of(project: Project, name: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads((project.folder.path / counter_folder() / f"brief-{name}.json").read_text())
@@ -120,8 +125,10 @@ def test_a_task_whose_answer_cannot_be_written_is_handed_out_to_nobody(tmp_path:
         (counter / "next-bob.json").write_text('{"roles": ["nobody"]}')
         # Whose wish cannot be met is answered at every look.
         for _ in range(3):
-            before = written_at(counter / "brief-bob.json")
-            until(lambda since=before: written_at(counter / "brief-bob.json") > since, beside=lead)
+            until(
+                partial(is_written_anew, counter / "brief-bob.json", written_at(counter / "brief-bob.json")),
+                beside=lead,
+            )
         assert project.status() is TaskStatus.PENDING
         (counter / "brief-ada.json").rmdir()
         until(lambda: (brief_of(project, "ada").get("task") or {}).get("id") == "a", beside=lead)

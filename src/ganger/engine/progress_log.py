@@ -143,7 +143,7 @@ class ProgressLog:
             case ev.AttemptStarted(task=task, attempt=attempt, why=why):
                 self._note_name(event)
                 return f"started task {task}, attempt {attempt}: {why}", False
-            case ev.AttemptExited(task=task, exit_code=code, signal=None, timed_out=False) if code in _MEANT:
+            case ev.AttemptExited(task=task, exit_code=code, signal=None, timed_out=False, error="") if code in _MEANT:
                 return f"{task}: its agent ended; exit code: {code} ({_MEANT[code]})", False
             case ev.AttemptExited(task=task, exit_code=code, signal=signal, error=error) if code != 0 or signal:
                 how = f"signal: {signal}" if signal else f"exit code: {code}"
