@@ -10,7 +10,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from little_lead import KEY, TOKEN, Body, Lead, Said, Worker, leading, refused, 
 
 from ganger.core.names import file_stem
 from ganger.worker.claims import stem
+from ganger.worker.lineage import caller
 
 JOIN = "j1." + hmac.new(bytes.fromhex(KEY), b"join", hashlib.sha256).hexdigest()[:40]
 NONE = {"ok": True, "task": None, "over": False, "why": "all tasks are taken", "retry_sec": 0.05}
@@ -243,6 +246,59 @@ def test_workers_side_by_side_must_say_who_they_are(house: House, lead: Lead) ->
     assert said.code == 1 and "me, you" in said.err and "--worker me" in said.err
     assert house.say("heartbeat", "--worker", "you").code == 0 and house.say("heartbeat", GANGER_WORKER="me").code == 0
     assert house.say("heartbeat", GANGER_SESSION="s-you").code == 0
+
+
+# A program that runs one command after the other, each in a shell of its own and without a terminal.
+AGENT = """
+import subprocess, sys
+for line in sys.stdin:
+    words = ["sh", "-c", line.strip() + "; true"]
+    print(subprocess.call(words, stdin=-3, stdout=-3, stderr=-3, start_new_session=True), flush=True)
+"""
+
+
+@contextmanager
+def agent_session(house: House) -> Iterator[Callable[..., None]]:
+    world = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "USER": "u"}
+    argv = [sys.executable, "-c", AGENT]
+    with subprocess.Popen(argv, env=world, cwd=house.root, stdin=-1, stdout=-1, text=True) as agent:
+
+        def run_in_it(*words: str) -> None:
+            assert agent.stdin is not None and agent.stdout is not None
+            agent.stdin.write(shlex.join(Worker(house.socket, house.root).argv(*words)) + "\n")
+            agent.stdin.flush()
+            agent.stdout.readline()
+
+        yield run_in_it
+        assert agent.stdin is not None
+        agent.stdin.close()
+
+
+def test_two_agent_sessions_of_one_person_are_two_workers(house: House, lead: Lead) -> None:
+    """W03 G02: each is one over all its commands, and speaks for its own task, though it has no terminal."""
+    lead.answers = lambda verb, body: (
+        200,
+        {**house.reply(), "worker": body.get("worker", ""), "token": token_of(body)},
+    )
+    with agent_session(house) as one, agent_session(house) as other:
+        for run_in_it in (one, one, other):
+            run_in_it("next")
+        first, again, second = (body["worker"] for _, _, body in lead.said)
+        assert first == again != second and first.startswith("u@") and second.startswith("u@")
+        for run_in_it in (one, other):
+            run_in_it("heartbeat")
+    assert [token for _, token, _ in lead.said[3:]] == [f"w1.{first}", f"w1.{second}"]
+
+
+def token_of(body: Body) -> str:
+    return f"w1.{body.get('worker', '')}"
+
+
+def test_the_look_at_the_callers_is_cheap_and_stays_below_the_first_process() -> None:
+    """Z09: a few files are read; where nothing can be told, nothing is."""
+    began = time.perf_counter()
+    found = {caller() for _ in range(100)}
+    assert len(found) == 1 and time.perf_counter() - began < 1.0 and not next(iter(found)).startswith("1-")
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ class Post:
 
 
 def worker_name(asked: str, environ: Mapping[str, str]) -> str:
-    """The given one, else GANGER_WORKER, else who this is and where, and in which session or terminal."""
+    """The given one, else GANGER_WORKER, else who this is and where, and in which session, terminal or program."""
     if asked or environ.get("GANGER_WORKER"):
         return asked or environ["GANGER_WORKER"]
-    session = environ.get("GANGER_SESSION", "")[:8] or _terminal()
+    session = environ.get("GANGER_SESSION", "")[:8] or _terminal() or _caller()
     who = f"{environ.get('USER') or environ.get('LOGNAME') or os.getuid()}@{os.uname().nodename}"
     return f"{who}/{session}" if session else who
 
@@ -37,6 +37,13 @@ def _terminal() -> str:
         except OSError:
             continue
     return ""
+
+
+def _caller() -> str:
+    # Only who asks for a task without a name pays for this look.
+    from .lineage import caller
+
+    return caller()
 
 
 def find_post(worker: str, run: str, project: str, environ: Mapping[str, str]) -> Post:
@@ -58,6 +65,10 @@ def find_post(worker: str, run: str, project: str, environ: Mapping[str, str]) -
     mine = [claim for claim in found if claim["worker"] == asked or (not asked and _of(session, claim))]
     held = [claim for claim in mine if not claim["done"]] or mine[:1]
     names = sorted({str(claim["worker"]) for claim in held})
+    if len(names) > 1 and not asked:
+        own = worker_name("", environ)
+        held = [claim for claim in held if claim["worker"] == own] or held
+        names = [own] if own in names else names
     if len(names) > 1:
         raise Trouble(
             f"{len(names)} workers hold tasks here: {', '.join(names[:10])}",

@@ -1,0 +1,42 @@
+"""Which session a command belongs to, by the processes that called it: all that one agent runs is one session."""
+
+from __future__ import annotations
+
+import os
+
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh", "nu", "pwsh"})
+# They come and go with one command, like a shell that an agent runs it in.
+_WRAPPERS = frozenset(
+    {"env", "timeout", "nohup", "nice", "ionice", "stdbuf", "setsid", "sudo", "doas", "su", "xargs", "time", "script"}
+    | {"bwrap", "firejail", "unshare", "nsenter", "setpriv", "strace", "make", "just", "uv", "uvx", "pipx", "ganger"}
+)
+_FARTHEST = 32
+# Fields of /proc/PID/stat, counted after the name.
+_PARENT, _STARTED = 1, 19
+
+
+def caller() -> str:
+    """The nearest ancestor that outlives a command, by its number and its start; empty where none can be told."""
+    pid = os.getppid()
+    for _ in range(_FARTHEST):
+        if pid <= 1:
+            return ""
+        found = _process(pid)
+        if found is None:
+            return ""
+        name, parent, started = found
+        if name not in _SHELLS and name not in _WRAPPERS:
+            return f"{pid}-{started % 0x10000:04x}"
+        pid = parent
+    return ""
+
+
+def _process(pid: int) -> tuple[str, int, int] | None:
+    """Its name, its parent and when it began."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            head, _, tail = stream.read().rpartition(")")
+        fields = tail.split()
+        return head.partition("(")[2], int(fields[_PARENT]), int(fields[_STARTED])
+    except (OSError, ValueError, IndexError):
+        return None
