@@ -56,6 +56,30 @@ def test_a_session_that_vanishes_loses_its_task_and_its_work_is_kept(tmp_path: P
         assert found.do().taken and lead.wait(30) == 0 and project.merged_files().count("a.txt") == 1
 
 
+def hang_up_after_asking(project: Project, worker: str) -> None:
+    door = Door(str(project.folder.path))
+    body = f'{{"worker": "{worker}", "wait_sec": 20}}'
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(door.address)
+        head = f"POST /v1/next HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {door.token}\r\n"
+        head += "Content-Type: application/json\r\n"
+        line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+
+
+def test_who_hangs_up_before_it_is_told_takes_no_task_with_it(tmp_path: Path) -> None:
+    """W03: the task is free again at once, for anybody, and nobody pays."""
+    project = people_in_git(tmp_path, ONE)
+    with leading(project) as lead:
+        Session(project).ask(roles=["nobody"])
+        for number in range(3):
+            hang_up_after_asking(project, f"gone-{number}")
+            until(lambda: not project.state().running, beside=lead)
+        held = Session(project).get(wait_sec=20)
+        assert held.task == "a" and held.do().taken and lead.wait(30) == 0
+    assert project.state().tasks["a"].worker_attempts == 1 and not project.find(ev.AttemptFailed)
+    assert {e.verdict for e in project.find(ev.WorkerEnding)} <= {"untold"}
+
+
 def test_a_claim_whose_answer_was_lost_with_the_lead_is_told_again(tmp_path: Path) -> None:
     """H10 G01: the same question gets the same task and attempt from the next lead."""
     project = people_in_git(tmp_path, TWO)

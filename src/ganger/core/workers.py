@@ -55,7 +55,8 @@ class WorkerNow:
     """The worker of a task's current or last attempt.
 
     `pulled`: a session somebody else opened, which asked for the task under `claim`. `report` is the file with its
-    answer. `verdict` is why Ganger ended it: `stalled`, `lingering`, `context`, `ended`, `reassigned`, `lost_message`.
+    answer. `verdict` is why Ganger ended it: `stalled`, `lingering`, `context`, `ended`, `reassigned`, `lost_message`,
+    `untold`.
     """
 
     name: str

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from ganger.contracts.worker import Next
+from ganger.core import events as ev
 from ganger.core.health import HealthPolicy
 from ganger.core.names import desk_folder
 from ganger.core.records import TaskState
@@ -15,7 +17,9 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.core.windows import offer
 from ganger.engine.badges import Badges
 from ganger.engine.briefs import sections
+from ganger.engine.desk import gone
 from ganger.engine.posts import Posts
+from ganger.engine.settling import UNTOLD
 from ganger.engine.tools import Tools
 from ganger.ports import Reply
 
@@ -28,8 +32,12 @@ Claim = Callable[[str, Next], Awaitable[bool]]
 
 @dataclass(slots=True, eq=False)
 class Waiter:
+    """Whoever asked. `claimed`: what it got was free before. `gone`: it does not listen any more."""
+
     said: Next
     got: asyncio.Future[str]
+    claimed: bool = False
+    gone: bool = False
 
 
 class Pulling:
@@ -41,6 +49,10 @@ class Pulling:
         self._claim = claim
         self._waiting: dict[Waiter, None] = {}
         self._serving = asyncio.Lock()
+        self._telling: Counter[str] = Counter()
+        self._told: set[str] = set()
+        self._giving_back: set[asyncio.Task[None]] = set()
+        self._over = False
 
     async def run(self) -> None:
         """Serves whoever waits, each time something has changed."""
@@ -59,18 +71,45 @@ class Pulling:
         if len(self._waiting) >= _MOST_WAITING:
             return Reply(503, {"ok": False, "code": "LEAD_BUSY", "message": "too many wait already", "hint": "later"})
         waiter = Waiter(said, asyncio.get_running_loop().create_future())
+        try:
+            task = await self._wait(waiter)
+            return await self._handed(task, said.worker) if task else self._nothing()
+        finally:
+            waiter.gone = True
+            self._give_back_untold(waiter)
+
+    async def _wait(self, waiter: Waiter) -> str:
+        """The task it got; empty: none in time."""
         self._waiting[waiter] = None
         try:
             # A claim that is being recorded is recorded, whoever goes away meanwhile.
             await asyncio.shield(asyncio.ensure_future(self._serve()))
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(said.wait_sec):
+                async with asyncio.timeout(waiter.said.wait_sec):
                     await asyncio.shield(waiter.got)
         finally:
             self._waiting.pop(waiter, None)
-        if not waiter.got.done() or not waiter.got.result():
-            return self._nothing()
-        return await self._handed(waiter.got.result(), said.worker)
+        return waiter.got.result() if waiter.got.done() else ""
+
+    def _give_back_untold(self, waiter: Waiter) -> None:
+        """A task that nobody was told of is free again at once, and nobody pays: whoever asked had hung up."""
+        if not (waiter.claimed and waiter.gone) or self._over:
+            return
+        name = waiter.got.result()
+        task = self._state.tasks[name]
+        telling = self._telling[name] or task.token in self._told
+        if self._is_held(task, waiter.said.worker) and not telling:
+            giving = asyncio.ensure_future(self._give_back(name, task.token, task.attempts))
+            self._giving_back.add(giving)
+            giving.add_done_callback(self._giving_back.discard)
+
+    async def _give_back(self, name: str, token: str, attempt: int) -> None:
+        if self._journal.is_open(name, token):
+            why = "whoever asked for it was gone before it could be told"
+            await self._journal.report(name, token, ev.WorkerEnding(name, attempt, UNTOLD, why))
+            post = self._posts.get(name)
+            if post is not None and post.fence == token:
+                post.finish(gone())
 
     async def _serve(self) -> None:
         """One look per kind of wish, not one per waiter."""
@@ -90,6 +129,8 @@ class Pulling:
                     hopeless.add(roles)
                 elif held or await self._claim(task, waiter.said):
                     self._settle(waiter, task)
+                    waiter.claimed = not held
+                    self._give_back_untold(waiter)
 
     def _settle(self, waiter: Waiter, task: str) -> None:
         self._waiting.pop(waiter, None)
@@ -98,6 +139,7 @@ class Pulling:
 
     def send_away(self) -> None:
         """The lead ends: whoever waits asks the next one."""
+        self._over = True
         for waiter in list(self._waiting):
             self._settle(waiter, "")
 
@@ -111,10 +153,18 @@ class Pulling:
 
     async def _handed(self, name: str, worker: str) -> Reply:
         """Waits until its workspace and prompt are there."""
+        self._telling[name] += 1
+        try:
+            return await self._told_when_ready(name, worker)
+        finally:
+            self._telling[name] -= 1
+
+    async def _told_when_ready(self, name: str, worker: str) -> Reply:
         deadline = self._tools.clock.monotonic() + _READY_WITHIN_SEC
         while self._is_held(self._state.tasks[name], worker):
             post, left = self._posts.get(name), deadline - self._tools.clock.monotonic()
             if post is not None and post.ready is not None and post.ready.done():
+                self._told.add(post.fence)
                 return self._brief(name, str(post.folder), post.ready.result(), post.time_limit_sec)
             if left <= 0:
                 break

@@ -8,12 +8,13 @@ from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Failed
 from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED
 
-_BY_PERSON = ("ended", "reassigned")
+UNTOLD = "untold"
+_LEFT = ("ended", "reassigned", UNTOLD)
 
 
 class Left(Exception):
     """The worker's part is over, its task is not: `context` (it saved its state), `ended` or `reassigned` by a person,
-    `answered` (what it had asked is answered)."""
+    `answered` (what it had asked is answered), `untold` (whoever asked for it never learned that it got it)."""
 
     def __init__(self, how: str, why: str) -> None:
         super().__init__(why)
@@ -23,7 +24,7 @@ class Left(Exception):
 def heed_person(task: TaskState) -> None:
     """What a person decided counts, whatever the worker said at its end."""
     worker = task.worker
-    if worker is not None and worker.verdict in _BY_PERSON:
+    if worker is not None and worker.verdict in _LEFT:
         raise Left(worker.verdict, worker.why)
 
 
