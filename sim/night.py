@@ -21,10 +21,10 @@ _NOTICED_WITHIN_SEC = 15.0
 _LAST_MOMENT_SEC = 0.001
 
 
-def night(seed: int) -> Plan:
+def night(seed: int, most_tasks: int = 240) -> Plan:
     """Twenty workers of one account, more than two hundred tasks; the lead dies now and then, also while all rest."""
     chance = random.Random(f"night {seed}")  # noqa: S311
-    names = [f"t{number:03}" for number in range(chance.randrange(205, 240))]
+    names = [f"t{number:03}" for number in range(min(most_tasks, chance.randrange(205, 240)))]
     specs = tuple(
         TaskSpec(name, verify_profile="check", prompt_ref=f"prompts/{name}.md", timeout_sec=3600) for name in names
     )

@@ -167,7 +167,8 @@ def _with_long_work(plan: Plan) -> Plan:
 
 
 def _a_night(plan: Plan) -> Plan:
-    return night(plan.seed)
+    """Long enough for the first outage."""
+    return night(plan.seed, most_tasks=110)
 
 
 PLANTED = (

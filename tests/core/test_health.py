@@ -11,6 +11,8 @@ from hypothesis import given, settings, strategies as st
 from ganger.core import health
 from ganger.core.health import HealthPolicy, What
 
+# A story is a thousand looks: a third of the usual number of them is as much.
+FEW = settings(max_examples=30)
 HABIT = (4, 8, 12)
 KINDS = ("output", "files", "beats", "events", "tool")
 QUIET = replace(POLICY, working_sec=9000, working_warn_sec=9000, no_change_sec=9000)
@@ -92,8 +94,8 @@ def stories(draw: st.DrawFn, /, **fixed: object) -> Story:
 unsaid = {"said_all": None, "marked": None, "reported": None, "full": (), "stops": ()}
 
 
+@FEW
 @given(stories())
-@settings(max_examples=300)
 def test_looking_only_when_it_is_due_sees_what_looking_always_sees(story: Story) -> None:
     """H02 H03 H12: the next look is never later than the next thing that can become due."""
     always, due = watched(story, 600), watched(story, 600, adaptive=True)
@@ -101,8 +103,8 @@ def test_looking_only_when_it_is_due_sees_what_looking_always_sees(story: Story)
     assert all(abs(one.at - other.at) <= TICK for one, other in zip(always, due, strict=True))
 
 
+@FEW
 @given(stories(**unsaid))
-@settings(max_examples=200)
 def test_no_verdict_comes_before_its_limit_and_none_without_a_question(story: Story) -> None:
     """H02 H03: a verdict has a question before it that stood unanswered."""
     done = watched(story, 600)
@@ -119,6 +121,7 @@ def test_no_verdict_comes_before_its_limit_and_none_without_a_question(story: St
     assert asked[-1].what is What.PROBE and at - asked[-1].at >= min(4, allowed / 2)
 
 
+@FEW
 @given(stories(**unsaid, pulled=False))
 def test_whoever_falls_silent_for_good_is_ended_in_time(story: Story) -> None:
     """H02 Z03: no life in which silence goes on for ever."""
@@ -127,18 +130,21 @@ def test_whoever_falls_silent_for_good_is_ended_in_time(story: Story) -> None:
     assert end is not None and end[0] <= last + 60 + 2 * TICK
 
 
+@FEW
 @given(stories(**unsaid, tools=((0, 5000),)))
 def test_an_open_tool_call_is_never_ended(story: Story) -> None:
     """H02: however long and silent."""
     assert ended(watched(story, 1000)) is None
 
 
+@FEW
 @given(stories(full=((0, 900),), tools=((0, 900),), stops=(), reported=None))
 def test_neither_a_full_context_nor_an_answer_nor_a_mark_ends_an_open_tool_call(story: Story) -> None:
     """H02 Z05 H06: it is asked, and ended between two calls."""
     assert ended(watched(story, 800)) is None
 
 
+@FEW
 @given(stories(reported=10, pulled=False))
 def test_whoever_has_reported_holds_its_place_for_a_bounded_time(story: Story) -> None:
     """H08: asked to end, waited for, ended; whatever it says or uses meanwhile."""
