@@ -299,7 +299,9 @@ class _Replay:
             return
         failed = Failure(cls, event.signature, event.detail)
         spec, policy = self.state.specs[event.task], self.state.policy
-        chosen = after_failure(spec, task, policy, failed, healing=healing_on(self.state))
+        asked = [q for q in self.state.questions.values() if q.task == event.task and q.attempt == event.attempt]
+        asks = any(question.answer is None for question in asked)
+        chosen = after_failure(spec, task, policy, failed, healing=healing_on(self.state), asks=asks)
         self._compare(row, event.task, _Move("pay", (event.counter,)), _Move("pay", (chosen.counter,)))
         again = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER)
         final = chosen.then is Then.SETTLE

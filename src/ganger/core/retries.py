@@ -83,9 +83,14 @@ _PAID_BY = {
 }
 
 
-def after_failure(spec: TaskSpec, task: TaskState, policy: Policy, failure: Failure, *, healing: bool = False) -> Next:
-    """`task` is the state while the failed attempt still runs, so its counters include that attempt."""
+def after_failure(
+    spec: TaskSpec, task: TaskState, policy: Policy, failure: Failure, *, healing: bool = False, asks: bool = False
+) -> Next:
+    """`task` is the state while the failed attempt still runs, so its counters include that attempt. `asks`: its worker
+    left a question that is open."""
     cls = failure.failure_class
+    if asks and cls is FailureClass.BLOCKED_EXTERNAL:
+        return Next(Then.SETTLE, "none", "it waits for an answer", TaskStatus.ESCALATED)
     if cls is FailureClass.CONTRACT_ERROR and task.format_retries < policy.format_retries:
         return Next(
             Then.AGAIN_NOW, "format_retries", "the answer broke the contract; asked once more with a strict reminder"

@@ -305,7 +305,8 @@ class Attempt:
             await self.case.record(*changes_lost(self.tools.journal, self.task, lost))
             return
         policy = self.state.policy
-        chosen = after_failure(self.spec, self.case.now, policy, failed, healing=healing_on(self.state))
+        asks = problem.escalated
+        chosen = after_failure(self.spec, self.case.now, policy, failed, healing=healing_on(self.state), asks=asks)
         mark = ev.AttemptFailed(
             self.task,
             self.number,
@@ -343,7 +344,7 @@ class Attempt:
             return after
         if chosen.block_reason is BlockReason.QUOTA_WAIT:
             return self._wait_for_quota(problem, detail)
-        if problem.escalated:
+        if problem.escalated and chosen.status is TaskStatus.ESCALATED:
             waits: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.ESCALATED, detail)]
             return [*waits, *blocked_behind(self.state, [self.task])]
         settled: list[ev.Event] = [ev.TaskSettled(self.task, chosen.status, detail, chosen.block_reason)]
