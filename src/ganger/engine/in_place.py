@@ -198,6 +198,7 @@ class InPlace:
     async def undo(self, why: str, *, keep_place: bool = False) -> None:
         """Puts writes back from their backup and edits from the baseline; what cannot be is said in `lost_changes`."""
         if self.backup is not None:
+            before = self._differing()
             try:
                 foreign = self.tools.workspace.roll_back(self.backup)
             except RollbackFailed as problem:
@@ -209,9 +210,16 @@ class InPlace:
                 place = self.backup.with_name(f"{self.backup.name}.saved")
                 why = f"{why}; somebody else had changed {', '.join(foreign)}: saved in {place}"
             self.company.unwrote(self._wrote)
+            # What an earlier lead wrote is part of the baseline: that it is gone now is nobody's edit.
+            self.company.wrote({path: now for path, now in self._differing().items() if before.get(path) != now})
             case = self.case
             self.case.record(ev.WritesRolledBack(case.task, case.number, one_line(why), case.verify_log))
         await self._undo_edits()
+
+    def _differing(self) -> dict[str, str]:
+        """Paths that are not as in the baseline, with what they hold; for changes that an earlier lead began."""
+        edits = self.company.edits() if self.case.again else None
+        return {} if edits is None else {one.path: one.after.digest if one.after else "" for one in edits.touched}
 
     async def _undo_edits(self) -> None:
         watch, case = self.tools.watch, self.case
