@@ -11,7 +11,7 @@ COMPILE := pip compile --no-config --system-certs --universal --python-version 3
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench fuzz picture generate lock format clean crash kills workers powercut faults planted sim agents
+.PHONY: help demo test check bench fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim agents
 
 # An environment that was moved, or whose interpreter is gone, is set up again.
 ifneq ($(wildcard .venv/.runtime .venv/.dev),)
@@ -65,6 +65,9 @@ sim: .venv/.dev ## play SEEDS=2000 simulated worlds full of faults; SEED=n repea
 
 agents: .venv/.dev ## drive every real agent program through everything and write docs/agents.md; AGENTS="claude codex" for some
 	@$(BIN)/python scripts/agents.py $(AGENTS)
+
+sweeps: .venv/.dev ## the tests that the default slice leaves out
+	@$(BIN)/python -m pytest -m slow $(ARGS)
 
 planted: .venv/.dev ## plant every known bug; the harness named for it must catch it
 	@$(BIN)/python -m faults planted $(ARGS)

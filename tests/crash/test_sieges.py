@@ -34,8 +34,13 @@ def test_a_lead_that_dies_while_twenty_report_loses_no_word_it_acknowledged() ->
     assert found.returncode == 0, found.stdout + found.stderr[-3000:]
 
 
+BRIEF = ("early-ack", "early-unlink")
+
+
 @pytest.mark.needs("strace")
-@pytest.mark.parametrize("name", BUGS)
+@pytest.mark.parametrize(
+    "name", [name if name in BRIEF else pytest.param(name, marks=pytest.mark.slow) for name in BUGS]
+)
 def test_a_planted_bug_of_reporting_is_caught(name: str) -> None:
     """H07 Z02: the harness is believed because it has caught each of these."""
     found = harness("planted", name)

@@ -12,6 +12,7 @@ from zoo_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES, WE
 from ganger.core import events as ev
 
 MODES = ("direct", "local-git")
+SLOW_DIRECT = (pytest.param("direct", marks=pytest.mark.slow), "local-git")
 # They take the longest, and where they work changes nothing for them.
 LONG = ("hangs", "loops", "babbles")
 
@@ -24,7 +25,7 @@ def test_whatever_breaks_is_noticed_at_once_and_keeps_what_it_said(tmp_path: Pat
     assert complaints(Book(zoo), BREAKING) == []
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", SLOW_DIRECT)
 def test_whatever_gets_nowhere_is_ended_at_its_limit(tmp_path: Path, mode: str) -> None:
     """H02 H03 H08 Z03: silence, loops, floods, prompts, stopped, half dead, its own children; each by its own limit."""
     rows = {name: row for name, row in GETTING_NOWHERE.items() if name not in LONG or mode == "local-git"}
@@ -35,7 +36,7 @@ def test_whatever_gets_nowhere_is_ended_at_its_limit(tmp_path: Path, mode: str) 
     assert told["counters"]["stalls"] == "1 of 2" and any("stopped by a signal" in line for line in told["evidence"])
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", SLOW_DIRECT)
 def test_nobody_who_is_well_is_ended(tmp_path: Path, mode: str) -> None:
     """H02 H08: words, files, processor time, beats or an answer are each enough; children and zombies hold nothing."""
     rows = {**BEING_WELL, **({"writes_slowly": WELL} if mode == "local-git" else {})}

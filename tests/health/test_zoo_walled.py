@@ -25,7 +25,7 @@ def row(name: str) -> Row:
 
 
 @pytest.mark.needs("bwrap")
-@pytest.mark.parametrize("mode", NAMES)
+@pytest.mark.parametrize("mode", [pytest.param("direct", marks=pytest.mark.slow), "local-git"])
 def test_walls_change_nothing_about_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     """H02 H03 H07 G05: its program, its desk and the socket are there; what it does is seen through the walls."""
     monkeypatch.delenv("GANGER_SANDBOX_USE")

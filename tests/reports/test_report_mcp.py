@@ -73,7 +73,9 @@ def test_a_refusal_is_shown_to_the_agent(tmp_path: Path, mode: str) -> None:
     assert is_error and shown == refusal and "ATTEMPT_OVER" in text and "this attempt is over" in text
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param("legacy", marks=pytest.mark.slow), "auto", pytest.param(NEWEST, marks=pytest.mark.slow)]
+)
 def test_fifty_clients_at_once_are_all_served(tmp_path: Path, mode: str) -> None:
     """G02: no session is kept for any of them."""
 

@@ -79,7 +79,9 @@ def losses(folder: Path, point: Point, room: Path = ROOM, *, both_die: bool) -> 
 
 
 @pytest.mark.needs("strace")
-@pytest.mark.parametrize("both_die", [False, True], ids=["the worker dies", "both die"])
+@pytest.mark.parametrize(
+    "both_die", [pytest.param(False, marks=pytest.mark.slow), True], ids=["the worker dies", "both die"]
+)
 def test_a_kill_at_any_system_call_of_a_report_loses_nothing(tmp_path: Path, both_die: bool) -> None:
     """H07: acknowledged, or in the spool; and recorded once in the end."""
     points = calls_of_a_report(tmp_path)
