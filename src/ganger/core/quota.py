@@ -11,6 +11,7 @@ from ganger.core.records import RunState
 
 # A limit that is said to end later than any plan's is a slip of whoever said it.
 _LONGEST_PAUSE_SEC = 40 * 86400.0
+_SPREAD_SHARE = 0.25
 
 
 def account_of(state: RunState, task: str) -> str:
@@ -26,12 +27,17 @@ def paused_until(state: RunState, account: str, now: float, task: str = "") -> f
     return until if until > now else 0.0
 
 
+def spread_sec(state: RunState, account: str) -> float:
+    """Over how long its workers start again: a short rest is no reason for a long one behind it."""
+    return min(state.policy.quota_spread_sec, state.accounts_rested.get(account, 0.0) * _SPREAD_SHARE)
+
+
 def spread_after(state: RunState, until: float, task: str) -> float:
     """When this task may start after its account's rest: whoever waited behind one limit does not start as one.
 
     The same for the same task and rest, in whatever process.
     """
-    spread = state.policy.quota_spread_sec
+    spread = spread_sec(state, account_of(state, task))
     return until + spread * zlib.crc32(f"{task}:{until:.3f}".encode()) / 2**32 if spread else until
 
 
@@ -40,7 +46,7 @@ def next_place(state: RunState, account: str, running: int, now: float) -> float
 
     However many wait, the places fill one by one over the spread.
     """
-    until, spread = state.accounts_paused.get(account, 0.0), state.policy.quota_spread_sec
+    until, spread = state.accounts_paused.get(account, 0.0), spread_sec(state, account)
     if not until or not spread or until + spread <= now:
         return 0.0
     places = min(state.policy.concurrency, state.accounts_limited.get(account, state.policy.concurrency))

@@ -387,6 +387,7 @@ class RunState:
     asked: int = 0
     accounts_paused: dict[str, float] = field(default_factory=dict)
     accounts_limited: dict[str, int] = field(default_factory=dict)
+    accounts_rested: dict[str, float] = field(default_factory=dict)
     commands_taken: int = 0
     paused: bool = False
     draining: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from ganger.core import events as ev
@@ -158,7 +159,9 @@ def _question_raised(state: RunState, event: ev.QuestionRaised, at: str) -> None
     state.questions[event.question] = replace(state.questions[event.question], raised=event.times, raised_at=at)
 
 
-def _account_paused(state: RunState, event: ev.AccountPaused, _at: str) -> None:
+def _account_paused(state: RunState, event: ev.AccountPaused, at: str) -> None:
+    since = datetime.fromisoformat(at).timestamp() if at else 0.0
+    state.accounts_rested[event.account] = max(0.0, event.until - since)
     state.accounts_paused[event.account] = max(event.until, state.accounts_paused.get(event.account, 0.0))
 
 
