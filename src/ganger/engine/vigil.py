@@ -40,11 +40,11 @@ class Vigil:
         while True:
             due = await self.look()
             self._changed.clear()
-            wait = max(_SHORTEST_SEC, min(self._tools.look_every_sec, due - self._tools.clock.monotonic()))
-            # Not wait_for: that can lose a cancellation which comes together with what it waits for.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait if self._posts else None):
-                    await self._changed.wait()
+            if not self._posts:
+                await self._changed.wait()
+            # Who comes meanwhile has its first look with everybody's next: many short attempts cost no look each.
+            pace = self._tools.look_every_sec
+            await asyncio.sleep(max(_SHORTEST_SEC, min(pace, due - self._tools.clock.monotonic())))
 
     async def look(self) -> float:
         """One round; when the next is due at the latest."""
