@@ -12,7 +12,7 @@ class Row(NamedTuple):
 
 
 COMMANDS: dict[str, Row] = {
-    "demo": Row("Start", "See the whole system work in about ten seconds: no key, no network"),
+    "demo": Row("Start", "See the whole system work in about fifteen seconds: no key, no network"),
     "init": Row("Start", "Look at this repository and write a first configuration"),
     "doctor": Row("Start", "Check this machine and project; say what to install"),
     "validate": Row("Plan", "Check a manifest and everything it names; list every fault"),

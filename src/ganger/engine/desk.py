@@ -362,7 +362,3 @@ def _line(text: str, longest: int = 200) -> str:
 def _lines(text: str) -> str:
     """Several lines for a person, without anything that steers a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text)[:20_000]
-
-
-def is_open(post: Post) -> bool:
-    return post.over is None or not post.over.done()
