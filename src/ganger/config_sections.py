@@ -282,20 +282,68 @@ class PriceSection(Section):
     cache_write: float | None = Field(default=None, ge=0, description="dollars for a million put into a cache")
 
 
-class RepoSection(Section):
-    path: str = Field(description="where the repository is")
-    depends_on: list[str] = Field(default_factory=list, description="repositories it builds on")
-    locks: Literal["exclusive", "shared"] = Field(default="exclusive", description="whether tasks share it")
-
-
 class DeliverySection(Section):
     completion: list[Literal["verified", "committed", "pushed", "ci", "mirrored"]] = Field(
         default=["verified"], description="what a task needs to be DONE"
     )
-    forge: Literal["", "forgejo", "github", "gitlab", "command"] = Field(default="", description="which forge")
+    style: Literal["", "branch", "request"] = Field(
+        default="",
+        description="push to the remote's branch, or a branch and a change request per task; default: by workspace.mode",
+    )
+    forge: Literal["", "forgejo", "gitea", "github", "gitlab", "command"] = Field(
+        default="", description="which forge; command: CI is a local command"
+    )
+    remote: str = Field(default="origin", description="where to push: a remote of the repository, or an address")
+    branch: str = Field(default="", description="the remote's branch; default: the one that is checked out")
+    url: str = Field(default="", description="the forge's address; default: the remote's host")
+    project: str = Field(default="", description="owner/name on the forge; default: as in the remote's address")
     token_env: str = Field(default="", description="variable that holds the forge's token")
-    required_jobs: list[str] = Field(default_factory=list, description="CI jobs that must succeed")
-    mirror_job: str = Field(default="", description="CI job that mirrors")
+    token_file: str = Field(default="", description="file that holds the forge's token")
+    required_jobs: list[str] = Field(
+        default_factory=list, description="CI jobs that must succeed, by name or as workflow/name; default: all there are"
+    )
+    ci_events: list[str] = Field(
+        default_factory=list, description="triggers that count, best first; default: push, and pull_request for requests"
+    )
+    jobs: dict[str, list[str]] = Field(
+        default_factory=dict, description="forge command: name = program and arguments of each CI job, in order"
+    )
+    mirror_job: str = Field(default="radicle-push", description="CI job that mirrors")
+    mirror_command: list[str] = Field(
+        default_factory=list, description="proves the mirror instead of a job, with {sha} {branch}: exit code 0 does"
+    )
+    retriggers: int = Field(default=2, ge=0, le=10, description="how often CI is run again for one task, once per cause")
+    fixes: int = Field(default=5, ge=0, le=50, description="attempts to mend what CI found")
+    ask_after: int = Field(default=3, ge=1, description="after how many of them a person is asked as well")
+    fix_sec: float = Field(default=900, gt=0, description="time limit of each of them")
+    appear_sec: float = Field(default=120, gt=0, description="how long a push may be without a CI run")
+    ci_sec: float = Field(default=900, gt=0, description="how long CI may take before it is looked at closely")
+    ci_warn_sec: float = Field(default=600, gt=0, description="when that is warned of")
+    ci_most_sec: float = Field(default=21600, gt=0, description="how long CI may take at all")
+    poll_sec: float = Field(default=5, gt=0, description="how often CI is looked at, at most")
+    poll_most_sec: float = Field(default=60, gt=0, description="how often it is looked at when little happens")
+    call_sec: float = Field(default=30, gt=0, description="how long the forge may take for an answer")
+    webhook_port: int = Field(
+        default=0, ge=0, le=65535, description="port of 127.0.0.1 where the forge's webhooks come in; 0: none"
+    )
+    webhook_secret_env: str = Field(default="", description="variable that holds the secret webhooks are signed with")
+    review: Literal["", "person", "agent"] = Field(default="", description="who must approve each change")
+    review_when: Literal["before", "after"] = Field(default="after", description="before the push, or after CI")
+    reviewer: str = Field(default="reviewer", description="role that reviews, for review = agent")
+    draft: bool = Field(default=True, description="change requests are drafts until CI is green")
+    labels: list[str] = Field(default_factory=list, description="labels of change requests")
+    branch_name: str = Field(default="ganger/{run}/{task}", description="the branch of a task's change request")
+    auto_merge: bool = Field(default=False, description="merge change requests that are green and approved")
+
+
+class RepoSection(Section):
+    path: str = Field(description="where the repository is")
+    depends_on: list[str] = Field(default_factory=list, description="repositories it builds on")
+    locks: Literal["exclusive", "shared"] = Field(default="exclusive", description="whether tasks share it")
+    interface: list[str] = Field(
+        default_factory=list, description="files others build on: nothing may be removed from them"
+    )
+    delivery: DeliverySection | None = Field(default=None, description="what differs from [delivery] here")
 
 
 class HookSection(Section):

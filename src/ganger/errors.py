@@ -12,6 +12,10 @@ GangerError                 1    something went wrong; the message says what and
 ├── NotFoundError           1    a run, task, log or file that was asked for is not there
 ├── WriteRefused            1    a change set broke a safeguard; nothing was written
 ├── RollbackFailed          1    files could not be put back; says where the backups are
+├── ForgeError              1    a forge or a remote could not do what it was asked
+│   ├── ForgeUnreachable    1    it does not answer, or with trouble of its own; time may mend that
+│   ├── ForgeDenied         1    it refuses the token, or the token lacks a right
+│   └── ForgeLimited        1    it wants to be asked later; says when
 ├── UsageError              64   the command line makes no sense
 │   └── NotBuiltYet         64   a capability that is announced but not there yet
 └── Interrupted             130  a signal ended the run; it can be continued
@@ -115,6 +119,28 @@ class WriteRefused(GangerError):
 
 class RollbackFailed(GangerError):
     code = "ROLLBACK_FAILED"
+
+
+class ForgeError(GangerError):
+    code = "FORGE_ERROR"
+
+
+class ForgeUnreachable(ForgeError):
+    code = "FORGE_UNREACHABLE"
+
+
+class ForgeDenied(ForgeError):
+    code = "FORGE_DENIED"
+
+
+class ForgeLimited(ForgeError):
+    """`until` is the Unix time from which it may be asked again."""
+
+    code = "FORGE_LIMITED"
+
+    def __init__(self, message: str, *, until: float, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.until = until
 
 
 class UsageError(GangerError):

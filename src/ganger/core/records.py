@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ganger.core.delivery import Delivery, RepoRules, RepoVerdict
 from ganger.core.vocabulary import BlockReason, HealSchedule, Phase, RunStatus, TaskStatus
 from ganger.core.workers import Checkpoint, WorkerNow
 
@@ -184,6 +185,8 @@ class TaskSpec:
     expected: tuple[str, ...] = ()
     may_change_gates: bool = False
     strong: tuple[str, ...] = ()
+    repo: str = ""
+    review: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +264,7 @@ class TaskState:
     no_change_retries: int = 0
     denials: int = 0
     stalls: int = 0
+    ci_fixes: int = 0
     checkpoints: int = 0
     granted: int = 0
     granted_by_person: int = 0
@@ -306,6 +310,8 @@ class TaskState:
     saved: str = ""
     saved_files: tuple[str, ...] = ()
     contended: tuple[str, ...] = ()
+    delivery: Delivery | None = None
+    locked: bool = False
     losses: int = 0
     attempt_usd: float = 0.0
     final: bool = False
@@ -402,8 +408,8 @@ class RunState:
     refused: list[str] = field(default_factory=list)
     mode: str = "direct"
     merging: str = "queue"
-    head: str = ""
-    intent: Intent | None = None
+    heads: dict[str, str] = field(default_factory=dict)
+    intents: dict[str, Intent] = field(default_factory=dict)
     parked: set[str] = field(default_factory=set)
     level_of: dict[str, int] = field(default_factory=dict)
     level_open: dict[int, int] = field(default_factory=dict)
@@ -417,3 +423,10 @@ class RunState:
     pulled: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
     pull_roles: set[str] = field(default_factory=set)
+    repos: dict[str, RepoRules] = field(default_factory=dict)
+    locks: dict[str, set[str]] = field(default_factory=dict)
+    halted: dict[str, str] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    delivering: set[str] = field(default_factory=set)
+    verdicts: list[RepoVerdict] = field(default_factory=list)
+    proved: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,231 @@
+"""What CI says of one commit: jobs of runs in six words, and what all of them together come to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def is_sha(text: str) -> bool:
+    """Whether it names one commit and nothing else: short ones and empty ones match too much."""
+    return _SHA.fullmatch(text) is not None
+
+
+class Word(StrEnum):
+    """Every forge's words for runs and jobs, as one set (D03)."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+
+
+OVER = frozenset({Word.SUCCESS, Word.FAILURE, Word.CANCELLED, Word.SKIPPED})
+# Reasons beside a word, where the six do not say enough.
+UNKNOWN_WORD, NEEDS_APPROVAL, TIMED_OUT = "unknown_word", "needs_approval", "timed_out"
+ALLOWED_TO_FAIL, MISSING_JOB, ABSENT = "allowed_to_fail", "missing_job", "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFact:
+    """One job in one attempt of a run. `raw` is the forge's own word."""
+
+    name: str
+    word: Word
+    raw: str = ""
+    reason: str = ""
+    id: str = ""
+    attempt: int = 1
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFact:
+    """One run of a workflow for one commit. `jobs` are there once they were asked for; `asked` is the run's state at
+    which that was. `event` is what triggered it, `digest` the SHA-256 of what the forge answered."""
+
+    id: str
+    sha: str
+    word: Word
+    raw: str = ""
+    reason: str = ""
+    number: int = 0
+    attempt: int = 1
+    workflow: str = ""
+    event: str = "push"
+    url: str = ""
+    jobs: tuple[JobFact, ...] = ()
+    asked: str = ""
+    digest: str = ""
+
+    @property
+    def state(self) -> str:
+        """What must change before its jobs are asked for again."""
+        return f"{self.attempt}:{self.raw or self.word.value}:{self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class CiRules:
+    """What CI must show. `required` are job names, or `workflow/job`; none: every job there is. A `mirror_job` is asked
+    for only where a completion needs it. `events` are the triggers that count, the best first."""
+
+    required: tuple[str, ...] = ()
+    mirror_job: str = ""
+    events: tuple[str, ...] = ("push",)
+
+
+class Ci(StrEnum):
+    """What the runs of a commit come to."""
+
+    ABSENT = "absent"
+    WAITING = "waiting"
+    RUNNING = "running"
+    NEEDS_APPROVAL = "needs_approval"
+    RED = "red"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+    MIRROR = "mirror"
+    GREEN = "green"
+
+
+# Time alone may bring something else.
+UNSETTLED = frozenset({Ci.ABSENT, Ci.WAITING, Ci.RUNNING})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`jobs` are those that explain it; `mirror` is the mirror job's word, or empty. `cause` names what can be tried by
+    running it again: `mirror_skipped`, `cancelled`, `timed_out` and so on."""
+
+    ci: Ci
+    why: str
+    jobs: tuple[JobFact, ...] = ()
+    passed: int = 0
+    total: int = 0
+    current: str = ""
+    mirror: str = ""
+    cause: str = ""
+
+
+def chosen(sha: str, runs: Iterable[RunFact], events: Sequence[str]) -> list[RunFact]:
+    """Per workflow the run that counts: of this commit, of the best trigger, the newest."""
+    best: dict[str, RunFact] = {}
+    for run in runs:
+        if run.sha != sha or not is_sha(sha) or run.event not in events:
+            continue
+        known = best.get(run.workflow)
+        if known is None or _weight(run, events) > _weight(known, events):
+            best[run.workflow] = run
+    return sorted(best.values(), key=lambda run: _number(run.id))
+
+
+def _weight(run: RunFact, events: Sequence[str]) -> tuple[int, tuple[int, str], int]:
+    return -events.index(run.event), _number(run.id), run.attempt
+
+
+def _number(text: str) -> tuple[int, str]:
+    return (int(text), "") if text.isdigit() else (-1, text)
+
+
+def latest(run: RunFact) -> dict[str, JobFact]:
+    """Each job once, in its latest attempt; of two in one attempt the worse counts."""
+    found: dict[str, JobFact] = {}
+    for job in run.jobs:
+        known = found.get(job.name)
+        if known is None or job.attempt > known.attempt or (job.attempt == known.attempt and _worse(job, known)):
+            found[job.name] = job
+    return found
+
+
+_BADNESS = (Word.SUCCESS, Word.RUNNING, Word.WAITING, Word.SKIPPED, Word.CANCELLED, Word.FAILURE)
+
+
+def _worse(one: JobFact, other: JobFact) -> bool:
+    return _BADNESS.index(one.word) > _BADNESS.index(other.word)
+
+
+def judge(sha: str, runs: Iterable[RunFact], rules: CiRules) -> Finding:
+    """Never a run's own word, never the newest run, never a combined state: the required jobs of this commit."""
+    counted = chosen(sha, runs, rules.events)
+    if not counted:
+        return Finding(Ci.ABSENT, f"no CI run for {sha[:12]} yet", total=len(rules.required))
+    settled = all(run.word in OVER and run.asked == run.state for run in counted)
+    jobs = _required(counted, rules, settled=settled)
+    mirror = _job(rules.mirror_job, counted, settled=settled) if rules.mirror_job else None
+    passed = sum(job.word is Word.SUCCESS for job in jobs)
+    told = _found(jobs, mirror, settled=settled, named=bool(rules.required))
+    at_work = [job.name for job in (*jobs, *([mirror] if mirror else [])) if job.word is Word.RUNNING]
+    return Finding(
+        told.ci,
+        told.why,
+        told.jobs,
+        passed,
+        len(jobs),
+        at_work[0] if at_work else "",
+        mirror.word.value if mirror else "",
+        told.cause,
+    )
+
+
+def _required(counted: Sequence[RunFact], rules: CiRules, *, settled: bool) -> list[JobFact]:
+    if rules.required:
+        return [_job(name, counted, settled=settled) for name in rules.required]
+    return [job for run in counted for job in latest(run).values() if job.name != rules.mirror_job]
+
+
+def _job(name: str, counted: Sequence[RunFact], *, settled: bool) -> JobFact:
+    """The worst of that name: a job two workflows have must succeed in both."""
+    found: JobFact | None = None
+    for run in counted:
+        for job in latest(run).values():
+            if name in (job.name, f"{run.workflow}/{job.name}") and (found is None or _worse(job, found)):
+                found = job
+    if found is not None:
+        return found
+    return JobFact(name, Word.FAILURE, "", MISSING_JOB) if settled else JobFact(name, Word.WAITING, "", ABSENT)
+
+
+def _found(jobs: Sequence[JobFact], mirror: JobFact | None, *, settled: bool, named: bool) -> Finding:
+    failed = [job for job in jobs if job.word is Word.FAILURE]
+    red = [job for job in failed if job.reason != TIMED_OUT]
+    if red:
+        return Finding(Ci.RED, _say(red, "failed"), tuple(failed))
+    every = [*jobs, *([mirror] if mirror else [])]
+    held = [job for job in every if job.reason == NEEDS_APPROVAL]
+    if held:
+        return Finding(Ci.NEEDS_APPROVAL, _say(held, "waits for somebody's approval"), tuple(held))
+    open_jobs = [job for job in jobs if job.word not in OVER]
+    if open_jobs or (not named and not settled) or not jobs:
+        running = any(job.word is Word.RUNNING for job in open_jobs)
+        return Finding(Ci.RUNNING if running else Ci.WAITING, _say(open_jobs, "is not through yet"), tuple(open_jobs))
+    if failed:
+        return Finding(Ci.TIMED_OUT, _say(failed, "ran out of time"), tuple(failed), cause="timed_out")
+    for word, ci in ((Word.CANCELLED, Ci.CANCELLED), (Word.SKIPPED, Ci.SKIPPED)):
+        stopped = [job for job in jobs if job.word is word]
+        if stopped:
+            return Finding(ci, _say(stopped, f"was {word.value}"), tuple(stopped), cause=word.value)
+    return _mirrored(mirror)
+
+
+def _mirrored(mirror: JobFact | None) -> Finding:
+    """All other required jobs are green."""
+    if mirror is None or mirror.word is Word.SUCCESS:
+        return Finding(Ci.GREEN, "all required jobs succeeded")
+    if mirror.word not in OVER:
+        ci = Ci.RUNNING if mirror.word is Word.RUNNING else Ci.WAITING
+        return Finding(ci, f"{mirror.name} is not through yet", (mirror,))
+    how = mirror.reason if mirror.reason == MISSING_JOB else mirror.word.value
+    return Finding(Ci.MIRROR, f"the mirror job {mirror.name} ended as {how}", (mirror,), cause=f"mirror_{how}")
+
+
+def _say(jobs: Sequence[JobFact], what: str) -> str:
+    names = ", ".join(f"{job.name} ({job.reason})" if job.reason else job.name for job in jobs[:5])
+    more = f" and {len(jobs) - 5} more" if len(jobs) > 5 else ""
+    return f"{names or 'CI'}{more} {what}"

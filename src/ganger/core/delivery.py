@@ -1,0 +1,195 @@
+"""How a task's change leaves the machine: what a completion needs, the milestones, and the ledger of facts.
+
+Every fact is about one commit. A fact about another one can not enter (D02).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ganger.core.ci import CiRules, RunFact
+
+VERIFIED, COMMITTED, PUSHED, CI, MIRRORED = STEPS = ("verified", "committed", "pushed", "ci", "mirrored")
+
+
+class Milestone(StrEnum):
+    """What a running task is doing (D07)."""
+
+    WORKING = "WORKING"
+    PUSHED_TO_CI = "PUSHED_TO_CI"
+    FIXING_CI = "FIXING_CI"
+    DONE = "DONE"
+
+
+MOVES: Mapping[Milestone, frozenset[Milestone]] = {
+    Milestone.WORKING: frozenset({Milestone.PUSHED_TO_CI}),
+    Milestone.PUSHED_TO_CI: frozenset({Milestone.FIXING_CI, Milestone.DONE}),
+    Milestone.FIXING_CI: frozenset({Milestone.PUSHED_TO_CI}),
+    Milestone.DONE: frozenset(),
+}
+# D40, in the order they are gone through. The last of them is the one before the next milestone.
+SUBSTATES: Mapping[Milestone, tuple[str, ...]] = {
+    Milestone.WORKING: ("analysing", "reading", "writing", "testing", "verifying", "preparing_commit"),
+    Milestone.PUSHED_TO_CI: ("push_complete", "ci_queued", "ci_running", "ci_finishing", "awaiting_review"),
+    Milestone.FIXING_CI: ("fetching_logs", "diagnosing", "implementing_fix", "verifying", "preparing_fix"),
+    Milestone.DONE: (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RepoRules:
+    """What holds for the tasks of one repository; the one without a name is the project itself.
+
+    `locks` is `exclusive`, `shared`, or `none` where there is no graph. `style` is `branch` (what is merged goes to
+    the remote's branch) or `request` (each task has a branch and a change request of its own). `review` is `person`,
+    `agent` or empty; `review_when` is `before` or `after` the push.
+    """
+
+    name: str = ""
+    depends_on: tuple[str, ...] = ()
+    locks: str = "none"
+    completion: tuple[str, ...] = (VERIFIED,)
+    style: str = "branch"
+    branch: str = ""
+    forge: str = ""
+    required_jobs: tuple[str, ...] = ()
+    mirror_job: str = ""
+    mirror_command: bool = False
+    events: tuple[str, ...] = ("push",)
+    fixes: int = 5
+    ask_after: int = 3
+    retriggers: int = 2
+    appear_sec: float = 120.0
+    ci_sec: float = 900.0
+    ci_warn_sec: float = 600.0
+    ci_most_sec: float = 21600.0
+    fix_sec: float = 900.0
+    review: str = ""
+    review_when: str = "after"
+    auto_merge: bool = False
+
+    @property
+    def delivers(self) -> bool:
+        return bool({PUSHED, CI, MIRRORED}.intersection(self.completion))
+
+    @property
+    def follows_ci(self) -> bool:
+        return CI in self.completion or (MIRRORED in self.completion and not self.mirror_command)
+
+    @property
+    def ci_rules(self) -> CiRules:
+        by_job = MIRRORED in self.completion and not self.mirror_command
+        return CiRules(self.required_jobs, self.mirror_job if by_job else "", self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line of the ledger: when, from where, what."""
+
+    at: str
+    source: str
+    what: str
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrigger:
+    """CI is asked to run again, and it is not known yet whether that was done."""
+
+    sha: str
+    cause: str
+    how: str
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRef:
+    """A change request on the forge. `number` is empty until it is known to be there."""
+
+    branch: str
+    into: str
+    number: str = ""
+    url: str = ""
+    draft: bool = False
+    merged: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Where one task's delivery stands. `commit` is what is tracked: on its way to the remote, or there (`pushed`).
+
+    `runs` are those of `commit` alone. `green` and `mirrored` are the commits that was proved for. `retriggered` are
+    the causes for which CI was asked to run again; `signatures` are of its failures, oldest first.
+    """
+
+    milestone: Milestone = Milestone.WORKING
+    substate: str = ""
+    since: str = ""
+    repo: str = ""
+    branch: str = ""
+    commit: str = ""
+    tree: str = ""
+    pushed: str = ""
+    pushed_at: str = ""
+    pushes: int = 0
+    runs: tuple[RunFact, ...] = ()
+    finding: str = ""
+    why: str = ""
+    passed: int = 0
+    total: int = 0
+    current: str = ""
+    mirror: str = ""
+    green: str = ""
+    mirrored: str = ""
+    fixes: int = 0
+    signatures: tuple[str, ...] = ()
+    retrigger: Retrigger | None = None
+    retriggered: tuple[str, ...] = ()
+    request: RequestRef | None = None
+    review: str = ""
+    reviewed: str = ""
+    upstream: tuple[tuple[str, str], ...] = ()
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def follows(self) -> bool:
+        """Pushed and not judged: whoever takes the task up again goes on here, and no worker is needed."""
+        return self.milestone is Milestone.PUSHED_TO_CI
+
+    @property
+    def fixing(self) -> bool:
+        return self.milestone is Milestone.FIXING_CI
+
+
+@dataclass(frozen=True, slots=True)
+class RepoVerdict:
+    """What CI said of one commit of a repository, and which commits it built on then: for tracing what broke it."""
+
+    repo: str
+    commit: str
+    task: str
+    green: bool
+    at: str
+    upstream: tuple[tuple[str, str], ...] = ()
+
+
+NO_RULES = RepoRules()
+
+
+def may_move(before: Milestone, after: Milestone) -> bool:
+    return after in MOVES[before]
+
+
+def missing(rules: RepoRules, delivery: Delivery | None, *, verified: bool, committed: bool) -> tuple[str, ...]:
+    """Which parts of the completion have no proof (D01); empty: the task may be DONE."""
+    now = delivery or Delivery()
+    proved = {
+        VERIFIED: verified,
+        COMMITTED: committed,
+        PUSHED: bool(now.commit) and now.pushed == now.commit,
+        CI: bool(now.commit) and now.green == now.commit,
+        MIRRORED: bool(now.commit) and now.mirrored == now.commit,
+    }
+    return tuple(step for step in STEPS if step in rules.completion and not proved[step])

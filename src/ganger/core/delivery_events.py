@@ -1,0 +1,215 @@
+"""What can happen to a change after it is merged: pushes, CI, mirrors, change requests, reviews; and to chains of repos."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ganger.core.ci import RunFact
+from ganger.core.delivery import Milestone
+
+
+@dataclass(frozen=True, slots=True)
+class PushIntended:
+    """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, or why CI
+    is triggered with a commit of nothing. `upstream` are the newest proved commits of what the repository builds on."""
+
+    task: str
+    attempt: int
+    repo: str
+    branch: str
+    commit: str
+    tree: str
+    cause: str = "change"
+    upstream: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """The remote's branch holds the commit. `how` is `pushed`, or `found` when it was there already."""
+
+    task: str
+    attempt: int
+    commit: str
+    branch: str
+    how: str = "pushed"
+
+
+@dataclass(frozen=True, slots=True)
+class PushRefused:
+    task: str
+    attempt: int
+    commit: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeadMoved:
+    """A run's branch took over what others had put on the remote's."""
+
+    repo: str
+    before: str
+    head: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CiSeen:
+    """What CI says of `sha` has changed. `finding` is one of `core.ci.Ci`; `source` is who said it."""
+
+    task: str
+    attempt: int
+    sha: str
+    runs: tuple[RunFact, ...]
+    finding: str
+    why: str
+    passed: int = 0
+    total: int = 0
+    current: str = ""
+    mirror: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CiJudged:
+    """CI's verdict on `sha`: `green` or `red`. `signature` and `log` are of a red one."""
+
+    task: str
+    attempt: int
+    sha: str
+    verdict: str
+    why: str
+    source: str = ""
+    failure_class: str = ""
+    signature: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorProved:
+    """`how` is the job, or the command that showed it."""
+
+    task: str
+    attempt: int
+    sha: str
+    how: str
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RetriggerIntended:
+    """CI shall run again for `cause`. `how` is `rerun` (of `run`) or `empty_commit`."""
+
+    task: str
+    attempt: int
+    sha: str
+    cause: str
+    how: str
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retriggered:
+    task: str
+    attempt: int
+    sha: str
+    cause: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestIntended:
+    task: str
+    attempt: int
+    branch: str
+    into: str
+    draft: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOpened:
+    """`found`: it was there already."""
+
+    task: str
+    attempt: int
+    number: str
+    url: str
+    found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestChanged:
+    """`what` is `ready` or `merged`; `commit` is what the merge made."""
+
+    task: str
+    attempt: int
+    number: str
+    what: str
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewAsked:
+    """`of` is `person` or the name of a role."""
+
+    task: str
+    attempt: int
+    of: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """`verdict` is `approved` or `rework`, on `commit` and no other."""
+
+    task: str
+    verdict: str
+    by: str
+    text: str = ""
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MilestoneReached:
+    """D07, D40. A move the table does not have is refused, and kept as refused."""
+
+    task: str
+    attempt: int
+    milestone: Milestone
+    substate: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainHalted:
+    """D12: going on could do harm. Nothing starts or is pushed in this repository's chain until a person says so."""
+
+    repo: str
+    task: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPaused:
+    """D13: `sha` turned this repository red; what depends on it waits."""
+
+    repo: str
+    task: str
+    sha: str
+    why: str
+    downstream: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChainCleared:
+    """The repository is green again."""
+
+    repo: str
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepoUnlocked:
+    """A person took the locks of these tasks away, and any halt or pause with them (D09)."""
+
+    repo: str
+    why: str
+    tasks: tuple[str, ...] = ()

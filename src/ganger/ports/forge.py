@@ -1,0 +1,134 @@
+"""What delivery needs of the world: a remote that takes commits, a forge that runs CI on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ganger.core.ci import JobFact, RunFact
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The remote's branch holds the commit. `found`: it did so before."""
+
+    found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The remote's branch has commits that the pushed one does not hold; `head` is its tip."""
+
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The remote took the call and said no: a hook, a protected branch, a token without the right."""
+
+    why: str
+    denied: bool = False
+
+
+PushOutcome = Sent | Behind | Rejected
+
+
+class Remote(Protocol):
+    """Another repository that this one is pushed to. Raises ForgeUnreachable where it cannot be asked, ForgeDenied
+    where it knows nobody by that token. Never forces: a commit goes on top of what is there, or not at all."""
+
+    @property
+    def address(self) -> str:
+        """For people, without credentials."""
+
+    async def head(self, branch: str) -> str:
+        """The branch's tip; empty when there is no such branch."""
+
+    async def holds(self, commit: str, branch: str) -> bool:
+        """Whether the branch has the commit, at its tip or below: fetches where only that can tell."""
+
+    async def fetch(self, branch: str) -> str:
+        """Brings the branch's commits here; its tip, or empty."""
+
+    async def push(self, commit: str, branch: str) -> PushOutcome:
+        """Harmless to repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """Who answers. `user` is who the token speaks for; empty where that is nobody."""
+
+    forge: str
+    version: str = ""
+    user: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A change request as the forge has it. `head` is the commit it stands at."""
+
+    number: str
+    url: str
+    branch: str
+    into: str
+    state: str = "open"
+    draft: bool = False
+    head: str = ""
+    merged: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRequest:
+    branch: str
+    into: str
+    title: str
+    body: str
+    draft: bool = False
+    labels: tuple[str, ...] = ()
+
+
+class Forge(Protocol):
+    """One repository on a forge. Every call has a deadline and retries of its own, and then raises ForgeUnreachable;
+    ForgeDenied when the token is not (any more) good for it; ForgeLimited with the moment when it may be asked again.
+    What it does not understand is never a verdict."""
+
+    @property
+    def name(self) -> str:
+        """Which forge, for people: `forgejo at git.example.org`."""
+
+    @property
+    def calls(self) -> int:
+        """How many requests were sent so far."""
+
+    async def greet(self) -> Greeting: ...
+
+    async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
+        """The runs of these commits, without their jobs. One call, however many commits there are; a run that is on
+        none of the pages read this time comes the next time."""
+
+    async def jobs(self, run: RunFact) -> RunFact:
+        """The run with its jobs, `asked` set to its state. One call where the forge has one for it."""
+
+    async def log(self, run: RunFact, job: JobFact) -> str:
+        """The job's log; empty where the forge has none (any more)."""
+
+    async def rerun(self, run: RunFact) -> bool:
+        """Runs it again for the same commit; False where this forge cannot."""
+
+    async def find_request(self, branch: str, into: str) -> Request | None:
+        """The newest that is open or merged."""
+
+    async def open_request(self, new: NewRequest) -> Request:
+        """Finds it where it is there already."""
+
+    async def ready(self, request: Request) -> None:
+        """No longer a draft."""
+
+    async def comment(self, number: str, text: str) -> None: ...
+
+    async def merge(self, request: Request, head: str) -> str:
+        """Merges exactly `head`; the commit it made. Empty when the forge refuses, as where the head has moved."""
+
+    async def close(self) -> None: ...
