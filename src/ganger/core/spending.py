@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ganger.core import events as ev
+from ganger.core.copies import replace
 from ganger.core.records import RunState, Spending, TaskState, Totals
 
 

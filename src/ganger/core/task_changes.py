@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from ganger.core import events as ev
+from ganger.core.copies import replace
 from ganger.core.names import verify_log, worker_log
 from ganger.core.records import ChangeRecord, Ended, HistoryItem, RunState, TaskState
 from ganger.core.spending import released, reserve, settle_cost

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from ganger.core import events as ev
+from ganger.core.copies import replace
 from ganger.core.records import RunState, TaskState
 from ganger.core.vocabulary import FailureClass, TaskStatus, WorkerState
 from ganger.core.workers import Message, WorkerNow
