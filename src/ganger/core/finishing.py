@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ganger.core.decisions import Finish
 from ganger.core.records import RunState
+from ganger.core.repos import held_up
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
+
+_MOST_BARS = 4
 
 
 def finish(state: RunState, spent_out: str = "") -> Finish:
@@ -20,14 +23,25 @@ def finish(state: RunState, spent_out: str = "") -> Finish:
     if spent_out:
         reason = f"the budget is used up ({spent_out}); {abort_reason(state, open_tasks)}"
         return Finish(RunStatus.ABORTED, reason, "the budget is used up", question=spent_out)
+    barred = _barred(state, pending)
     if pending and state.scope.limited:
-        return Finish(RunStatus.RUNNING, None, f"limit reached; {len(pending)} tasks are still to be run")
+        more = f"; {barred}" if barred else ""
+        return Finish(RunStatus.RUNNING, None, f"limit reached; {len(pending)} tasks are still to be run{more}")
     reason = abort_reason(state, open_tasks)
+    if barred:
+        reason = f"{barred}; {reason}"
     last = state.heal_rounds[-1] if state.heal_rounds else None
     if last is not None and any(state.tasks[t].healer_attempts for t in open_tasks):
         brought = last.problem or f"the last said {last.decision}: {last.root_cause}"
         reason = f"healing did not help in {len(state.heal_rounds)} rounds ({brought}); {reason}"
     return Finish(RunStatus.ABORTED, reason, "nothing more can run")
+
+
+def _barred(state: RunState, pending: list[str]) -> str:
+    """Which repositories let nobody start any more, who holds them and what frees them."""
+    told = held_up(state, pending)
+    more = [f"and {len(told) - _MOST_BARS} more such waits"] if len(told) > _MOST_BARS else []
+    return "; ".join([*told[:_MOST_BARS], *more])
 
 
 def abort_reason(state: RunState, open_tasks: list[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -29,18 +29,24 @@ class Plan:
     clashes: tuple[Clash, ...]
 
 
-def make_plan(specs: Sequence[TaskSpec]) -> Plan:
-    """Order: dependency depth, lower priority (none is last), place in the manifest (T02). Needs a sound graph."""
-    plan = plan_if_sound(specs)
+_NO_PHASES: Mapping[str, int] = {}
+
+
+def make_plan(specs: Sequence[TaskSpec], phases: Mapping[str, int] = _NO_PHASES) -> Plan:
+    """Order: dependency depth, lower priority (none is last), place in the manifest (T02). Needs a sound graph.
+
+    `phases` are those of repositories: roots and what needs nothing else comes first (D10).
+    """
+    plan = plan_if_sound(specs, phases)
     if plan is None:
         raise ValueError("the graph has faults; ask graph_faults first")
     return plan
 
 
-def plan_if_sound(specs: Sequence[TaskSpec]) -> Plan | None:
+def plan_if_sound(specs: Sequence[TaskSpec], phases: Mapping[str, int] = _NO_PHASES) -> Plan | None:
     """The plan, or None when ids are used twice, a dependency is unknown, or tasks wait for each other in a circle."""
     graph = {spec.id: spec.depends_on for spec in specs}
-    depth = _depths(graph)
+    depth = depths(graph)
     if len(graph) != len(specs) or len(depth) != len(graph):
         return None
     keyed = sorted(
@@ -49,7 +55,20 @@ def plan_if_sound(specs: Sequence[TaskSpec]) -> Plan | None:
     levels: list[list[str]] = [[] for _ in range(keyed[-1][0] + 1)] if keyed else []
     for level, _, _, _, task in keyed:
         levels[level].append(task)
-    return Plan(tuple(k[-1] for k in keyed), tuple(map(tuple, levels)), _clashes(specs, depth))
+    order = [k[-1] for k in keyed]
+    if phases:
+        # Sorting keeps what is equal as it was, and no task's phase is lower than that of what it needs.
+        order.sort(key=_task_phases(order, {spec.id: spec for spec in specs}, phases).__getitem__)
+    return Plan(tuple(order), tuple(map(tuple, levels)), _clashes(specs, depth))
+
+
+def _task_phases(order: Sequence[str], specs: Mapping[str, TaskSpec], phases: Mapping[str, int]) -> dict[str, int]:
+    """The phase of a task's repository, or the highest of what it depends on."""
+    found: dict[str, int] = {}
+    for task in order:
+        spec = specs[task]
+        found[task] = max([phases.get(spec.repo, 0), *(found[need] for need in spec.depends_on)])
+    return found
 
 
 def by_levels(plan: Plan, specs: Sequence[TaskSpec], given: Mapping[str, int]) -> Plan:
@@ -103,8 +122,8 @@ def clash_faults(plan: Plan, specs: Sequence[TaskSpec]) -> list[Fault]:
     ]
 
 
-def _depths(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Depth of every task that is not in or behind a cycle or an unknown dependency, level by level."""
+def depths(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Depth of everything that is not in or behind a cycle or an unknown dependency, level by level."""
     unmet: dict[str, int] = {}
     dependents: dict[str, list[str]] = {}
     for task, needs in graph.items():
@@ -135,24 +154,24 @@ def _freed(level: Sequence[str], dependents: Mapping[str, Sequence[str]], unmet:
 
 def _clashes(specs: Sequence[TaskSpec], depth: Mapping[str, int]) -> tuple[Clash, ...]:
     """Names that differ only in case are one file on some systems; a pattern clashes with what it covers."""
-    writers: dict[tuple[int, str], dict[str, str]] = defaultdict(dict)
-    patterns: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    writers: dict[tuple[int, str, str], dict[str, str]] = defaultdict(dict)
+    patterns: dict[tuple[int, str], list[tuple[str, str]]] = defaultdict(list)
     for spec in specs:
         for file in dict.fromkeys(spec.writes):
-            writers[depth[spec.id], file.casefold()].setdefault(spec.id, file)
+            writers[depth[spec.id], spec.repo, file.casefold()].setdefault(spec.id, file)
             if "*" in file or "?" in file:
-                patterns[depth[spec.id]].append((spec.id, file))
+                patterns[depth[spec.id], spec.repo].append((spec.id, file))
     found = [
         Clash(next(iter(names.values())), level, tuple(names))
-        for (level, _), names in sorted(writers.items())
+        for (level, _, _), names in sorted(writers.items())
         if len(names) > 1
     ]
-    for level, listed in patterns.items():
+    for (level, repo), listed in patterns.items():
         for task, pattern in listed:
             cover = re.compile(fnmatch.translate(pattern.casefold()))
-            for (other_level, file), names in writers.items():
+            for (other_level, other_repo, file), names in writers.items():
                 others = [name for name in names if name != task]
-                if other_level == level and others and "*" not in file and cover.match(file):
+                if (other_level, other_repo) == (level, repo) and others and "*" not in file and cover.match(file):
                     found.append(Clash(names[others[0]], level, (task, *others)))
     return tuple(found)
 
@@ -210,8 +229,13 @@ def _did_you_mean(word: str, known: Mapping[str, object]) -> str:
 
 def _cycle_faults(tasks: Mapping[str, GraphEntry]) -> Iterable[Fault]:
     graph = {t: [n for n in e.depends_on if n in tasks and n != t] for t, e in tasks.items()}
-    sound = _depths(graph)
-    # Every task left waits for another one left, so walking along those needs must end in a cycle.
+    return (_cycle_fault(cycle, tasks) for cycle in cycles(graph))
+
+
+def cycles(graph: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """Every circle as a path that ends where it began. All names must be there, and none need itself."""
+    sound = depths(graph)
+    # Everything left waits for something left, so walking along those needs must end in a cycle.
     left = {task: next(n for n in needs if n not in sound) for task, needs in graph.items() if task not in sound}
     seen: set[str] = set()
     for start in left:
@@ -224,8 +248,7 @@ def _cycle_faults(tasks: Mapping[str, GraphEntry]) -> Iterable[Fault]:
             task = left[task]
         seen.update(path)
         if task in place:
-            cycle = [*path[place[task] :], task]
-            yield _cycle_fault(cycle, tasks)
+            yield [*path[place[task] :], task]
 
 
 def _cycle_fault(cycle: Sequence[str], tasks: Mapping[str, GraphEntry]) -> Fault:

@@ -55,8 +55,9 @@ def next_place(state: RunState, account: str, running: int, now: float) -> float
 
 
 def running_by_account(state: RunState) -> Counter[str]:
-    """Sessions that asked for their task are nobody's of these accounts."""
-    return Counter(state.tasks[name].account for name in state.running - state.parked - state.pulled)
+    """Sessions that asked for their task are nobody's of these accounts, and nobody works on what is merged."""
+    at_work = state.running - state.parked - state.pulled - state.delivering
+    return Counter(state.tasks[name].account for name in at_work)
 
 
 def has_room(state: RunState, account: str, running: Mapping[str, int]) -> bool:
