@@ -32,6 +32,7 @@ def status(verb: str, token: str) -> int:
 def refused(desk: Path, token: str) -> list[str]:
     """What became of a request in its own spool that carries the old token."""
     request = {"verb": "report", "token": token, "body": BODIES["report"]}
+    (desk / "spool").mkdir(exist_ok=True)
     (desk / "spool" / "late.tmp").write_text(json.dumps(request))
     (desk / "spool" / "late.tmp").rename(desk / "spool" / "late.json")
     end = time.monotonic() + 10

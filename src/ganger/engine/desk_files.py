@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,8 @@ class DeskFiles:
 
     async def take_all(self, post: Post) -> None:
         """Until there is no more, or more than anybody needs."""
+        if is_bare(post.desk):
+            return
         left = _Round(_MOST_AT_THE_END)
         while left.left > 0 and (new := await asyncio.to_thread(_new_on, post)) is not None:
             before = left.taken
@@ -356,19 +358,44 @@ def _write_private(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-def left_desks(folder: Path, state: RunState) -> list[Path]:
-    """Those of attempts that are over: a lead may have died before it could remove them."""
+def sweep_desks(folder: Path, state: RunState, discard: Callable[[Path], object]) -> None:
+    """Removes those of attempts that are over; a lead may have died before it could, and bare ones wait for this."""
     needed = {folder / desk_folder(name, state.tasks[name].attempts) for name in state.running}
     with contextlib.suppress(OSError):
-        return [desk for desk in sorted((folder / desk_folder("", 0)).parent.iterdir()) if desk not in needed]
-    return []
+        for desk in sorted((folder / desk_folder("", 0)).parent.iterdir()):
+            if desk not in needed:
+                _remove(desk, discard)
+
+
+def _remove(desk: Path, discard: Callable[[Path], object]) -> None:
+    try:
+        desk.rmdir()
+    except OSError:
+        discard(desk)
+
+
+def is_bare(desk: Path) -> bool:
+    """Whether its worker left nothing at all there: a look that is short, however much there is."""
+    try:
+        place = os.open(desk, FOLDER)
+    except OSError:
+        return False
+    try:
+        with os.scandir(place) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False
+    finally:
+        os.close(place)
 
 
 def make_desk(desk: Path, owner: tuple[int, int] | None) -> None:
     """For the worker alone, whoever it is inside the walls; an earlier lead may have made it."""
     with named_os_errors(desk):
-        for folder in (desk.parent, desk, desk / SPOOL):
-            folder.mkdir(mode=0o711 if folder == desk.parent else 0o700, exist_ok=True)
+        try:
+            desk.mkdir(mode=0o700, exist_ok=True)
+        except FileNotFoundError:
+            desk.parent.mkdir(mode=0o711, exist_ok=True)
+            desk.mkdir(mode=0o700)
         if owner is not None:
-            for folder in (desk, desk / SPOOL):
-                os.chown(folder, *owner, follow_symlinks=False)
+            os.chown(desk, *owner, follow_symlinks=False)

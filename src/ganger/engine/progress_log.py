@@ -26,6 +26,7 @@ from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED, GangerE
 _MARK = re.compile(rb" <!-- (\d{1,18}) -->\n")
 _TAIL_BYTES = 64 * 1024
 _LONGEST = 600
+_WITHIN_SEC = 0.1
 _UNKNOWN = -1
 # A person's wish, and a worker that hands over, are no errors.
 _NO_ERROR = frozenset({"ended", "reassigned", "context"})
@@ -48,10 +49,10 @@ class ProgressLog:
         self._written = 0
         self._names: dict[tuple[str, int], str] = {}
         self._looked = False
-        self._later: asyncio.Handle | None = None
+        self._later: asyncio.TimerHandle | None = None
 
     def on_event(self, recorded: ev.Recorded) -> None:
-        """Lines of one commit are written together, right after it."""
+        """Lines of several commits are written together, a moment after them."""
         line = self._line(recorded)
         if line:
             self._lines.append((recorded.seq, line))
@@ -81,7 +82,7 @@ class ProgressLog:
     def _flush_soon(self) -> None:
         if self._later is None:
             try:
-                self._later = asyncio.get_running_loop().call_soon(self.flush)
+                self._later = asyncio.get_running_loop().call_later(_WITHIN_SEC, self.flush)
             except RuntimeError:
                 self.flush()
 

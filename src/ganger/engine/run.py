@@ -38,7 +38,7 @@ from ganger.core.workers import PULL
 from ganger.engine.attempt import Attempt
 from ganger.engine.case import Case
 from ganger.engine.company import Company
-from ganger.engine.desk_files import left_desks
+from ganger.engine.desk_files import sweep_desks
 from ganger.engine.files import LEASE_SEC, RENEW_SEC, boot_seconds
 from ganger.engine.gate import Gate
 from ganger.engine.heal import Healing, heal_started, write_in_place
@@ -161,8 +161,7 @@ class Lead:
         tasks = self.state.tasks
         at_work = [*self.state.running, *([""] if open_round(self.state) is not None else [])]
         self.tools.homes.sweep(at_work, [name for name, task in tasks.items() if task.resume or task.harvest])
-        for desk in left_desks(self.tools.folder.path, self.state):
-            self.tools.homes.discard(desk)
+        sweep_desks(self.tools.folder.path, self.state, self.tools.homes.discard)
 
     def show_state(self) -> None:
         """What people and programs read, as the events have it: the last lead may have died before it got here."""

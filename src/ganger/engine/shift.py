@@ -19,7 +19,7 @@ from ganger.core.records import Ended
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Lost
 from ganger.engine.desk import gone
-from ganger.engine.desk_files import make_desk
+from ganger.engine.desk_files import is_bare, make_desk
 from ganger.engine.files import named_os_errors
 from ganger.engine.hearing import Hearing
 from ganger.engine.launching import at_home, confined, forget_login, owner_of, reporting, with_desk
@@ -176,8 +176,11 @@ class Shift:
         )
 
     async def leave(self) -> None:
-        """A desk ends with its attempt; a session ends with its task, until then it may go on."""
-        if self.tools.endpoint is not None:
+        """A desk ends with its attempt; a session ends with its task, until then it may go on.
+
+        A bare desk is swept with all others at the end: where files come and go, file systems make new ones slowly.
+        """
+        if self.tools.endpoint is not None and not is_bare(self.desk):
             await asyncio.to_thread(self.tools.homes.discard, self.desk)
         if self.agent.capabilities.stream and self.case.now.final:
             await asyncio.to_thread(self.tools.homes.remove, self.case.task)
