@@ -54,7 +54,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
     _echo_rows(state, workers, accounts)
     if state.mode != "direct":
         merged = sum(bool(task.merged) for task in state.tasks.values())
-        click.echo(f"  merged {merged}" + (f", branch at {state.head[:12]}" if state.head else ""))
+        click.echo(f"  merged {merged}" + (f", branch at {state.heads[''][:12]}" if state.heads.get('') else ""))
     from ganger.runs import size_of
 
     click.echo(f"  folder {folder.path} ({shown_bytes(size_of(folder.path))})")
@@ -76,7 +76,7 @@ def _print_document(
         finished_at=state.finished_at or None, folder=str(folder.path), open_tasks=open_rows,
         paused=state.paused, spent=spending(state), open_questions=len(open_questions(state)),
         heal_rounds=len(state.heal_rounds), keeper=keeper_pid(folder), mode=state.mode,
-        merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.head or None,
+        merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.heads.get(""),
         landed=state.landed or None, disk_bytes=size_of(folder.path),
         workers=[row.as_json() for row in workers], accounts=[row.as_json() for row in accounts],
     )  # fmt: skip

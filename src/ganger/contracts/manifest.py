@@ -24,6 +24,7 @@ from ganger.contracts.strict_json import shorten
 
 MODES = ("direct", "local-git", "forge")
 COMPLEXITIES = ("low", "medium", "high")
+REVIEWS = ("person", "agent", "none")
 _MOST_ATTEMPTS = 3
 
 
@@ -95,6 +96,11 @@ def _complexity(value: object) -> Verdicts:
         yield (), f"expected one of {', '.join(COMPLEXITIES)}"
 
 
+def _review(value: object) -> Verdicts:
+    if value not in REVIEWS:
+        yield (), f"expected one of {', '.join(REVIEWS)}"
+
+
 def _flag(value: object) -> Verdicts:
     if not isinstance(value, bool):
         yield (), "expected true or false"
@@ -124,6 +130,7 @@ _KNOWN: dict[str, Callable[[object], Verdicts]] = {
     "role": _text,
     "kind": _text,
     "repo": _text,
+    "review": _review,
     "mode": _mode,
     "files_create": _paths,
     "files_modify": _paths,

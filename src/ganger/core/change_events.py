@@ -119,6 +119,7 @@ class HeadKept:
 
     head: str
     why: str
+    repo: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,8 @@ class RequestRef:
 class Delivery:
     """Where one task's delivery stands. `commit` is what is tracked: on its way to the remote, or there (`pushed`).
 
-    `runs` are those of `commit` alone. `green` and `mirrored` are the commits that was proved for. `retriggered` are
+    `pending`: merged and not judged, so whoever takes the task up again goes on here, and no worker is needed. `runs`
+    are those of `commit` alone. `green` and `mirrored` are the commits that was proved for. `retriggered` are
     the causes for which CI was asked to run again; `signatures` are of its failures, oldest first.
     """
 
@@ -130,6 +131,7 @@ class Delivery:
     repo: str = ""
     branch: str = ""
     commit: str = ""
+    pending: bool = False
     tree: str = ""
     pushed: str = ""
     pushed_at: str = ""
@@ -152,11 +154,6 @@ class Delivery:
     reviewed: str = ""
     upstream: tuple[tuple[str, str], ...] = ()
     facts: tuple[Fact, ...] = ()
-
-    @property
-    def follows(self) -> bool:
-        """Pushed and not judged: whoever takes the task up again goes on here, and no worker is needed."""
-        return self.milestone is Milestone.PUSHED_TO_CI
 
     @property
     def fixing(self) -> bool:

@@ -1,4 +1,4 @@
-"""What can happen to a change after it is merged: pushes, CI, mirrors, change requests, reviews; and to chains of repos."""
+"""What can happen to a merged change: pushes, CI, mirrors, change requests, reviews; and to chains of repositories."""
 
 from __future__ import annotations
 

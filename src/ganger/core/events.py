@@ -30,6 +30,28 @@ from ganger.core.change_events import (
     WorkSaved as WorkSaved,
     WorkspaceReady as WorkspaceReady,
 )
+from ganger.core.delivery import RepoRules
+from ganger.core.delivery_events import (
+    ChainCleared as ChainCleared,
+    ChainHalted as ChainHalted,
+    ChainPaused as ChainPaused,
+    CiJudged as CiJudged,
+    CiSeen as CiSeen,
+    HeadMoved as HeadMoved,
+    MilestoneReached as MilestoneReached,
+    MirrorProved as MirrorProved,
+    Pushed as Pushed,
+    PushIntended as PushIntended,
+    PushRefused as PushRefused,
+    RepoUnlocked as RepoUnlocked,
+    RequestChanged as RequestChanged,
+    RequestIntended as RequestIntended,
+    RequestOpened as RequestOpened,
+    Retriggered as Retriggered,
+    RetriggerIntended as RetriggerIntended,
+    ReviewAsked as ReviewAsked,
+    Reviewed as Reviewed,
+)
 from ganger.core.heal_events import (
     HealAbandoned as HealAbandoned,
     HealFinished as HealFinished,
@@ -88,6 +110,7 @@ class LeadStarted:
     in_place: tuple[str, ...] = ()
     boot_id: str = ""
     pull_roles: tuple[str, ...] = ()
+    repos: tuple[RepoRules, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +156,7 @@ class WindowClosed:
 class AttemptStarted:
     """The claim: recorded before anything is launched. `token` fences every later report. `session` is the one of the
     agent's that goes on, and only by an agent of the same name and `kind` within the same `walls`. `worker` is the name
-    of a session that asked for it, under the request `claim`."""
+    of a session that asked for it, under the request `claim`. `delivers`: nobody works, a delivery goes on."""
 
     task: str
     attempt: int
@@ -150,6 +173,7 @@ class AttemptStarted:
     worker: str = ""
     claim: str = ""
     worker_session: str = ""
+    delivers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +443,25 @@ Event = (
     | HeadKept
     | Merged
     | Landed
+    | PushIntended
+    | Pushed
+    | PushRefused
+    | HeadMoved
+    | CiSeen
+    | CiJudged
+    | MirrorProved
+    | RetriggerIntended
+    | Retriggered
+    | RequestIntended
+    | RequestOpened
+    | RequestChanged
+    | ReviewAsked
+    | Reviewed
+    | MilestoneReached
+    | ChainHalted
+    | ChainPaused
+    | ChainCleared
+    | RepoUnlocked
     | WorkerBeat
     | WorkerMilestone
     | CheckpointTaken
@@ -476,6 +519,19 @@ AttemptEvent = (
     | WorkSaved
     | MergeQueued
     | Merged
+    | PushIntended
+    | Pushed
+    | PushRefused
+    | CiSeen
+    | CiJudged
+    | MirrorProved
+    | RetriggerIntended
+    | Retriggered
+    | RequestIntended
+    | RequestOpened
+    | RequestChanged
+    | ReviewAsked
+    | MilestoneReached
     | WorkerBeat
     | WorkerMilestone
     | CheckpointTaken

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ganger.core.plan import make_plan
 from ganger.core.records import RunState, TaskState
+from ganger.core.repos import phase_of
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
@@ -14,8 +15,7 @@ P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 def index_tasks(state: RunState) -> None:
     """Makes every index anew from `specs` and `tasks`."""
     specs, tasks = state.specs, state.tasks
-    state.by_rank = list(make_plan(tuple(specs.values())).order)
-    state.rank = {task: rank for rank, task in enumerate(state.by_rank)}
+    _rank_tasks(state)
     state.counts = dict.fromkeys(TaskStatus, 0)
     for task in tasks.values():
         state.counts[task.status] += 1
@@ -32,15 +32,45 @@ def index_tasks(state: RunState) -> None:
     state.waiting = {name for name, task in tasks.items() if waits(task)}
     state.parked = {name for name in state.running if tasks[name].parked}
     state.busy_files = {file: name for name in state.running for file in files_of(state, name)}
+    state.delivering = {name for name in state.running if is_delivering(tasks[name])}
+    index_locks(state)
     state.held = {}
     for name, task in tasks.items():
         if task.held_by:
             state.held.setdefault(task.held_by, []).append(name)
 
 
+def _rank_tasks(state: RunState) -> None:
+    state.by_rank = list(make_plan(tuple(state.specs.values()), phase_of(state.repos)).order)
+    state.rank = {task: rank for rank, task in enumerate(state.by_rank)}
+
+
+def index_order(state: RunState) -> None:
+    """Makes the order anew, and what is kept by it, because repositories build on each other otherwise than before."""
+    _rank_tasks(state)
+    ready = [name for name in state.by_rank if state.tasks[name].status is P and not state.unmet[name]]
+    state.ready = [state.rank[name] for name in ready]
+    state.window_ready = [state.rank[name] for name in ready if name in state.window_open]
+
+
+def index_locks(state: RunState) -> None:
+    """Who holds which repository."""
+    state.locks = {}
+    for name, task in state.tasks.items():
+        if task.locked:
+            state.locks.setdefault(state.specs[name].repo, set()).add(name)
+
+
+def is_delivering(task: TaskState) -> bool:
+    """Whether its change is merged and on its way: it needs no worker."""
+    return task.delivery is not None and task.delivery.pending
+
+
 def files_of(state: RunState, name: str) -> tuple[str, ...]:
     """Files no two tasks should write at once: those a task declared, and those it conflicted in before."""
-    return (*state.specs[name].writes, *state.tasks[name].contended)
+    spec = state.specs[name]
+    files = (*spec.writes, *state.tasks[name].contended)
+    return tuple(f"{spec.repo}:{file}" for file in files) if spec.repo else files
 
 
 def index_levels(state: RunState, given: Mapping[str, int]) -> None:
@@ -60,8 +90,8 @@ def under_way(task: TaskState) -> bool:
 
 
 def is_answered(task: TaskState) -> bool:
-    """Whether an answer is kept that is to be judged, and nobody must be asked for one."""
-    return task.status is P and bool(task.harvest)
+    """Whether an answer is kept that is to be judged, or a delivery that goes on, and nobody must be asked for one."""
+    return task.status is P and (bool(task.harvest) or is_delivering(task))
 
 
 def waits(task: TaskState) -> bool:

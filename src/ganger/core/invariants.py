@@ -54,6 +54,7 @@ class _Task:
     by_person: int = 0
     harvest: bool = False
     took: bool = False
+    uncharged: bool = False
     steps: set[str] = field(default_factory=set)
     used: dict[str, int] = field(default_factory=dict)
 
@@ -81,9 +82,9 @@ class _Walk:
         self.parked: set[str] = set()
         self.pulled: dict[str, str] = {}
         self.reported: set[str] = set()
-        self.intent: ev.HeadIntended | None = None
+        self.moves: dict[str, ev.HeadIntended] = {}
         self.merged: dict[str, str] = {}
-        self.head = ""
+        self.heads: dict[str, str] = {}
         self.begun: set[Attempt] = set()
         self.attempts = 0
         self.tokens: set[str] = set()
@@ -215,8 +216,13 @@ class _Walk:
         task.harvest = False
         self.live[event.task] = None
         self.begun.add((event.task, event.attempt))
-        self.attempts += 1
-        self.charge(task, "worker_attempts", self.most_attempts(task))
+        task.uncharged = event.delivers
+        if event.delivers:
+            task.steps = {"verify_passed", "merged"}
+            self.parked.add(event.task)
+        else:
+            self.attempts += 1
+            self.charge(task, "worker_attempts", self.most_attempts(task))
         if event.worker:
             self.given(event)
         elif len(self.live.keys() - self.parked - self.pulled.keys()) > self.state.policy.concurrency:
@@ -238,7 +244,8 @@ class _Walk:
 
     def at_work(self) -> list[str]:
         """Attempts their window has to wait for: a level is merged later than its windows close."""
-        return [name for name in self.live if name not in self.parked or self.state.merging != "level"]
+        waits = [name for name in self.live if name not in self.parked or self.state.merging != "level"]
+        return [name for name in waits if name not in self.state.delivering]
 
     def most_attempts(self, task: _Task) -> int:
         """A later, narrower policy does not forbid what an earlier one had queued."""
@@ -312,30 +319,40 @@ class _Walk:
         self.parked.add(event.task)
 
     def head_intended(self, event: ev.HeadIntended) -> None:
-        if self.intent is not None:
+        repo = self.repo(event.tasks[0])
+        if repo in self.moves:
             self.say("merges", "the branch was about to move already")
-        if self.head and event.head != self.head and len(set(self.merged.values())):
-            self.say("merges", f"it moves from {event.head[:12]}, but the last merge left {self.head[:12]}")
+        known = self.heads.get(repo, event.head)
+        if event.head != known:
+            self.say("merges", f"it moves from {event.head[:12]}, but the last merge left {known[:12]}")
         waiting = [name for name in event.tasks if name not in self.parked]
         if waiting:
             self.say("merges", f"{', '.join(waiting)} did not wait to be merged")
-        self.intent = event
+        self.moves[repo] = event
 
-    def head_kept(self, _event: ev.HeadKept) -> None:
-        self.intent = None
+    def repo(self, task: str) -> str:
+        return self.tasks[task].spec.repo if task in self.tasks else ""
+
+    def head_kept(self, event: ev.HeadKept) -> None:
+        self.moves.pop(event.repo, None)
+
+    def head_moved(self, event: ev.HeadMoved) -> None:
+        self.heads[event.repo] = event.head
 
     def merge_done(self, event: ev.Merged) -> None:
         if not event.commit:
             self.step(event, ("verify_passed",))
             return
-        if self.intent is None or event.task not in self.intent.tasks or event.head != self.intent.tip:
+        repo = self.repo(event.task)
+        move = self.moves.get(repo)
+        if move is None or event.task not in move.tasks or event.head != move.tip:
             self.say("merges", "merged although the branch was not about to move for it")
         if event.commit in self.merged.values():
             self.say("merges", "this commit was merged before")
         self.step(event, ("merge_queued",))
-        self.merged[event.task], self.head = event.commit, event.head
-        if self.intent is not None and event.task == self.intent.tasks[-1]:
-            self.intent = None
+        self.merged[event.task], self.heads[repo] = event.commit, event.head
+        if move is not None and event.task == move.tasks[-1]:
+            del self.moves[repo]
 
     def attempt_failed(self, event: ev.AttemptFailed) -> None:
         task = self.tasks[event.task]
@@ -345,13 +362,13 @@ class _Walk:
             self.say("counters", f"{event.failure_class} was paid by {event.counter}, and {own} are left")
         if event.counter == "worker_attempts":
             return
-        task.used["worker_attempts"] -= 1
+        task.used["worker_attempts"] -= 0 if task.uncharged else 1
         if event.counter in _PAID_APART.values():
             self.charge(task, event.counter, max(_most(policy, event.counter) for policy in self.policies))
 
     def interrupted(self, event: ev.AttemptInterrupted) -> None:
         task = self.tasks[event.task]
-        task.used["worker_attempts"] -= 1
+        task.used["worker_attempts"] -= 0 if task.uncharged else 1
         if event.harvest and "attempt_exited" not in task.steps:
             self.say("order", "an answer is harvested that never was")
         task.harvest = event.harvest
@@ -501,6 +518,7 @@ _CHECKS: dict[type[ev.Event], Callable[[_Walk, Any], None]] = {
     ev.MergeQueued: _Walk.merge_queued,
     ev.HeadIntended: _Walk.head_intended,
     ev.HeadKept: _Walk.head_kept,
+    ev.HeadMoved: _Walk.head_moved,
     ev.Merged: _Walk.merge_done,
     ev.WorkerReported: _Walk.reported_by_worker,
     ev.WorkerEnding: _Walk.ending,

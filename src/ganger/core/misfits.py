@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ganger.core import events as ev
+from ganger.core.delivery_changes import DELIVERY_CHANGES, delivery_misfit, not_proved
 from ganger.core.plan import plan_if_sound
 from ganger.core.records import HealRound, RunState, TaskState
 from ganger.core.vocabulary import TaskStatus
@@ -39,6 +40,8 @@ ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.AttemptInterrupted: {R: P},
     ev.AttemptCheckpointed: {R: P},
     **{kind: {R: R} for kind in WORKER_CHANGES},
+    **{kind: {R: R} for kind in DELIVERY_CHANGES},
+    ev.Reviewed: {status: status for status in (P, R, B, F, E)},
     ev.TaskSettled: {R: None, P: None, F: None, B: None, E: None},
     ev.TaskRequeued: {R: P, F: P, B: P, E: P, D: P},
     ev.TaskHeld: {F: F},
@@ -47,7 +50,7 @@ SETTLED = frozenset({D, B, F, E})
 COUNTERS = frozenset(
     {
         *("worker_attempts", "format_retries", "respawns", "transient_retries"),
-        *("merge_retries", "no_change_retries", "denials", "stalls", "none"),
+        *("merge_retries", "no_change_retries", "denials", "stalls", "ci_fixes", "none"),
     }
 )
 
@@ -134,14 +137,16 @@ def _reconciled(state: RunState, event: ev.Reconciled) -> str:
 
 
 def _head_intended(state: RunState, event: ev.HeadIntended) -> str:
-    if state.intent is not None:
+    if not event.tasks or event.tasks[0] not in state.specs:
+        return "it names no task"
+    if state.specs[event.tasks[0]].repo in state.intents:
         return "another move of the branch is under way"
     lost = [name for name in event.tasks if name not in state.parked]
     return f"{lost[0]} does not wait to be merged" if lost else ""
 
 
-def _head_kept(state: RunState, _event: ev.HeadKept) -> str:
-    return "" if state.intent is not None else "no move of the branch is under way"
+def _head_kept(state: RunState, event: ev.HeadKept) -> str:
+    return "" if event.repo in state.intents else "no move of the branch is under way"
 
 
 _RUN_RULES: dict[type, Callable[[RunState, Any], str]] = {
@@ -172,6 +177,8 @@ def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
         return _start_misfit(state, task, event)
     if isinstance(event, ev.TaskSettled):
         return _settle_misfit(state, task, event)
+    if type(event) in DELIVERY_CHANGES:
+        return delivery_misfit(task, event)
     if isinstance(event, ev.MergeQueued):
         return "" if task.verified_attempt == task.attempts else "it is not verified"
     if isinstance(event, ev.Merged):
@@ -194,7 +201,7 @@ def _start_misfit(state: RunState, task: TaskState, event: ev.AttemptStarted) ->
 def _merged_misfit(state: RunState, task: TaskState, event: ev.Merged) -> str:
     if not event.commit:
         return "" if task.verified_attempt == task.attempts else "it is not verified"
-    moved = state.intent
+    moved = state.intents.get(state.specs[event.task].repo)
     if moved is None or event.task not in moved.tasks:
         return "the branch was not about to move for it"
     return "" if event.commit == moved.commits[moved.tasks.index(event.task)] else "another commit was to be merged"
@@ -207,4 +214,5 @@ def _settle_misfit(state: RunState, task: TaskState, event: ev.TaskSettled) -> s
         return "DONE without passed verification of this attempt"
     if event.status is D and state.mode != "direct" and not task.merged:
         return "DONE although its change is not merged"
-    return ""
+    lacking = not_proved(state, event.task, task) if event.status is D else ()
+    return f"DONE without proof of {', '.join(lacking)}" if lacking else ""

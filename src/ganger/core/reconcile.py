@@ -64,6 +64,8 @@ FIELDS: Mapping[str, tuple[str, Weight]] = {
     "may_change_gates": ("metadata.may_change_gates", Weight.WHAT_IS_NOT_DONE),
     "allow_shrinkage": ("metadata.allow_shrinkage", Weight.WHAT_IS_NOT_DONE),
     "strong": ("metadata.complexity, critical_path, security or cross_repo", Weight.WHAT_IS_NOT_DONE),
+    "repo": ("metadata.repo", Weight.EVERYTHING),
+    "review": ("metadata.review", Weight.WHAT_IS_NOT_DONE),
     "priority": ("priority", Weight.NOTHING),
 }
 

@@ -312,6 +312,7 @@ class TaskState:
     contended: tuple[str, ...] = ()
     delivery: Delivery | None = None
     locked: bool = False
+    uncharged: bool = False
     losses: int = 0
     attempt_usd: float = 0.0
     final: bool = False

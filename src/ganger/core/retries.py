@@ -75,6 +75,17 @@ def is_reassigned(task: TaskState, policy: Policy) -> bool:
     return task.stalls > policy.stall_restarts
 
 
+def _mends_ci(task: TaskState) -> bool:
+    return task.delivery is not None and task.delivery.fixing
+
+
+def _after_ci(task: TaskState, fixes: int) -> Next:
+    """D06: mended up to so many times, whatever a mend fails with."""
+    if task.ci_fixes < fixes:
+        return Next(Then.AGAIN_NOW, "ci_fixes", f"CI is red; mended, attempt {task.ci_fixes + 1} of {fixes}")
+    return Next(Then.SETTLE, "worker_attempts", f"CI is red after {fixes} attempts to mend it", TaskStatus.ESCALATED)
+
+
 # What stands outside the task uses up nothing of it.
 _PAID_BY = {
     FailureClass.QUOTA: "none",
@@ -84,10 +95,17 @@ _PAID_BY = {
 
 
 def after_failure(
-    spec: TaskSpec, task: TaskState, policy: Policy, failure: Failure, *, healing: bool = False, asks: bool = False
+    spec: TaskSpec,
+    task: TaskState,
+    policy: Policy,
+    failure: Failure,
+    *,
+    healing: bool = False,
+    asks: bool = False,
+    fixes: int = 5,
 ) -> Next:
     """`task` is the state while the failed attempt still runs, so its counters include that attempt. `asks`: its worker
-    left a question that is open."""
+    left a question that is open. `fixes`: how often what CI found may be mended."""
     cls = failure.failure_class
     if asks and cls is FailureClass.BLOCKED_EXTERNAL:
         return Next(Then.SETTLE, "none", "it waits for an answer", TaskStatus.ESCALATED)
@@ -111,6 +129,8 @@ def after_failure(
     if cls is FailureClass.NO_CHANGE and task.no_change_retries < policy.no_change_retries:
         return Next(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked once more")
     row = CLASSES[cls]
+    if cls is FailureClass.CI_ERROR or (_mends_ci(task) and row.retryable):
+        return _after_ci(task, fixes)
     if row.blocks_as is not None:
         pays = _PAID_BY.get(cls, "worker_attempts")
         return Next(Then.SETTLE, pays, row.then, TaskStatus.BLOCKED, row.blocks_as)

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from ganger.core import events as ev
+from ganger.core.delivery_changes import CHAIN_CHANGES
 from ganger.core.heal_changes import HEAL_CHANGES
-from ganger.core.indexes import index_levels, index_tasks
+from ganger.core.indexes import index_levels, index_locks, index_tasks
 from ganger.core.misfits import SETTLED
 from ganger.core.moments import seconds_between
 from ganger.core.records import Intent, Question, RunState, Scope, TaskSpec, TaskState, Window
@@ -78,6 +79,8 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     state.mode, state.merging = event.mode, event.merging
     state.in_place_roles.update(event.in_place)
     state.pull_roles = set(event.pull_roles)
+    state.repos = {rules.name: rules for rules in event.repos}
+    index_locks(state)
     state.rebooted = bool(state.boot_id) and event.boot_id != state.boot_id
     state.boot_id = event.boot_id
     if event.merging == "level":
@@ -107,11 +110,12 @@ def _gates_checked(state: RunState, event: ev.GatesChecked, _at: str) -> None:
 
 
 def _head_intended(state: RunState, event: ev.HeadIntended, _at: str) -> None:
-    state.intent = Intent(event.head, event.tip, event.tasks, event.commits)
+    repo = state.specs[event.tasks[0]].repo
+    state.intents[repo] = Intent(event.head, event.tip, event.tasks, event.commits)
 
 
-def _head_kept(state: RunState, _event: ev.HeadKept, _at: str) -> None:
-    state.intent = None
+def _head_kept(state: RunState, event: ev.HeadKept, _at: str) -> None:
+    state.intents.pop(event.repo, None)
 
 
 def _unclaimed_edits(state: RunState, event: ev.UnclaimedEdits, _at: str) -> None:
@@ -231,4 +235,5 @@ RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
     ev.StopRequested: _stop_requested,
     ev.RunFinished: _run_finished,
     **HEAL_CHANGES,
+    **CHAIN_CHANGES,
 }

@@ -38,6 +38,8 @@ def _spec(task: Task) -> TaskSpec:
         expected=tuple(meta.get("expected_files", ())),
         may_change_gates=bool(meta.get("may_change_gates", False)),
         strong=_marks(meta),
+        repo=str(meta.get("repo", "")),
+        review=str(meta.get("review", "")),
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.copies import replace
+from ganger.core.delivery import Milestone
+from ganger.core.delivery_changes import DELIVERY_CHANGES, begun, rules_of
 from ganger.core.names import verify_log, worker_log
 from ganger.core.records import ChangeRecord, Ended, HistoryItem, RunState, TaskState
 from ganger.core.spending import released, reserve, settle_cost
@@ -18,9 +21,11 @@ P, R, B = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.BLOCKED
 
 def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.AttemptStarted, at: str) -> TaskState:
     state.touched.add(name)
+    works = 0 if event.delivers else 1
     state.spent = reserve(
-        replace(state.spent, attempts=state.spent.attempts + 1), event.reserved_usd, event.reserved_tokens
+        replace(state.spent, attempts=state.spent.attempts + works), event.reserved_usd, event.reserved_tokens
     )
+    kept = bool(task.harvest) or event.delivers
     return replace(
         task,
         status=R,
@@ -28,33 +33,41 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
         detail="",
         final=False,
         attempts=event.attempt,
-        worker_attempts=task.worker_attempts + 1,
+        worker_attempts=task.worker_attempts + works,
+        uncharged=event.delivers,
+        locked=rules_of(state, name).locks != "none",
         token=event.token,
         started_at=at,
-        step="parse" if task.harvest else "agent",
-        summary="",
-        verified_attempt=None,
-        verify_steps=(),
+        step="deliver" if event.delivers else "parse" if task.harvest else "agent",
+        summary=task.summary if event.delivers else "",
+        verified_attempt=event.attempt if event.delivers else None,
+        verify_steps=task.verify_steps if event.delivers else (),
         backup="",
         launched=None,
         ended=task.ended if task.harvest else None,
         log=event.log,
-        workspace_of=task.workspace_of if task.harvest or event.session else event.attempt,
+        workspace_of=task.workspace_of if kept or event.session else event.attempt,
         continued=event.session,
-        worked_by=task.worked_by if task.harvest else f"{event.agent}/{event.kind}",
-        walls=task.walls if task.harvest else event.walls,
+        worked_by=task.worked_by if kept else f"{event.agent}/{event.kind}",
+        walls=task.walls if kept else event.walls,
         resume="",
         doing="",
-        change=task.change if task.harvest else None,
+        change=task.change if kept else None,
         parked=False,
-        merged="",
+        merged=task.merged if event.delivers else "",
         attempt_usd=0.0,
         held_by="",
         not_before=0.0,
         account=event.account,
-        spent=reserve(replace(task.spent, attempts=task.spent.attempts + 1), event.reserved_usd, event.reserved_tokens),
-        pending_history=HistoryItem(Phase.WORKER, event.attempt, event.log, at, patches=task.patches),
+        spent=reserve(
+            replace(task.spent, attempts=task.spent.attempts + works), event.reserved_usd, event.reserved_tokens
+        ),
+        pending_history=None if event.delivers else _worker_line(task, event, at),
     )
+
+
+def _worker_line(task: TaskState, event: ev.AttemptStarted, at: str) -> HistoryItem:
+    return HistoryItem(Phase.WORKER, event.attempt, event.log, at, patches=task.patches)
 
 
 def _attempt_launched(_s: RunState, _n: str, task: TaskState, event: ev.AttemptLaunched, _at: str) -> TaskState:
@@ -183,11 +196,15 @@ def _merge_queued(_s: RunState, _n: str, task: TaskState, _event: ev.MergeQueued
     return replace(task, step="merge", parked=True)
 
 
-def _merged(state: RunState, _n: str, task: TaskState, event: ev.Merged, _at: str) -> TaskState:
-    state.head = event.head
-    if state.intent is not None and event.task == state.intent.tasks[-1]:
-        state.intent = None
-    return replace(task, merged=event.commit or event.head, saved="", saved_files=())
+def _merged(state: RunState, name: str, task: TaskState, event: ev.Merged, at: str) -> TaskState:
+    repo = state.specs[name].repo
+    state.heads[repo] = event.head
+    intent = state.intents.get(repo)
+    if intent is not None and event.task == intent.tasks[-1]:
+        del state.intents[repo]
+    task = replace(task, merged=event.commit or event.head, saved="", saved_files=())
+    mends_nothing = task.delivery is not None and task.delivery.fixing and not event.commit
+    return begun(state, name, task, "" if mends_nothing else task.merged, at)
 
 
 def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.AttemptFailed, at: str) -> TaskState:
@@ -199,7 +216,7 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
         repeats = task.repeats + 1 if event.signature == task.heal_signature else 0
         task = replace(task, repeats=repeats, healed=False)
     if event.counter != "worker_attempts":
-        task = replace(task, worker_attempts=task.worker_attempts - 1)
+        task = replace(task, worker_attempts=task.worker_attempts - _charged(task))
     match event.counter:
         case "format_retries":
             task = replace(task, format_retries=task.format_retries + 1)
@@ -215,6 +232,8 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
             task = replace(task, denials=task.denials + 1)
         case "stalls":
             task = replace(task, stalls=task.stalls + 1)
+        case "ci_fixes":
+            task = replace(task, ci_fixes=task.ci_fixes + 1)
     return replace(
         task,
         last_failure_class=event.failure_class,
@@ -232,6 +251,11 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
     )
 
 
+def _charged(task: TaskState) -> int:
+    """An attempt in which nobody worked, because a delivery went on, was charged to no counter."""
+    return 0 if task.uncharged else 1
+
+
 def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptInterrupted, at: str) -> TaskState:
     return replace(
         task,
@@ -241,7 +265,7 @@ def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptI
         doing="",
         losses=task.losses + 1 if event.lost else task.losses,
         not_before=event.not_before,
-        worker_attempts=task.worker_attempts - 1,
+        worker_attempts=task.worker_attempts - _charged(task),
         spent=released(state, task),
         detail=event.why,
         step="",
@@ -277,6 +301,12 @@ def _checkpointed(state: RunState, name: str, task: TaskState, event: ev.Attempt
 
 
 def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled, at: str) -> TaskState:
+    if event.status is TaskStatus.DONE:
+        # Whoever is DONE has the proof, and only that frees the repository (D09).
+        task = replace(task, locked=False)
+        if task.delivery is not None:
+            ended = dataclasses.replace(task.delivery, milestone=Milestone.DONE, substate="", since=at, pending=False)
+            task = replace(task, delivery=ended)
     return replace(
         task,
         status=event.status,
@@ -303,7 +333,7 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
     if event.by_person:
         extra = task.granted_by_person + event.granted
         task = replace(task, respawns=0, repeats=0, transient_retries=0, granted_by_person=extra)
-        task = replace(task, merge_retries=0, no_change_retries=0, stalls=0, checkpoints=0)
+        task = replace(task, merge_retries=0, no_change_retries=0, stalls=0, checkpoints=0, ci_fixes=0)
     return replace(
         task,
         status=P,
@@ -351,6 +381,7 @@ TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskStat
     ev.AttemptInterrupted: _interrupted,
     ev.AttemptCheckpointed: _checkpointed,
     **WORKER_CHANGES,
+    **DELIVERY_CHANGES,
     ev.TaskSettled: _settled,
     ev.TaskRequeued: _requeued,
     ev.TaskHeld: _held,

@@ -9,7 +9,7 @@ import heapq
 
 from ganger.core import events as ev
 from ganger.core.heal_changes import cost_of_healer
-from ganger.core.indexes import files_of, is_answered, under_way, waits
+from ganger.core.indexes import files_of, is_answered, is_delivering, under_way, waits
 from ganger.core.misfits import SETTLED, run_misfit, task_misfit
 from ganger.core.records import RunState, TaskState
 from ganger.core.run_changes import RUN_CHANGES
@@ -67,6 +67,10 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
         state.waiting.discard(name)
     if before.parked is not after.parked:
         _park(state, name, after)
+    if before.delivery is not after.delivery or before.status is not after.status:
+        _follow(state, name, after)
+    if before.locked is not after.locked:
+        _lock_change(state, name, after)
     if state.level_of and under_way(before) is not under_way(after):
         level = state.level_of[name]
         state.level_open[level] = state.level_open.get(level, 0) + (1 if under_way(after) else -1)
@@ -101,6 +105,23 @@ def _park(state: RunState, name: str, after: TaskState) -> None:
     state.parked.add(name)
     if state.merging == "level":
         state.window_open.discard(name)
+
+
+def _follow(state: RunState, name: str, after: TaskState) -> None:
+    """What is on its way needs no slot, and its window need not wait for it."""
+    if after.status is R and is_delivering(after):
+        state.delivering.add(name)
+        state.window_open.discard(name)
+    else:
+        state.delivering.discard(name)
+
+
+def _lock_change(state: RunState, name: str, after: TaskState) -> None:
+    holders = state.locks.setdefault(state.specs[name].repo, set())
+    if after.locked:
+        holders.add(name)
+    else:
+        holders.discard(name)
 
 
 def _hold_change(state: RunState, name: str, before: str, after: str) -> None:

@@ -21,11 +21,12 @@ from ganger.core.decisions import (
 from ganger.core.dependents import blocked_behind
 from ganger.core.finishing import finish
 from ganger.core.healing import after_window, failure_rate, passed, questions_for
-from ganger.core.indexes import files_of
+from ganger.core.indexes import files_of, is_delivering
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
 from ganger.core.quota import account_of, has_room, next_place, paused_until, running_by_account, spread_after
 from ganger.core.records import RunState
+from ganger.core.repos import Gate, is_guarded
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
 
 _NEVER = float("inf")
@@ -64,7 +65,8 @@ def decide(state: RunState, now: float) -> list[Decision]:
     if state.finished:
         return []
     decisions = _decide(state, now)
-    if state.merging == "level" and not state.stopping and state.parked and state.parked == state.running:
+    parked = state.parked and state.running == state.parked | state.delivering
+    if state.merging == "level" and not state.stopping and parked:
         over = not decisions or isinstance(decisions[0], Finish | Wait)
         if over and open_round(state) is None:
             return [MergeLevel(tuple(sorted(state.parked, key=state.rank.__getitem__)))]
@@ -84,11 +86,27 @@ def _decide(state: RunState, now: float) -> list[Decision]:
     if state.paused:
         over = not state.running and not state.counts[TaskStatus.PENDING] and not state.waiting
         return [finish(state)] if over and (state.window is None or not _unfinished(state)) else []
+    if deliveries := _deliveries(state, now):
+        return deliveries
     return (
         _decide_continuous(state, now)
         if state.policy.heal_schedule is HealSchedule.OFF
         else _decide_windowed(state, now)
     )
+
+
+def _deliveries(state: RunState, now: float) -> list[Decision]:
+    """Deliveries that go on: nobody works on them, so they need no slot, no window, no account and no money."""
+    found = [name for name in state.answered if is_delivering(state.tasks[name])]
+    gate = Gate(state) if found and is_guarded(state) else None
+    starts: list[Decision] = []
+    for name in sorted(found, key=state.rank.__getitem__):
+        due = state.tasks[name].not_before <= now and not state.unmet[name] and _within(state, name, len(starts))
+        if due and (gate is None or gate.admits(name)):
+            starts.append(Start(name))
+            if gate is not None:
+                gate.take(name)
+    return starts
 
 
 def _unfinished(state: RunState) -> bool:
@@ -106,8 +124,9 @@ def _quota_until(state: RunState, name: str) -> float:
 
 
 def _free(state: RunState) -> int:
-    """Slots for agents to be started; what only waits to be merged needs none, nor what somebody else's session has."""
-    return state.policy.concurrency - len(state.running) + len(state.parked | state.pulled)
+    """Slots for agents to be started. What waits to be merged or is being delivered needs none, nor what somebody
+    else's session has."""
+    return state.policy.concurrency - len(state.running) + len(state.parked | state.pulled | state.delivering)
 
 
 def _level_now(state: RunState) -> int | None:
@@ -127,7 +146,10 @@ def _decide_continuous(state: RunState, now: float) -> list[Decision]:
 
 def _decide_windowed(state: RunState, now: float) -> list[Decision]:
     if state.window is None:
-        return [_next_window(state, now) or _later_or_never(state, now)]
+        if opened := _next_window(state, now):
+            return [opened]
+        # What is being delivered has left its window, and may be what others wait for.
+        return _while_delivering(state, now) if state.running else [_later_or_never(state, now)]
     if not state.window_open:
         return [_close(state)]
     fits = _Choice(state, now, _For.START)
@@ -171,10 +193,21 @@ def _until_then(state: RunState, now: float, later: float) -> list[Decision]:
     return [Wait(until)] if until < _NEVER else []
 
 
+def _while_delivering(state: RunState, now: float) -> list[Decision]:
+    """No window can open now; what is being delivered, or time, may bring one."""
+    until = _next_moment(state, now)
+    return [Wait(until)] if until else []
+
+
+def _next_moment(state: RunState, now: float) -> float:
+    """When something may change without anybody doing anything; 0 when nothing will."""
+    moments = [_earliest(state, now, state.waiting | _behind_accounts(state, now)), _next_default(state, now)]
+    return min((moment for moment in moments if moment), default=0.0)
+
+
 def _later_or_never(state: RunState, now: float) -> Decision:
     """Nothing can start now: either only time must pass or somebody ask, or the run is over."""
-    moments = [_earliest(state, now, state.waiting | _behind_accounts(state, now)), _next_default(state, now)]
-    if until := min((moment for moment in moments if moment), default=0.0):
+    if until := _next_moment(state, now):
         return Wait(until)
     if _somebody_may_ask(state, now):
         return Wait(now + _UNTIL_ASKED_SEC)
@@ -275,8 +308,19 @@ def _next_window(state: RunState, now: float) -> OpenWindow | None:
         tasks = tuple(every)
         return OpenWindow(len(tasks), tasks)
     size = {HealSchedule.TASK: 1, HealSchedule.BATCH: state.policy.batch_size}.get(schedule, state.current_batch_size)
-    tasks = tuple(_ready(state, state.ready, size, _Choice(state, now, _For.WINDOW)))
+    tasks = _window_tasks(state, size, _Choice(state, now, _For.WINDOW))
     return OpenWindow(len(tasks), tasks) if tasks else None
+
+
+def _window_tasks(state: RunState, size: int, fits: _Choice) -> tuple[str, ...]:
+    """What can start at once comes first. Places that are left go to what waits for nothing but those in front of it
+    in the same window, so that a repository's tasks may follow each other there."""
+    tasks = _ready(state, state.ready, size, fits)
+    if tasks and len(tasks) < size and fits.gate is not None:
+        fits.queueing, first = True, frozenset(tasks)
+        tasks += _ready(state, state.ready, size - len(tasks), lambda name: name not in first and fits(name))
+        tasks.sort(key=state.rank.__getitem__)
+    return tuple(tasks)
 
 
 def in_scope(state: RunState, task: str) -> bool:
@@ -316,6 +360,8 @@ class _Choice:
     def __init__(self, state: RunState, now: float, whom: _For, roles: frozenset[str] | None = None) -> None:
         self.state, self.now, self._whom, self._roles = state, now, whom, roles
         self.later = _NEVER
+        self.gate = Gate(state) if is_guarded(state) else None
+        self.queueing = False
         self._new: set[str] = set()
         self._taken: set[str] = set()
         self._running = running_by_account(state)
@@ -336,6 +382,9 @@ class _Choice:
             return False
         budget = self.state.budget
         if task_refusal(budget, self.state.tasks[task], self._wanted) or run_refusal(self.state, self._at, self._purse):
+            return False
+        # Last, because whoever only waits for a repository has a place reserved in its chain.
+        if self.gate is not None and not self.gate.admits(task, queueing=self.queueing):
             return False
         self._take(task, account)
         return True
@@ -390,6 +439,8 @@ class _Choice:
         if task not in self.state.touched:
             self._new.add(task)
         self._taken.update(files_of(self.state, task))
+        if self.gate is not None:
+            self.gate.take(task)
         if self._direct:
             self._occupied = True
             self._alone = self._alone or self._works_in_place(task, self._whom is _For.PULL)

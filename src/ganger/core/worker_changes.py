@@ -20,6 +20,8 @@ _OFF_ROAD = {FailureClass.CRASH.value: WorkerState.CRASHED, FailureClass.STALLED
 def worker_after(after: TaskState, event: ev.Event, at: str) -> TaskState:
     """The task with its worker moved along by an event that is not about workers alone."""
     match event:
+        case ev.AttemptStarted(delivers=True):
+            return after
         case ev.AttemptStarted():
             begun = _begun(event, at)
             if after.harvest and after.worker is not None:

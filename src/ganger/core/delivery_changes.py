@@ -1,0 +1,285 @@
+"""How events change a task's ledger, and which of them can not enter it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ganger.core import delivery_events as ev
+from ganger.core.ci import is_sha
+from ganger.core.delivery import (
+    NO_RULES,
+    Delivery,
+    Fact,
+    Milestone,
+    RepoRules,
+    RepoVerdict,
+    RequestRef,
+    Retrigger,
+    may_move,
+    missing,
+)
+from ganger.core.records import RunState, TaskState
+
+_MOST_FACTS = 200
+
+
+def rules_of(state: RunState, name: str) -> RepoRules:
+    return state.repos.get(state.specs[name].repo, NO_RULES)
+
+
+def not_proved(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
+    """What the task's completion still needs."""
+    verified = task.verified_attempt is not None and task.verified_attempt == task.attempts
+    return missing(rules_of(state, name), task.delivery, verified=verified, committed=bool(task.merged))
+
+
+def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> TaskState:
+    """Its change is merged as `commit`: it is to be delivered, where the completion asks for that. A mend of CI that
+    changed nothing (no `commit`) leaves what is tracked."""
+    rules = rules_of(state, name)
+    if not rules.delivers:
+        return task
+    old = task.delivery or Delivery(repo=rules.name, since=at)
+    if not commit:
+        return replace(task, parked=False, delivery=replace(old, pending=True))
+    now = replace(_anew(old), commit=commit, pending=True)
+    return replace(task, parked=False, delivery=_with(now, at, "merge", "merged", commit))
+
+
+def _anew(delivery: Delivery) -> Delivery:
+    """Nothing that was said of another commit holds for the next one."""
+    return replace(
+        delivery,
+        tree="",
+        runs=(),
+        finding="",
+        why="",
+        passed=0,
+        total=0,
+        current="",
+        mirror="",
+        retrigger=None,
+    )
+
+
+def _with(delivery: Delivery, at: str, source: str, what: str, commit: str = "") -> Delivery:
+    return replace(delivery, facts=(*delivery.facts, Fact(at, source, what, commit))[-_MOST_FACTS:])
+
+
+def _moved(delivery: Delivery, milestone: Milestone, substate: str, at: str) -> Delivery:
+    since = at if delivery.milestone is not milestone else delivery.since
+    return replace(delivery, milestone=milestone, substate=substate, since=since)
+
+
+def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIntended, at: str) -> TaskState:
+    old = task.delivery or Delivery(repo=event.repo, since=at)
+    now = old if old.commit == event.commit and not old.runs else _anew(old)
+    now = replace(now, commit=event.commit, tree=event.tree, branch=event.branch, upstream=event.upstream, pending=True)
+    told = f"to be pushed to {event.branch}" + ("" if event.cause == "change" else f" ({event.cause})")
+    if event.cause != "change":
+        now = replace(now, retriggered=(*now.retriggered, event.cause))
+    return replace(task, delivery=_with(now, at, "ganger", told, event.commit))
+
+
+def _pushed(_s: RunState, _n: str, task: TaskState, event: ev.Pushed, at: str) -> TaskState:
+    old = task.delivery or Delivery()
+    now = replace(old, pushed=event.commit, pushed_at=at, pushes=old.pushes + (event.how == "pushed"))
+    now = _moved(now, Milestone.PUSHED_TO_CI, "push_complete", at)
+    return replace(task, delivery=_with(now, at, "remote", f"{event.how} on {event.branch}", event.commit))
+
+
+def _push_refused(_s: RunState, _n: str, task: TaskState, event: ev.PushRefused, at: str) -> TaskState:
+    return _noted(task, at, "remote", f"push refused: {event.why}", event.commit)
+
+
+def _noted(task: TaskState, at: str, source: str, what: str, commit: str = "") -> TaskState:
+    return replace(task, delivery=_with(task.delivery or Delivery(), at, source, what, commit))
+
+
+_STAGES = {"absent": "push_complete", "waiting": "ci_queued", "running": "ci_running"}
+
+
+def _ci_seen(_s: RunState, _n: str, task: TaskState, event: ev.CiSeen, at: str) -> TaskState:
+    old = task.delivery or Delivery()
+    now = replace(
+        old,
+        runs=event.runs,
+        finding=event.finding,
+        why=event.why,
+        passed=event.passed,
+        total=event.total,
+        current=event.current,
+        mirror=event.mirror,
+        substate=_STAGES.get(event.finding, "ci_finishing"),
+    )
+    if (event.finding, event.passed) != (old.finding, old.passed):
+        jobs = f", {event.passed} of {event.total} jobs passed" if event.total else ""
+        now = _with(now, at, event.source, f"CI is {event.finding}{jobs}: {event.why}", event.sha)
+    return replace(task, delivery=now)
+
+
+def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, at: str) -> TaskState:
+    old = task.delivery or Delivery()
+    green = event.verdict == "green"
+    state.verdicts.append(RepoVerdict(old.repo, event.sha, name, green, at, old.upstream))
+    now = _with(old, at, event.source, f"CI verdict {event.verdict}: {event.why}", event.sha)
+    if green:
+        state.proved[old.repo] = event.sha
+        return replace(task, delivery=replace(now, green=event.sha, substate="ci_finishing"))
+    now = replace(now, pending=False, signatures=(*now.signatures, event.signature))
+    return replace(task, delivery=_moved(now, Milestone.FIXING_CI, "diagnosing", at))
+
+
+def _mirror_proved(_s: RunState, _n: str, task: TaskState, event: ev.MirrorProved, at: str) -> TaskState:
+    task = _noted(task, at, event.how, "mirrored", event.sha)
+    assert task.delivery is not None
+    return replace(task, delivery=replace(task.delivery, mirrored=event.sha))
+
+
+def _retrigger_intended(_s: RunState, _n: str, task: TaskState, event: ev.RetriggerIntended, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"CI to run again ({event.cause}, by {event.how})", event.sha)
+    assert task.delivery is not None
+    wanted = Retrigger(event.sha, event.cause, event.how, event.run)
+    return replace(task, delivery=replace(task.delivery, retrigger=wanted, pending=True))
+
+
+def _retriggered(_s: RunState, _n: str, task: TaskState, event: ev.Retriggered, at: str) -> TaskState:
+    task = _noted(task, at, "forge", f"CI runs again ({event.cause}, by {event.how})", event.sha)
+    now = task.delivery
+    assert now is not None
+    causes = now.retriggered if event.cause in now.retriggered else (*now.retriggered, event.cause)
+    now = replace(now, retrigger=None, retriggered=causes, finding="", why="", pushed_at=at)
+    return replace(task, delivery=_moved(now, Milestone.PUSHED_TO_CI, "ci_queued", at))
+
+
+def _request_intended(_s: RunState, _n: str, task: TaskState, event: ev.RequestIntended, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"change request of {event.branch} into {event.into} to be opened")
+    assert task.delivery is not None
+    return replace(
+        task, delivery=replace(task.delivery, request=RequestRef(event.branch, event.into, draft=event.draft))
+    )
+
+
+def _request_opened(_s: RunState, _n: str, task: TaskState, event: ev.RequestOpened, at: str) -> TaskState:
+    how = "found" if event.found else "opened"
+    task = _noted(task, at, "forge", f"change request #{event.number} {how}: {event.url}")
+    now = task.delivery
+    assert now is not None
+    known = now.request or RequestRef("", "")
+    return replace(task, delivery=replace(now, request=replace(known, number=event.number, url=event.url)))
+
+
+def _request_changed(_s: RunState, _n: str, task: TaskState, event: ev.RequestChanged, at: str) -> TaskState:
+    task = _noted(task, at, "forge", f"change request #{event.number} is {event.what}", event.commit)
+    now = task.delivery
+    assert now is not None
+    known = now.request or RequestRef("", "")
+    known = replace(known, draft=False, merged=event.commit if event.what == "merged" else known.merged)
+    return replace(task, delivery=replace(now, request=known))
+
+
+def _review_asked(_s: RunState, _n: str, task: TaskState, event: ev.ReviewAsked, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"review asked of {event.of}", event.commit)
+    assert task.delivery is not None
+    now = replace(task.delivery, review="wanted", reviewed=event.commit, substate="awaiting_review")
+    return replace(task, delivery=now)
+
+
+def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: str) -> TaskState:
+    said = f"{event.verdict} by {event.by}" + (f": {event.text}" if event.text else "")
+    task = _noted(task, at, event.by, said, event.commit)
+    assert task.delivery is not None
+    sent_back = event.verdict == "rework"
+    now = replace(task.delivery, review=event.verdict, reviewed=event.commit or task.delivery.reviewed)
+    return replace(task, delivery=replace(now, pending=now.pending and not sent_back))
+
+
+def _milestone(_s: RunState, _n: str, task: TaskState, event: ev.MilestoneReached, at: str) -> TaskState:
+    return replace(task, delivery=_moved(task.delivery or Delivery(), event.milestone, event.substate, at))
+
+
+DELIVERY_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskState]] = {
+    ev.PushIntended: _push_intended,
+    ev.Pushed: _pushed,
+    ev.PushRefused: _push_refused,
+    ev.CiSeen: _ci_seen,
+    ev.CiJudged: _ci_judged,
+    ev.MirrorProved: _mirror_proved,
+    ev.RetriggerIntended: _retrigger_intended,
+    ev.Retriggered: _retriggered,
+    ev.RequestIntended: _request_intended,
+    ev.RequestOpened: _request_opened,
+    ev.RequestChanged: _request_changed,
+    ev.ReviewAsked: _review_asked,
+    ev.Reviewed: _reviewed,
+    ev.MilestoneReached: _milestone,
+}
+
+
+def delivery_misfit(task: TaskState, event: object) -> str:
+    """Why this can not enter the task's ledger; empty when it can."""
+    now = task.delivery or Delivery()
+    match event:
+        case ev.PushIntended():
+            return "" if is_sha(event.commit) else f"{event.commit!r} names no commit"
+        case ev.Pushed():
+            return "" if event.commit == now.commit else f"{event.commit[:12]} was not to be pushed"
+        case ev.CiSeen():
+            other = [run.id for run in event.runs if run.sha != event.sha]
+            return f"run {other[0]} is of another commit" if other else _of_tracked(now, event.sha)
+        case ev.CiJudged():
+            if event.verdict == "green" and now.finding not in ("green", "mirror"):
+                return f"a green verdict although CI is {now.finding or 'unknown'}"
+            return _of_tracked(now, event.sha)
+        case ev.MirrorProved() | ev.RetriggerIntended() | ev.Retriggered():
+            return _of_tracked(now, event.sha)
+        case ev.MilestoneReached(milestone=after) if after is not now.milestone:
+            return "" if may_move(now.milestone, after) else f"{now.milestone.value} does not lead to {after.value}"
+    return ""
+
+
+def _of_tracked(now: Delivery, sha: str) -> str:
+    if not is_sha(sha):
+        return f"{sha!r} names no commit"
+    if sha != now.commit:
+        return f"{sha[:12]} is not the commit that is tracked ({now.commit[:12] or 'none'})"
+    return "" if now.pushed == sha else f"{sha[:12]} is not known to be on the remote"
+
+
+# --- chains of repositories -----------------------------------------------------------------------------------------
+
+
+def _head_moved(state: RunState, event: ev.HeadMoved, _at: str) -> None:
+    state.heads[event.repo] = event.head
+
+
+def _halted(state: RunState, event: ev.ChainHalted, _at: str) -> None:
+    state.halted[event.repo] = event.why
+
+
+def _paused(state: RunState, event: ev.ChainPaused, _at: str) -> None:
+    state.broken[event.repo] = event.task
+
+
+def _cleared(state: RunState, event: ev.ChainCleared, _at: str) -> None:
+    state.broken.pop(event.repo, None)
+
+
+def _unlocked(state: RunState, event: ev.RepoUnlocked, _at: str) -> None:
+    state.halted.pop(event.repo, None)
+    state.broken.pop(event.repo, None)
+    for name in event.tasks:
+        if name in state.tasks:
+            state.tasks[name] = replace(state.tasks[name], locked=False)
+            state.locks.get(state.specs[name].repo, set()).discard(name)
+
+
+CHAIN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
+    ev.HeadMoved: _head_moved,
+    ev.ChainHalted: _halted,
+    ev.ChainPaused: _paused,
+    ev.ChainCleared: _cleared,
+    ev.RepoUnlocked: _unlocked,
+}
