@@ -1,0 +1,314 @@
+"""CI without a forge: its jobs are the operator's own commands, each in a fresh checkout of the pushed commit."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ganger.core.ci import TIMED_OUT, JobFact, RunFact, Word
+from ganger.errors import ForgeError
+from ganger.forges.command_record import SHORT, JobRecord, Records, RunRecord, inode_of, log_name
+from ganger.ports import Exit, Launch, Launcher, Repository, Room, Sandbox
+from ganger.ports.forge import Greeting, NewRequest, Request
+
+SKIPPED_CODE = 77
+_MOST_TRIES = 5
+_LOG_BYTES = 4 << 20
+_OVER_ALREADY_SEC = 0.1
+_WORD = re.compile(r"\{(sha|branch|repo)\}")
+# Somebody outside ended it: that says nothing about the code.
+_FROM_OUTSIDE = frozenset({signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP})
+# A checkout belongs to whoever works inside the walls; the mirror job is outside, and nobody was in its checkout yet.
+_OWN_CHECKOUT = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+
+
+@dataclass(frozen=True)
+class CommandCi:
+    """What runs, and with what. `jobs` are program and arguments by name, in order, with {sha} {branch} {repo} in them.
+
+    `folder` is this repository's own place inside the run's folder. The `mirror_job` has to reach the mirror, so no
+    walls are around it. `most` are the commits that are checked at once. `halted`: the run is being stopped, so that
+    what ends now was ended, and is no verdict.
+    """
+
+    folder: Path
+    jobs: Mapping[str, Sequence[str]]
+    env: Mapping[str, str]
+    mirror_job: str = ""
+    repo: str = ""
+    branch: str = ""
+    readable: tuple[Path, ...] = ()
+    timeout_sec: float = 900.0
+    output_limit_bytes: int | None = None
+    most: int = 2
+    can_rerun: bool = True
+    halted: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How a job ended, judged. `again`: nothing was learnt, it has to be run once more."""
+
+    job: JobRecord
+    again: bool = False
+
+
+class CommandForge:
+    """`runs` starts what was not started yet; jobs live in the keeper's hands, and a new lead finds them there.
+
+    Success is recorded as it comes. Any other end is recorded when the forge is next asked: whoever is stopping a run
+    asks nothing any more, and a job that was ended by that must not look like one that failed.
+    """
+
+    def __init__(self, ci: CommandCi, launcher: Launcher, repository: Repository, sandbox: Sandbox) -> None:
+        self._ci, self._launcher, self._repository, self._sandbox = ci, launcher, repository, sandbox
+        self._records = Records(ci.folder)
+        self._now: dict[str, RunRecord] = {}
+        self._drivers: dict[str, asyncio.Task[_Ended | None]] = {}
+        self._asking = asyncio.Lock()
+        self._calls = 0
+
+    @property
+    def name(self) -> str:
+        return "command"
+
+    @property
+    def calls(self) -> int:
+        return self._calls
+
+    def keys(self) -> set[str]:
+        """Under which the launcher knows the jobs that are under way, also those an earlier lead began."""
+        records = (self._records.read(sha, list(self._ci.jobs)) for sha in self._records.known())
+        under_way = [(r, r.next) for r in records if r is not None and r.next]
+        return {self._key(r, name) for r, name in under_way if r.jobs[name].tries}
+
+    async def greet(self) -> Greeting:
+        if not self._ci.jobs:
+            raise ForgeError("there is no CI job", hint='name some: [delivery.jobs] test = ["make", "test"]')
+        for name, argv in self._ci.jobs.items():
+            program = argv[0] if argv else ""
+            lacking = not program or ("/" not in program and shutil.which(program, path=self._path()) is None)
+            if lacking:
+                raise ForgeError(
+                    f"the CI job {name} cannot run: {program or 'its program'} is not on PATH",
+                    hint=f"install it, or correct delivery.jobs.{name}",
+                )
+        return Greeting("command", notes=(f"jobs: {', '.join(self._ci.jobs)}",))
+
+    async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
+        self._calls += 1
+        async with self._asking:
+            for sha in dict.fromkeys(shas):
+                await self._load(sha)
+            await self._settle()
+            for sha in dict.fromkeys(shas):
+                if not self._now[sha].over and sha not in self._drivers and len(self._drivers) < self._ci.most:
+                    self._drivers[sha] = asyncio.get_running_loop().create_task(self._drive(sha))
+            return [self._now[sha].run_fact(self._ci.folder) for sha in dict.fromkeys(shas)]
+
+    async def jobs(self, run: RunFact) -> RunFact:
+        self._calls += 1
+        return replace(run, jobs=(await self._load(run.sha)).job_facts(self._ci.folder), asked=run.state)
+
+    async def log(self, run: RunFact, job: JobFact) -> str:
+        """The end of a long one: that is where it says what went wrong."""
+        self._calls += 1
+        path = self._ci.folder / log_name(run.sha, job.attempt, job.name)
+        return await asyncio.to_thread(_tail, path)
+
+    async def rerun(self, run: RunFact) -> bool:
+        """Harmless to repeat: a run that has gone on to a later attempt already stays there."""
+        self._calls += 1
+        if not self._ci.can_rerun:
+            return False
+        async with self._asking:
+            record = await self._load(run.sha)
+            if record.over and record.attempt == run.attempt:
+                await self._keep(record.again())
+            return True
+
+    async def find_request(self, branch: str, into: str) -> Request | None:
+        return None
+
+    async def open_request(self, new: NewRequest) -> Request:
+        raise _no_requests(new.branch)
+
+    async def ready(self, request: Request) -> None:
+        raise _no_requests(request.branch)
+
+    async def comment(self, number: str, text: str) -> None:
+        raise _no_requests(number)
+
+    async def merge(self, request: Request, head: str) -> str:
+        raise _no_requests(request.branch)
+
+    async def close(self) -> None:
+        """Jobs that run go on; whoever leads next finds them."""
+        for driver in self._drivers.values():
+            driver.cancel()
+        await asyncio.gather(*self._drivers.values(), return_exceptions=True)
+        self._drivers.clear()
+
+    # --- records ----------------------------------------------------------------------------------------------------
+
+    async def _load(self, sha: str) -> RunRecord:
+        """What an earlier lead wrote, the first time; what it had no time to remove goes."""
+        if sha not in self._now:
+            names = list(self._ci.jobs)
+            found = await asyncio.to_thread(self._records.read, sha, names)
+            self._now[sha] = found or RunRecord(sha, jobs={name: JobRecord() for name in names})
+            under_way = self._now[sha].next
+            for name in names if found is not None else ():
+                if name != under_way:
+                    await self._repository.drop_checkout(_checkout_name(sha, name))
+        return self._now[sha]
+
+    async def _keep(self, record: RunRecord) -> None:
+        await asyncio.to_thread(self._records.write, record)
+        self._now[record.sha] = record
+
+    async def _settle(self) -> None:
+        """What drivers came back with."""
+        for sha, driver in list(self._drivers.items()):
+            if not driver.done():
+                continue
+            del self._drivers[sha]
+            ended = driver.result()
+            if ended is None or self._ci.halted():
+                continue
+            record = self._now[sha]
+            name = record.next
+            if ended.again:
+                await self._keep(record.with_job(name, replace(ended.job, word=Word.WAITING)))
+                continue
+            await self._note(record, name, ended.job.raw)
+            await self._repository.drop_checkout(_checkout_name(record.sha, name))
+            await self._keep(record.failed(name, ended.job))
+
+    # --- jobs -------------------------------------------------------------------------------------------------------
+
+    async def _drive(self, sha: str) -> _Ended | None:
+        """Runs the jobs of a commit one after the other; stops at the first that says anything but yes or skipped."""
+        while name := self._now[sha].next:
+            record = self._now[sha]
+            ended = await self._adopt(record, name) if record.jobs[name].word is Word.RUNNING else None
+            if ended is None:
+                ended = await self._begin(record, name)
+            if self._ci.halted() or ended.job.word not in (Word.SUCCESS, Word.SKIPPED):
+                return ended
+            record = self._now[sha]
+            await self._note(record, name, ended.job.raw)
+            await self._repository.drop_checkout(_checkout_name(record.sha, name))
+            await self._keep(record.with_job(name, ended.job))
+        return None
+
+    async def _begin(self, record: RunRecord, name: str) -> _Ended:
+        """The intent is on disk before anything runs."""
+        tried = record.jobs[name].tries
+        if tried >= _MOST_TRIES:
+            return _Ended(replace(record.jobs[name], word=Word.CANCELLED, raw=f"ended {tried} times from outside"))
+        checkout = await self._repository.checkout(_checkout_name(record.sha, name), record.sha)
+        job = JobRecord(Word.RUNNING, "running", "", record.attempt, tried + 1, str(checkout), inode_of(checkout))
+        record = record.with_job(name, job)
+        await self._keep(record)
+        launch = self._launch(record, name, checkout)
+        await self._note(record, name, f"{name}, attempt {record.attempt}, try {job.tries}: {' '.join(launch.argv)}")
+        running = await self._launcher.start(self._confined(launch, name, checkout))
+        return self._judged(job, await running.wait(), name)
+
+    async def _adopt(self, record: RunRecord, name: str) -> _Ended | None:
+        """A job that an earlier lead began; None: it never ran, or what became of it tells nothing.
+
+        Whoever took over has ended what it did not want before it asks here. So one that still runs in its own checkout
+        is believed whatever it says; one that had ended, only when it succeeded.
+        """
+        key, job = self._key(record, name), record.jobs[name]
+        running = await self._launcher.find(key)
+        if running is None:
+            return None
+        waiting = asyncio.ensure_future(running.wait())
+        over_already, _ = await asyncio.wait({waiting}, timeout=_OVER_ALREADY_SEC)
+        if not job.stands:
+            await self._launcher.end(key)
+        ended = self._judged(job, await waiting, name)
+        return ended if not over_already or ended.job.word is Word.SUCCESS else None
+
+    def _judged(self, job: JobRecord, end: Exit, name: str) -> _Ended:
+        """Nothing is learnt from one that was ended from outside, or whose checkout was taken away under it."""
+        if end.lost or not job.stands:
+            return _Ended(job, again=True)
+        if not end.started:
+            # A program that the commit itself should hold is the commit's fault; another is the machine's.
+            word = Word.FAILURE if "/" in self._ci.jobs[name][0] else Word.CANCELLED
+            return _Ended(replace(job, word=word, raw=f"not started: {end.error}"))
+        if end.timed_out:
+            raw = f"ran out of time after {end.duration_sec:.0f} s"
+            return _Ended(replace(job, word=Word.FAILURE, raw=raw, reason=TIMED_OUT))
+        if end.over_output:
+            return _Ended(replace(job, word=Word.FAILURE, raw=f"printed more than {self._ci.output_limit_bytes} bytes"))
+        if end.signal in _FROM_OUTSIDE:
+            return _Ended(job, again=True)
+        word = {0: Word.SUCCESS, SKIPPED_CODE: Word.SKIPPED}.get(-1 if end.code is None else end.code, Word.FAILURE)
+        how = f"exit {end.code}" if end.signal is None else f"signal {end.signal}"
+        return _Ended(replace(job, word=word, raw=f"{how} after {end.duration_sec:.1f} s"))
+
+    def _launch(self, record: RunRecord, name: str, checkout: Path) -> Launch:
+        named = {"sha": record.sha, "branch": self._ci.branch, "repo": self._ci.repo}
+        env = {
+            "CI": "true",
+            "GANGER_CI_SHA": record.sha,
+            "GANGER_CI_BRANCH": self._ci.branch,
+            "GANGER_CI_ATTEMPT": str(record.attempt),
+            "GANGER_CI_JOB": name,
+        }
+        return Launch(
+            key=self._key(record, name),
+            argv=tuple(_WORD.sub(lambda found: named[found[1]], word) for word in self._ci.jobs[name]),
+            cwd=checkout,
+            env={**self._ci.env, **env},
+            stdin_path=None,
+            log_path=self._ci.folder / log_name(record.sha, record.attempt, name),
+            timeout_sec=self._ci.timeout_sec,
+            append=True,
+            output_limit_bytes=self._ci.output_limit_bytes,
+        )
+
+    def _confined(self, launch: Launch, name: str, checkout: Path) -> Launch:
+        if name == self._ci.mirror_job:
+            return replace(launch, env={**launch.env, **_OWN_CHECKOUT})
+        return self._sandbox.confine(launch, Room(writable=(checkout,), readable=self._ci.readable))
+
+    def _key(self, record: RunRecord, name: str) -> str:
+        job = record.jobs[name]
+        return f"{self._ci.folder / log_name(record.sha, job.attempt, name)}#{job.tries}"
+
+    async def _note(self, record: RunRecord, name: str, line: str) -> None:
+        await asyncio.to_thread(self._records.note, log_name(record.sha, record.attempt, name), line)
+
+    def _path(self) -> str:
+        return self._ci.env.get("PATH", "")
+
+
+def _checkout_name(sha: str, job: str) -> str:
+    return f"ci.{sha[:SHORT]}.{job}"
+
+
+def _no_requests(what: str) -> ForgeError:
+    return ForgeError(
+        f"there are no change requests where CI is a local command ({what})",
+        hint='use delivery.style = "branch", or a forge that has them',
+    )
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - _LOG_BYTES))
+            return log.read(_LOG_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,203 @@
+"""The record of one commit's CI where CI is a local command: which attempt it is at, and how each job went."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ganger.core.ci import OVER, JobFact, RunFact, Word, is_sha
+from ganger.core.names import file_stem
+from ganger.errors import DiskFullError, ForgeError
+
+SHORT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """`attempt` is the run's in which it was last begun, `tries` how often it was begun in that one. `checkout` and
+    `inode` are the folder it was begun in."""
+
+    word: Word = Word.WAITING
+    raw: str = ""
+    reason: str = ""
+    attempt: int = 1
+    tries: int = 0
+    checkout: str = ""
+    inode: int = 0
+
+    @property
+    def stands(self) -> bool:
+        """Whether that very folder is still there."""
+        return bool(self.checkout) and inode_of(Path(self.checkout)) == self.inode
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """CI of `sha`; `jobs` in the order in which they run."""
+
+    sha: str
+    attempt: int = 1
+    jobs: Mapping[str, JobRecord] = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        return all(job.word in OVER for job in self.jobs.values())
+
+    @property
+    def next(self) -> str:
+        """The job that is running, or to be begun; empty when there is none."""
+        return next((name for name, job in self.jobs.items() if job.word not in OVER), "")
+
+    def with_job(self, name: str, job: JobRecord) -> RunRecord:
+        return replace(self, jobs={**self.jobs, name: job})
+
+    def failed(self, name: str, job: JobRecord) -> RunRecord:
+        """What comes after a job that did not succeed is not run: it needs that job."""
+        left = list(self.jobs)[list(self.jobs).index(name) + 1 :]
+        skipped = JobRecord(Word.SKIPPED, f"needs {name}", attempt=self.attempt)
+        return replace(self, jobs={**self.jobs, name: job, **dict.fromkeys(left, skipped)})
+
+    def again(self) -> RunRecord:
+        """The next attempt: of the jobs that did not succeed, or of all where all did."""
+        number = self.attempt + 1
+        every = all(job.word is Word.SUCCESS for job in self.jobs.values())
+        fresh = JobRecord(attempt=number)
+        jobs = {n: j if j.word is Word.SUCCESS and not every else fresh for n, j in self.jobs.items()}
+        return replace(self, attempt=number, jobs=jobs)
+
+    def run_fact(self, folder: Path) -> RunFact:
+        """The raw word changes with every job's, so that jobs are asked for again whenever there is news."""
+        done = sum(job.word in OVER for job in self.jobs.values())
+        current = f" {self.next} {self.jobs[self.next].word.value}" if self.next else ""
+        raw = f"{self._word().value} {done}/{len(self.jobs)}{current}"
+        return RunFact(
+            id=self.sha[:SHORT],
+            sha=self.sha,
+            word=self._word(),
+            raw=raw,
+            attempt=self.attempt,
+            workflow="command",
+            url=folder.as_uri(),
+            digest=hashlib.sha256(self.text().encode()).hexdigest(),
+        )
+
+    def job_facts(self, folder: Path) -> tuple[JobFact, ...]:
+        facts = []
+        for name, job in self.jobs.items():
+            log = folder / log_name(self.sha, job.attempt, name)
+            facts.append(JobFact(name, job.word, job.raw, job.reason, log.stem, job.attempt, log.as_uri()))
+        return tuple(facts)
+
+    def _word(self) -> Word:
+        words = {job.word for job in self.jobs.values()}
+        if not words <= OVER:
+            return Word.WAITING if words == {Word.WAITING} else Word.RUNNING
+        worst = (Word.FAILURE, Word.CANCELLED, Word.SUCCESS)
+        return next((word for word in worst if word in words), Word.SKIPPED)
+
+    def text(self) -> str:
+        jobs = [
+            [name, job.word.value, job.raw, job.reason, job.attempt, job.tries, job.checkout, job.inode]
+            for name, job in self.jobs.items()
+        ]
+        return json.dumps({"sha": self.sha, "attempt": self.attempt, "jobs": jobs}, indent=1) + "\n"
+
+
+def inode_of(folder: Path) -> int:
+    """0 where there is none."""
+    try:
+        return folder.lstat().st_ino
+    except OSError:
+        return 0
+
+
+def log_name(sha: str, attempt: int, job: str) -> str:
+    return f"{sha[:SHORT]}.{attempt}.{file_stem(job)}.log"
+
+
+class Records:
+    """The records in one folder: a file per commit, replaced as a whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read(self, sha: str, names: Sequence[str]) -> RunRecord | None:
+        """None: there is none. Jobs that are new in the configuration are still to be run; those that left are not."""
+        path = self._path(sha)
+        try:
+            found = _parsed(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError) as problem:
+            raise _damaged(path) from problem
+        if found.sha != sha:
+            raise _damaged(path)
+        fresh = JobRecord(attempt=found.attempt)
+        return replace(found, jobs={name: found.jobs.get(name, fresh) for name in names})
+
+    def known(self) -> list[str]:
+        """The commits there are records of."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(path.stem for path in self.folder.glob("*.json") if is_sha(path.stem))
+
+    def write(self, record: RunRecord) -> None:
+        """Durable when this returns."""
+        path = self._path(record.sha)
+        temporary = path.with_name(f".{path.name}.tmp")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(record.text())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.rename(path)
+            _sync(self.folder)
+        except OSError as problem:
+            raise _unwritable(path, problem) from problem
+
+    def note(self, name: str, line: str) -> None:
+        """A line of Ganger's own in a job's log."""
+        path = self.folder / name
+        try:
+            with path.open("a", encoding="utf-8") as log:
+                log.write(f"=== {line}\n")
+        except OSError as problem:
+            raise _unwritable(path, problem) from problem
+
+    def _path(self, sha: str) -> Path:
+        if not is_sha(sha):
+            raise ForgeError(f"{sha!r} names no commit", hint="CI runs for whole ids of commits only")
+        return self.folder / f"{sha}.json"
+
+
+def _parsed(text: str) -> RunRecord:
+    value = json.loads(text)
+    jobs = {
+        str(name): JobRecord(Word(word), str(raw), str(reason), int(attempt), int(tries), str(checkout), int(inode))
+        for name, word, raw, reason, attempt, tries, checkout, inode in value["jobs"]
+    }
+    return RunRecord(str(value["sha"]), int(value["attempt"]), jobs)
+
+
+def _damaged(path: Path) -> ForgeError:
+    return ForgeError(f"{path}: this record of a CI run cannot be read", hint="remove it; its jobs are then run again")
+
+
+def _unwritable(path: Path, problem: OSError) -> ForgeError | DiskFullError:
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(f"{path}: the disk is full", hint="free some space, then run the same command again")
+    return ForgeError(f"{path}: cannot be written ({problem.strerror})", hint="mend its permissions, then run again")
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
