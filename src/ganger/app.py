@@ -231,6 +231,7 @@ def _tools(
         overlay=Overlay(folder.path, workspace, agents[HEALER].extract_heal if HEALER in agents else parse_heal),
         output_limit_bytes=_output_limit(project),
         rules=learned_elsewhere(folder) if config.healing.learned_rules else (),
+        prompt_budget=config.prompts.budget_tokens,
         heal_in_place=config.healing.in_place,
         contents=lambda specs: {name: digest.text for name, digest in contents.of(specs).items()},
         heal_timeout_sec=config.healing.timeout_sec,

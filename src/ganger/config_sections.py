@@ -217,6 +217,12 @@ class InboxSection(Section):
     remind_sec: float = Field(default=14400, gt=0, description="after how long an open question is shown again")
 
 
+class PromptsSection(Section):
+    budget_tokens: int = Field(
+        default=0, ge=0, description="what a prompt may hold; what is needed least is cut first; 0: no limit"
+    )
+
+
 class VerifySection(Section):
     profiles_file: str = Field(default="verify.json", description="verify_profile 2.0 file")
     tiers: dict[str, Literal["syntax", "correctness", "smoke", "quality"]] = Field(
@@ -377,6 +383,7 @@ class Config(Section):
     health: HealthSection = Field(default_factory=lambda: HealthSection())
     worker: WorkerSection = Field(default_factory=lambda: WorkerSection())
     inbox: InboxSection = Field(default_factory=lambda: InboxSection())
+    prompts: PromptsSection = Field(default_factory=lambda: PromptsSection())
     verify: VerifySection = Field(default_factory=lambda: VerifySection())
     workspace: WorkspaceSection = Field(default_factory=lambda: WorkspaceSection())
     sandbox: SandboxSection = Field(default_factory=lambda: SandboxSection())

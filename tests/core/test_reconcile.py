@@ -21,7 +21,7 @@ AT = "2026-01-01T00:00:00.000000Z"
 CHAIN = (TaskSpec("a", prompt_ref="a.md"), TaskSpec("b", ("a",), prompt_ref="b.md"), TaskSpec("c", ("b",)))
 OTHER: dict[str, Any] = {
     "depends_on": ("x",), "priority": 7, "timeout_sec": 5, "verify_profile": "other", "prompt_ref": "new.md",
-    "strong": ("security",),
+    "strong": ("security",), "repo": "core", "review": "person", "component": "A001",
     "context_refs": ("new.md",), "role": "judge", "max_attempts": 1, "widened_attempts": 9, "retry_on": ("timeout",),
     "writes": ("f",), "allow_shrinkage": True, "creates": ("f",), "modifies": ("f",), "expected": ("f",),
     "may_change_gates": True,

@@ -122,7 +122,8 @@ class Delivery:
 
     `pending`: merged and not judged, so whoever takes the task up again goes on here, and no worker is needed. `runs`
     are those of `commit` alone. `green` and `mirrored` are the commits that was proved for. `retriggered` are
-    the causes for which CI was asked to run again; `signatures` are of its failures, oldest first.
+    the causes for which CI was asked to run again; `signatures` are of its failures, oldest first, `log` is of
+    the last one.
     """
 
     milestone: Milestone = Milestone.WORKING
@@ -147,6 +148,7 @@ class Delivery:
     mirrored: str = ""
     fixes: int = 0
     signatures: tuple[str, ...] = ()
+    log: str = ""
     retrigger: Retrigger | None = None
     retriggered: tuple[str, ...] = ()
     request: RequestRef | None = None

@@ -128,7 +128,7 @@ def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, 
     if green:
         state.proved[old.repo] = event.sha
         return replace(task, delivery=replace(now, green=event.sha, substate="ci_finishing"))
-    now = replace(now, pending=False, signatures=(*now.signatures, event.signature))
+    now = replace(now, pending=False, signatures=(*now.signatures, event.signature), log=event.log)
     return replace(task, delivery=_moved(now, Milestone.FIXING_CI, "diagnosing", at))
 
 

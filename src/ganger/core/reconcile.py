@@ -65,6 +65,7 @@ FIELDS: Mapping[str, tuple[str, Weight]] = {
     "allow_shrinkage": ("metadata.allow_shrinkage", Weight.WHAT_IS_NOT_DONE),
     "strong": ("metadata.complexity, critical_path, security or cross_repo", Weight.WHAT_IS_NOT_DONE),
     "repo": ("metadata.repo", Weight.EVERYTHING),
+    "component": ("metadata.component", Weight.NOTHING),
     "review": ("metadata.review", Weight.WHAT_IS_NOT_DONE),
     "priority": ("priority", Weight.NOTHING),
 }

@@ -187,6 +187,7 @@ class TaskSpec:
     strong: tuple[str, ...] = ()
     repo: str = ""
     review: str = ""
+    component: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ def _spec(task: Task) -> TaskSpec:
         may_change_gates=bool(meta.get("may_change_gates", False)),
         strong=_marks(meta),
         repo=str(meta.get("repo", "")),
+        component=component if isinstance(component := meta.get("component"), str) else "",
         review=str(meta.get("review", "")),
     )
 

@@ -1,10 +1,12 @@
-"""What a worker may ask about its own task, part by part: nothing of other tasks, and nothing secret."""
+"""What a worker may ask about its own task, part by part: of other tasks only their names and how they stand, and
+nothing secret."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from ganger.core.names import prompt_file
+from ganger.engine.handoff import ci_brief, plan_brief, repo_brief
 from ganger.engine.prompts import Reader, checkpoint_text, contract_text, file_text
 from ganger.engine.tools import Tools
 from ganger.errors import NotFoundError
@@ -15,6 +17,7 @@ def sections(tools: Tools, task: str) -> list[str]:
     state = tools.journal.state.tasks[task]
     has = {"context": bool(tools.journal.state.specs[task].context_refs), "checkpoint": state.checkpoint is not None}
     has |= {"reminder": bool(state.reminder), "answers": bool(state.hints)}
+    has |= {"ci": state.delivery is not None and bool(state.delivery.pushed), "repo": tools.repository is not None}
     return [name for name in _SECTIONS if has.get(name, True)]
 
 
@@ -74,6 +77,18 @@ def _answers(tools: Tools, task: str) -> str:
     return "\n\n".join(tools.journal.state.tasks[task].hints)
 
 
+def _plan(tools: Tools, task: str) -> str:
+    return plan_brief(tools.journal.state, task)
+
+
+def _repo(tools: Tools, task: str) -> str:
+    return repo_brief(tools.journal.state, task)
+
+
+def _ci(tools: Tools, task: str) -> str:
+    return ci_brief(tools.journal.state, tools.folder, task)
+
+
 def _protocol(_tools: Tools, _task: str) -> str:
     return PROTOCOL
 
@@ -93,6 +108,9 @@ _SECTIONS: Mapping[str, Callable[[Tools, str], str]] = {
     "context": _context,
     "files": _files,
     "verify": _verify,
+    "plan": _plan,
+    "repo": _repo,
+    "ci": _ci,
     "contract": _contract,
     "checkpoint": _checkpoint,
     "reminder": _reminder,

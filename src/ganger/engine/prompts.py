@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from ganger.contracts.parser import neutralise
+from ganger.core.prompt_parts import SPAWN_BOUND, Part, Piece, fitted, joined
 from ganger.core.records import TaskSpec
+from ganger.core.tokens import clipped, estimate
 from ganger.core.workers import Checkpoint
 
 # The closing line is named before the opening one and neither stands at a line's edge: an echoed prompt is no answer.
@@ -34,33 +36,37 @@ FORMAT_REMINDER = (
     "print must be the result block described below: opening line, one valid JSON object, closing line. No markdown "
     "fence around it, nothing after it."
 )
-_WORKSPACE = """## Where you work
+# What Ganger itself says at the start of a task is held to `SPAWN_BOUND` tokens with the longest names.
+_WORKSPACE = "Work in this folder only; its files as you leave them are your change, checked and merged for you."
+_WHAT, _ONLY, _ROLE = "## What to do", "Touch only:", "## Your role: "
+_GATES = "Existing tests, checks and their settings are not yours to change."
+_PROTOCOL = "`ganger worker brief` tells more, `ganger worker escalate` asks a person."
+_CI = """## CI is red: fix {fix} of {most}
 
-This folder is your own workspace, made for this task from the newest state of the project. Edit files here; nothing
-you do outside it counts. You may use git, and need not: whatever the files are when you end is taken as your change,
-checked, and merged. Tests, checks and their configuration that exist already are not yours to change."""
+Your change was merged and pushed (`{commit}`). CI says: {why}. The note below has the end of the log{more}.
+This folder holds that change: mend the code, not the job. Ganger pushes and follows CI itself; you need not push, poll
+or re-run."""
 _SAVED = """## Work that was begun
 
 An earlier attempt at this task left work that did not count. It is kept as the commit `{commit}` in this repository:
 look at it with `git show {commit}`, and take over what is good with `git cherry-pick -n {commit}`. It touches:
 """
-_CONTINUED = """# Task {task_id}, continued
-
-You were interrupted while you worked on this task. Nothing was undone: the workspace is as you left it. A tool that was
-running then may not have finished. Look at what is there, do not do again what is done, and finish the task."""
+_CONTINUED = """You were interrupted while you worked on this task. Nothing was undone: the workspace is as you left it.
+A tool that was running then may not have finished. Look at what is there, do not do again what is done, and finish."""
 _STOOD = """## Where the last worker stopped
 
 A worker before you saved where it stood and ended. Do not do again what is done; go on from here. It said:
 """
-_PROTOCOL = """## While you work
-
-`ganger worker --help` shows what you can say meanwhile: that you are at work (heartbeat), where you stand (checkpoint),
-a question only a person can answer (escalate). None of it is needed."""
 _MOST_LISTED = 50
 _LONGEST_STAND = 8_000
 _HINTS = "Hints from healing (for this attempt only; the task and its checks stay as they are)"
 _ANSWERS = "From the operator"
 _RULES = "Rules learned in earlier runs (advice, not instructions)"
+# Longer names are whole in the contract, in the brief, and in the environment.
+_NAME_TOKENS = 8
+_ROLE_TOKENS = 4
+_PLACE_TOKENS = 6
+_WHY_TOKENS = 40
 
 
 class Reader(Protocol):
@@ -70,18 +76,44 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Handoff:
+    """Where a change goes (D15). `request`: as a change request into the branch."""
+
+    repo: str = ""
+    branch: str = ""
+    request: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CiNote:
+    """That CI turned a pushed change down, for the attempt that mends it."""
+
+    fix: int
+    most: int
+    commit: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
-    """What others have to say about the next attempt: the healer, a person, healers of earlier runs."""
+    """What an attempt is told besides its task: by the healer, a person, healers of earlier runs, and Ganger itself.
+
+    `gates`: tests and checks are its to change. `ci` is there in an attempt that mends what CI found, and in no other.
+    `budget` is in tokens; 0 is none."""
 
     hints: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     role: str = ""
     workspace: bool = False
+    gates: bool = False
     saved: str = ""
     saved_files: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
     protocol: bool = False
+    handoff: Handoff = Handoff()
+    ci: CiNote | None = None
+    budget: int = 0
 
 
 NO_ADVICE = Advice()
@@ -89,39 +121,94 @@ NO_ADVICE = Advice()
 
 def assemble(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_ADVICE) -> str:
     """The whole prompt of one attempt. Nothing in it but the contract can pass for a result block when echoed."""
-    parts = [f"# Task {neutralise(spec.id)}"]
-    parts += [f"## Context: {neutralise(ref)}\n\n{file_text(reader, ref)}" for ref in spec.context_refs]
-    parts += _section(_RULES, advice.rules)
-    parts.append(f"## What to do\n\n{file_text(reader, spec.prompt_ref)}")
+    return joined(fitted(list(pieces(spec, reader, reminder, advice)), advice.budget))
+
+
+def pieces(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_ADVICE) -> Iterator[Piece]:
+    """A prompt piece by piece, in the order they are read."""
+    yield _opening(spec, advice)
+    for ref in spec.context_refs:
+        yield Piece(Part.CONTEXT, f"## Context: {neutralise(ref)}\n\n{file_text(reader, ref)}")
+    yield from _section(Part.RULES, _RULES, advice.rules)
+    yield Piece(Part.SPAWN, _WHAT)
+    yield Piece(Part.TASK, file_text(reader, spec.prompt_ref))
+    yield from _boundaries(spec)
     if advice.role.strip():
-        parts.append(f"## Your role: {neutralise(spec.role)}\n\n{neutralise(advice.role).strip()}")
-    if advice.workspace:
-        parts.append(_WORKSPACE)
+        yield Piece(Part.SPAWN, f"{_ROLE}{_name(spec.role, _ROLE_TOKENS)}")
+        yield Piece(Part.TASK, neutralise(advice.role).strip())
     if advice.saved:
         listed = "".join(f"\n- {neutralise(name)}" for name in advice.saved_files[:_MOST_LISTED])
-        parts.append(_SAVED.format(commit=advice.saved) + listed)
+        yield Piece(Part.HISTORY, _SAVED.format(commit=advice.saved) + listed)
     if advice.checkpoint is not None:
-        parts.append(f"{_STOOD}\n{_quoted(neutralise(checkpoint_text(advice.checkpoint)))}")
-    if reminder:
-        parts.append(f"## Note on your previous attempt\n\n{neutralise(reminder)}")
-    parts += _section(_HINTS, advice.hints)
-    parts += _section(_ANSWERS, advice.answers)
-    if advice.protocol:
-        parts.append(_PROTOCOL)
-    parts.append(contract_text(spec.id))
-    return "\n\n".join(parts)
+        yield Piece(Part.HISTORY, f"{_STOOD}\n{_quoted(neutralise(checkpoint_text(advice.checkpoint)))}")
+    yield from _past(reminder, advice, "attempt")
+    yield from _section(Part.HINTS, _HINTS, advice.hints)
+    yield from _section(Part.ANSWERS, _ANSWERS, advice.answers)
+    yield Piece(Part.CONTRACT, contract_text(spec.id))
 
 
-def continuation(spec: TaskSpec, reader: Reader, reminder: str, answers: tuple[str, ...]) -> str:
+def continuation(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_ADVICE) -> str:
     """What a session is told that goes on. The task again, because a program that was killed may have lost its last
     turns; everything else it knows."""
-    parts = [_CONTINUED.format(task_id=neutralise(spec.id))]
-    parts.append(f"## What to do\n\n{file_text(reader, spec.prompt_ref)}")
+    return joined(fitted(list(_continued(spec, reader, reminder, advice)), advice.budget))
+
+
+def _continued(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice) -> Iterator[Piece]:
+    yield Piece(Part.SPAWN, f"# Task {_name(spec.id, _NAME_TOKENS)}, continued")
+    if advice.ci is None:
+        yield Piece(Part.SPAWN, _CONTINUED)
+    yield Piece(Part.SPAWN, _WHAT)
+    yield Piece(Part.TASK, file_text(reader, spec.prompt_ref))
+    yield from _past(reminder, advice, "answer")
+    yield from _section(Part.ANSWERS, _ANSWERS, advice.answers)
+    yield Piece(Part.CONTRACT, contract_text(spec.id))
+
+
+def _opening(spec: TaskSpec, advice: Advice) -> Piece:
+    """A long id has what the rest of the bound leaves; it stands whole in the contract."""
+    place = _place(advice)
+    rest = f"#Task\n\n{place}\n\n{_WHAT}\n\n{_ONLY}\n\n{_ROLE}{_name(spec.role, _ROLE_TOKENS)}\n\n"
+    most = max(_NAME_TOKENS, SPAWN_BOUND - estimate(rest) - 2)
+    return Piece(Part.SPAWN, f"# Task {_name(spec.id, most)}\n\n{place}".strip())
+
+
+def _boundaries(spec: TaskSpec) -> Iterator[Piece]:
+    """The files a task may touch, where its manifest names them: others are refused."""
+    named = {"create": spec.creates or (), "modify": spec.modifies or ()}
+    listed = [f"- {how} {neutralise(path)}" for how, paths in named.items() for path in paths]
+    if listed:
+        more = [f"- and {len(listed) - _MOST_LISTED} more"] if len(listed) > _MOST_LISTED else []
+        yield Piece(Part.SPAWN, _ONLY)
+        yield Piece(Part.TASK, "\n".join([*listed[:_MOST_LISTED], *more]))
+
+
+def _place(advice: Advice) -> str:
+    """Where it works, what is not its to change, and where to ask: Ganger's own words, and few of them."""
+    told = [_goes_to(advice.handoff), _WORKSPACE, "" if advice.gates else _GATES] if advice.workspace else []
+    told.append(_PROTOCOL if advice.protocol else "")
+    return " ".join(text for text in told if text)
+
+
+def _goes_to(handoff: Handoff) -> str:
+    way = "change request into" if handoff.request else "branch"
+    told = [f"repo {_name(handoff.repo, _PLACE_TOKENS)}"] if handoff.repo else []
+    told += [f"{way} {_name(handoff.branch, _PLACE_TOKENS)}"] if handoff.branch else []
+    text = ", ".join(told)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def ci_text(note: CiNote, *, protocol: bool) -> str:
+    """Held to `CI_BOUND` tokens with the longest names."""
+    more = "; `ganger worker brief ci` has the jobs and more" if protocol else ""
+    why = clipped(" ".join(neutralise(note.why).split()).rstrip("."), _WHY_TOKENS)
+    return _CI.format(fix=note.fix, most=note.most, commit=note.commit[:12], why=why, more=more)
+
+
+def _past(reminder: str, advice: Advice, what: str) -> Iterator[Piece]:
+    if advice.ci is not None:
+        yield Piece(Part.CI, ci_text(advice.ci, protocol=advice.protocol))
     if reminder:
-        parts.append(f"## Note on your previous answer\n\n{neutralise(reminder)}")
-    parts += _section(_ANSWERS, answers)
-    parts.append(contract_text(spec.id))
-    return "\n\n".join(parts)
+        yield Piece(Part.FAILURE, f"## Note on your previous {what}\n\n{neutralise(reminder)}")
 
 
 def checkpoint_text(known: Checkpoint) -> str:
@@ -148,14 +235,19 @@ def contract_text(task_id: str) -> str:
     return _CONTRACT.format(task_id=_as_json(task_id))
 
 
-def _section(title: str, texts: Iterable[str]) -> list[str]:
+def _section(part: Part, title: str, texts: Iterable[str]) -> Iterator[Piece]:
     """Each text quoted line by line, so that none can open a section of its own."""
     quoted = [_quoted(neutralise(text)) for text in texts if text.strip()]
-    return [f"## {title}\n\n" + "\n\n".join(quoted)] if quoted else []
+    if quoted:
+        yield Piece(part, f"## {title}\n\n" + "\n\n".join(quoted))
 
 
 def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
+
+
+def _name(text: str, most: int) -> str:
+    return neutralise(clipped(" ".join(text.split()), most))
 
 
 def file_text(reader: Reader, ref: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ganger.core import events as ev
 from ganger.core.budgets import time_limit
+from ganger.core.delivery_changes import rules_of
 from ganger.core.moments import seconds_between, stamp
 from ganger.core.names import desk_folder, prompt_file
 from ganger.core.records import Ended
@@ -21,6 +22,7 @@ from ganger.engine.case import Case, Lost
 from ganger.engine.desk import gone
 from ganger.engine.desk_files import is_bare, make_desk
 from ganger.engine.files import named_os_errors
+from ganger.engine.handoff import ci_note, handoff_of
 from ganger.engine.hearing import Hearing
 from ganger.engine.launching import at_home, confined, forget_login, owner_of, reporting, with_desk
 from ganger.engine.posts import Post
@@ -218,19 +220,22 @@ class Shift:
     def _prompt_text(self) -> str:
         now, spec = self.case.now, self.case.spec
         patches = [self.state.patches[name] for name in now.patches]
-        hints = self.tools.overlay.hints(self.case.task, patches) if now.healed else ()
-        if now.continued:
-            return continuation(spec, self.tools.overlay.reader(self.case.task, patches), now.reminder, now.hints)
+        reader = self.tools.overlay.reader(self.case.task, patches)
         git = self.tools.repository is not None
         advice = Advice(
-            hints=hints,
+            hints=self.tools.overlay.hints(self.case.task, patches) if now.healed else (),
             answers=now.hints,
             rules=self.tools.rules,
             role=self.case.role.prompt,
             workspace=git,
+            gates=self.case.rules.may_change_gates,
             saved=now.saved if git else "",
             saved_files=now.saved_files,
             checkpoint=now.checkpoint,
             protocol=self.tools.endpoint is not None and self.tools.tell_protocol,
+            handoff=handoff_of(rules_of(self.state, self.case.task), spec.repo),
+            ci=ci_note(self.state, self.case.task),
+            budget=self.tools.prompt_budget,
         )
-        return assemble(spec, self.tools.overlay.reader(self.case.task, patches), now.reminder, advice)
+        told = continuation if now.continued else assemble
+        return told(spec, reader, now.reminder, advice)

@@ -72,6 +72,7 @@ class Tools:
     own_gates_only: bool = False
     output_limit_bytes: int | None = None
     rules: tuple[str, ...] = ()
+    prompt_budget: int = 0
     heal_in_place: bool = False
     contents: Callable[[Sequence[TaskSpec]], dict[str, str]] = lambda _specs: {}
     heal_timeout_sec: float = 900.0
