@@ -1,0 +1,210 @@
+"""Where a forge's webhooks come in: a signed one makes Ganger look sooner, and says nothing about what will be seen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from ganger.errors import ForgeError
+from ganger.forges.hook_request import HEAD_BYTES, Head, Refused, project_of, read_head, signer
+
+HOST = "127.0.0.1"
+_MOST_LINES = 32
+_MOST_REMEMBERED = 4096
+_LINGER_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class HookLimits:
+    """`within_sec` is the time a request has in all. `rate` requests a second are looked at, `burst` at once. A project
+    is nudged once in `every_sec`, however many hooks come."""
+
+    within_sec: float = 5.0
+    linger_sec: float = 1.0
+    rate: float = 100.0
+    burst: float = 2000.0
+    every_sec: float = 1.0
+
+
+@dataclass(slots=True)
+class HookCounts:
+    """What came in so far. `unknown`: signed, and about no project that is followed here."""
+
+    taken: int = 0
+    repeated: int = 0
+    unknown: int = 0
+    forged: int = 0
+    refused: int = 0
+
+
+class WebhookReceiver:
+    """`secrets` are by project, `owner/name`; `nudge` is called with a project that may have news."""
+
+    def __init__(
+        self,
+        secrets: Mapping[str, str],
+        nudge: Callable[[str], None],
+        *,
+        port: int = 0,
+        limits: HookLimits | None = None,
+    ) -> None:
+        self._secrets = {project.lower(): (project, secret) for project, secret in secrets.items()}
+        self._nudge, self._limits, self.port = nudge, limits or HookLimits(), port
+        self.counts = HookCounts()
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._nudged: dict[str, float] = {}
+        self._later: dict[str, asyncio.TimerHandle] = {}
+        self._left, self._left_at = self._limits.burst, 0.0
+        self._server: asyncio.Server | None = None
+        self._lines: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Raises ForgeError where it cannot listen, or could trust nobody."""
+        bare = [project for project, secret in self._secrets.values() if not secret]
+        if bare or not self._secrets:
+            raise ForgeError(
+                f"webhooks need a secret ({', '.join(bare) or 'no project has one'})",
+                hint="name its variable with webhook_secret_env, and give the same one to the forge",
+            )
+        try:
+            self._server = await asyncio.start_server(self._came, HOST, self.port, limit=HEAD_BYTES)
+        except OSError as problem:
+            raise ForgeError(
+                f"webhooks cannot come in at {HOST}:{self.port} ({problem.strerror})",
+                hint="choose another webhook_port, or 0 for none",
+            ) from problem
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for line in self._lines:
+            line.cancel()
+        await asyncio.gather(*self._lines, return_exceptions=True)
+        for timer in self._later.values():
+            timer.cancel()
+        self._later.clear()
+
+    # --- a request --------------------------------------------------------------------------------------------------
+
+    async def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request a connection. Whatever it is, it ends in time and nobody else notices."""
+        line = asyncio.current_task()
+        assert line is not None
+        crowded = len(self._lines) >= _MOST_LINES or not self._may_come()
+        self._lines.add(line)
+        try:
+            async with asyncio.timeout(self._limits.within_sec + self._limits.linger_sec):
+                status, why = (429, "too many come at once") if crowded else await self._answered(reader)
+                self.counts.refused += crowded
+                writer.write(_answer(status, why))
+                await writer.drain()
+                if status != HTTPStatus.OK and not crowded:
+                    await self._linger(reader, writer)
+                writer.close()
+                await writer.wait_closed()
+        except (OSError, TimeoutError):
+            pass
+        finally:
+            writer.transport.abort()
+            self._lines.discard(line)
+
+    async def _answered(self, reader: asyncio.StreamReader) -> tuple[int, str]:
+        try:
+            async with asyncio.timeout(self._limits.within_sec):
+                head = read_head(await reader.readuntil(b"\r\n\r\n"))
+                body = await reader.readexactly(head.length)
+            return 200, self._taken(head, body)
+        except Refused as refused:
+            found = refused
+        except asyncio.LimitOverrunError:
+            found = Refused(431, f"the head is larger than {HEAD_BYTES} bytes")
+        except asyncio.IncompleteReadError:
+            found = Refused(400, "the request ends half-way")
+        except TimeoutError:
+            found = Refused(408, "the request did not come in time")
+        self.counts.forged += found.status == HTTPStatus.UNAUTHORIZED
+        self.counts.refused += found.status != HTTPStatus.UNAUTHORIZED
+        return found.status, found.why
+
+    def _taken(self, head: Head, body: bytes) -> str:
+        """What becomes of a whole request, in a word; raises Refused."""
+        secret = signer(head, body, sorted({secret for _project, secret in self._secrets.values()}))
+        if secret is None:
+            raise Refused(401, "it is not signed with the secret")
+        named = project_of(body)
+        project, expected = self._secrets.get(named.lower(), ("", ""))
+        if expected != secret:
+            self.counts.unknown += 1
+            return "unknown"
+        # A delivery's name is not part of what is signed, so the same body under another name is a repetition too.
+        if not self._is_new(f"{project} {head.delivery}" if head.delivery else "", hashlib.sha256(body).hexdigest()):
+            self.counts.repeated += 1
+            return "repeated"
+        self.counts.taken += 1
+        self._call(project)
+        return "taken"
+
+    # --- how much ---------------------------------------------------------------------------------------------------
+
+    def _may_come(self) -> bool:
+        now, limits = asyncio.get_running_loop().time(), self._limits
+        self._left = min(limits.burst, self._left + (now - self._left_at) * limits.rate)
+        self._left_at = now
+        may = self._left >= 1.0
+        self._left -= 1.0 if may else 0.0
+        return may
+
+    def _is_new(self, *names: str) -> bool:
+        known = [name for name in names if name in self._seen]
+        for name in filter(None, names):
+            self._seen[name] = None
+            self._seen.move_to_end(name)
+        while len(self._seen) > _MOST_REMEMBERED:
+            self._seen.popitem(last=False)
+        return not known
+
+    def _call(self, project: str) -> None:
+        """At once, or when the project may be nudged again: the last hook of a burst is never the one that is lost."""
+        loop = asyncio.get_running_loop()
+        due = self._nudged.get(project, -self._limits.every_sec) + self._limits.every_sec
+        if project in self._later:
+            return
+        if loop.time() >= due:
+            self._nudged[project] = loop.time()
+            self._nudge(project)
+        else:
+            self._later[project] = loop.call_at(due, self._call_late, project)
+
+    def _call_late(self, project: str) -> None:
+        del self._later[project]
+        self._nudged[project] = asyncio.get_running_loop().time()
+        self._nudge(project)
+
+    async def _linger(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Lets the other side read the answer although it still sends: closing at once would take it away again."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.linger_sec):
+                if writer.can_write_eof():
+                    writer.write_eof()
+                left = _LINGER_BYTES
+                while left > 0 and (read := await reader.read(HEAD_BYTES)):
+                    left -= len(read)
+
+
+def _answer(status: int, why: str) -> bytes:
+    body = f'{{"ok": {"true" if status == HTTPStatus.OK else "false"}, "message": "{why}"}}\n'.encode("ascii")
+    lines = [
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *(["Retry-After: 1"] if status == HTTPStatus.TOO_MANY_REQUESTS else []),
+        *(["Allow: POST"] if status == HTTPStatus.METHOD_NOT_ALLOWED else []),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
