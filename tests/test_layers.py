@@ -58,6 +58,7 @@ THIRD_PARTY: Mapping[str, frozenset[str]] = {
     "annotated_types": frozenset({"contracts", "config"}),
     "apprise": frozenset({"notices"}),
     "apsw": frozenset({"stores"}),
+    "httpx": frozenset({"forges"}),
     "rich": frozenset({"cli", "demo"}),
     "yaml": frozenset({"contracts"}),
 }

@@ -1,0 +1,107 @@
+"""A forge opened for one repository: the port, made of what reads CI there and what handles change requests."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from ganger.core.ci import JobFact, RunFact
+from ganger.forges.hosts import Hosts
+from ganger.forges.rung import Rung
+from ganger.forges.shapes import row, text
+from ganger.forges.site import Site
+from ganger.ports.forge import Greeting, NewRequest, Request
+
+
+class Requests(Protocol):
+    async def find(self, branch: str, into: str) -> Request | None: ...
+
+    async def open(self, new: NewRequest) -> Request: ...
+
+    async def ready(self, request: Request) -> None: ...
+
+    async def comment(self, number: str, text: str) -> None: ...
+
+    async def merge(self, request: Request, head: str) -> str: ...
+
+
+class Opened:
+    """`meet` asks once which release it is: its name and the rung that fits."""
+
+    def __init__(
+        self, kind: str, site: Site, requests: Requests, meet: Callable[[], Awaitable[tuple[str, Rung]]]
+    ) -> None:
+        self._kind = kind
+        self._site = site
+        self._requests = requests
+        self._meet = meet
+        self._met: tuple[str, Rung] | None = None
+        self.hosts: Hosts | None = None
+
+    def __repr__(self) -> str:
+        return f"Opened({self.name}, {self._site.project})"
+
+    @property
+    def name(self) -> str:
+        return f"{self._kind} at {self._site.client.address.name}"
+
+    @property
+    def calls(self) -> int:
+        return self._site.tally.calls
+
+    async def greet(self) -> Greeting:
+        version, rung = await self._rung()
+        user, notes = await self._user()
+        return Greeting(self.name, version, user, (*notes, *rung.notes))
+
+    async def _user(self) -> tuple[str, tuple[str, ...]]:
+        if not self._site.has_token:
+            return "", ("there is no token: only what is public can be read, and nothing written",)
+        answer = await self._site.get("user", also=(403,))
+        if answer.status == 403:
+            # Tokens of apps, and such as may not read their owner, are good for the repository all the same.
+            await self._site.get("R")
+            return "", ("whose token it is cannot be read; it does see the repository",)
+        found = row(answer.json())
+        return text(found, "login") or text(found, "username"), ()
+
+    async def _rung(self) -> tuple[str, Rung]:
+        if self._met is None:
+            self._met = await self._meet()
+        return self._met
+
+    async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
+        _, rung = await self._rung()
+        return await rung.runs(shas)
+
+    async def jobs(self, run: RunFact) -> RunFact:
+        _, rung = await self._rung()
+        return await rung.jobs(run)
+
+    async def log(self, run: RunFact, job: JobFact) -> str:
+        _, rung = await self._rung()
+        return await rung.log(run, job)
+
+    async def rerun(self, run: RunFact) -> bool:
+        _, rung = await self._rung()
+        return await rung.rerun(run)
+
+    async def find_request(self, branch: str, into: str) -> Request | None:
+        return await self._requests.find(branch, into)
+
+    async def open_request(self, new: NewRequest) -> Request:
+        return await self._requests.open(new)
+
+    async def ready(self, request: Request) -> None:
+        await self._requests.ready(request)
+
+    async def comment(self, number: str, text: str) -> None:
+        await self._requests.comment(number, text)
+
+    async def merge(self, request: Request, head: str) -> str:
+        return await self._requests.merge(request, head)
+
+    async def close(self) -> None:
+        hosts, self.hosts = self.hosts, None
+        if hosts is not None:
+            await hosts.give_back(self._site.client)

@@ -1,0 +1,27 @@
+"""Gitea: which calls its releases have."""
+
+from __future__ import annotations
+
+from ganger.forges.forge import Opened
+from ganger.forges.pulls import GiteaPulls
+from ganger.forges.rung import Rung
+from ganger.forges.site import Site
+from ganger.forges.status_runs import StatusRuns
+from ganger.forges.version import Version, read_version
+from ganger.forges.workflow_runs import GITEA, GITEA_WITHOUT_RERUN, WorkflowRuns
+
+
+def gitea_rung(site: Site, version: Version) -> Rung:
+    if version.pair >= (1, 26):
+        return WorkflowRuns(site, GITEA)
+    if version.pair >= (1, 25):
+        return WorkflowRuns(site, GITEA_WITHOUT_RERUN)
+    return StatusRuns(site, with_tasks=version.pair >= (1, 23))
+
+
+def open_gitea(site: Site) -> Opened:
+    async def greet() -> tuple[str, Rung]:
+        version = await read_version(site)
+        return version.text, gitea_rung(site, version)
+
+    return Opened("gitea", site, GiteaPulls(site), greet)

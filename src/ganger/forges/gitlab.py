@@ -1,0 +1,146 @@
+"""GitLab: pipelines as runs, their jobs, and merge requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ganger.core.ci import JobFact, RunFact
+from ganger.errors import ForgeError
+from ganger.forges.client import Ask
+from ganger.forges.forge import Opened
+from ganger.forges.pulls import REFUSED, plain_title
+from ganger.forges.run_list import ListCall, RunList
+from ganger.forges.rung import Rung, deleted, job_log, run_again, unfinished, with_jobs
+from ganger.forges.shapes import Row, number, row, text, yes
+from ganger.forges.site import Site
+from ganger.forges.words import gitlab
+from ganger.ports.forge import NewRequest, Request
+
+SIZE = 100
+DRAFT = "Draft: "
+EVENTS = {"merge_request_event": "pull_request", "external_pull_request_event": "pull_request"}
+STATES = {"opened": "open", "locked": "open", "merged": "merged", "closed": "closed"}
+# GitLab says 401 where a token may not merge.
+UNMERGED = (*REFUSED, 401, 406)
+
+
+class Pipelines:
+    """Pipelines that others start as their children are no rows of this list."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        call = ListCall("R/pipelines", "sha", read_pipeline, under="", size=SIZE, size_name="per_page")
+        self._list = RunList(site, call)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ("jobs of child pipelines are not seen", "only failed and cancelled jobs can be run again")
+
+    async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
+        return await self._list.of(shas)
+
+    async def jobs(self, run: RunFact) -> RunFact:
+        listed = await self._site.pages(f"R/pipelines/{run.id}/jobs", {"per_page": SIZE}, size=SIZE)
+        if listed is None:
+            return deleted(run)
+        rows = [found for found in listed.rows if text(found, "commit", "id") in ("", run.sha)]
+        return with_jobs(run, [read_job(found) for found in rows], listed.digest)
+
+    async def log(self, run: RunFact, job: JobFact) -> str:
+        return await job_log(self._site, f"R/jobs/{job.id}/trace") if job.id else ""
+
+    async def rerun(self, run: RunFact) -> bool:
+        return unfinished(run) and await run_again(self._site, f"R/pipelines/{run.id}/retry")
+
+
+def read_pipeline(found: Row) -> RunFact:
+    said = gitlab(text(found, "status"))
+    source = text(found, "source")
+    return RunFact(
+        id=text(found, "id"),
+        sha=text(found, "sha"),
+        word=said.word,
+        raw=said.raw,
+        reason=said.reason,
+        number=number(found, "iid"),
+        workflow=text(found, "name") or "pipeline",
+        event=EVENTS.get(source, source),
+        url=text(found, "web_url"),
+    )
+
+
+def read_job(found: Row) -> JobFact:
+    said = gitlab(text(found, "status"), failure=text(found, "failure_reason"), may_fail=yes(found, "allow_failure"))
+    return JobFact(text(found, "name"), said.word, said.raw, said.reason, text(found, "id"), 1, text(found, "web_url"))
+
+
+def read_merge_request(found: Row) -> Request:
+    state = STATES.get(text(found, "state"), "closed")
+    merged = text(found, "merge_commit_sha") or text(found, "squash_commit_sha") or text(found, "sha")
+    return Request(
+        number=text(found, "iid"),
+        url=text(found, "web_url"),
+        branch=text(found, "source_branch"),
+        into=text(found, "target_branch"),
+        state=state,
+        draft=yes(found, "draft") or yes(found, "work_in_progress"),
+        head=text(found, "sha"),
+        merged=merged if state == "merged" else "",
+    )
+
+
+class MergeRequests:
+    """A draft is one by its title."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def find(self, branch: str, into: str) -> Request | None:
+        query: dict[str, str | int] = {"source_branch": branch, "target_branch": into, "state": "all", "per_page": SIZE}
+        listed = self._site.listed(await self._site.get("R/merge_requests", query))
+        own = [found for found in listed if text(found, "source_project_id") == text(found, "target_project_id")]
+        read = [(number(found, "iid"), read_merge_request(found)) for found in own]
+        fitting = [pair for pair in read if (pair[1].branch, pair[1].into) == (branch, into)]
+        alive = [pair for pair in fitting if pair[1].state != "closed"]
+        return max(alive, key=lambda pair: pair[0])[1] if alive else None
+
+    async def open(self, new: NewRequest) -> Request:
+        body = {
+            "source_branch": new.branch,
+            "target_branch": new.into,
+            "title": DRAFT + plain_title(new.title) if new.draft else new.title,
+            "description": new.body,
+            "labels": ",".join(new.labels),
+        }
+        answer = await self._site.ask(Ask("POST", "R/merge_requests", body=body), also=(400, 409, 422))
+        if 200 <= answer.status < 300:
+            return read_merge_request(row(answer.json()))
+        there = await self.find(new.branch, new.into)
+        if there is None:
+            raise ForgeError(f"no change request can be opened for {new.branch}: {answer.message}")
+        return there
+
+    async def ready(self, request: Request) -> None:
+        path = f"R/merge_requests/{request.number}"
+        title = text(row((await self._site.get(path)).json()), "title")
+        if plain_title(title) != title:
+            await self._site.ask(Ask("PUT", path, body={"title": plain_title(title)}))
+
+    async def comment(self, number: str, text: str) -> None:
+        await self._site.ask(Ask("POST", f"R/merge_requests/{number}/notes", body={"body": text}, repeats=False))
+
+    async def merge(self, request: Request, head: str) -> str:
+        path = f"R/merge_requests/{request.number}"
+        await self._site.ask(Ask("PUT", f"{path}/merge", body={"sha": head}), also=UNMERGED)
+        now = read_merge_request(row((await self._site.get(path)).json()))
+        return now.merged if now.state == "merged" and now.head == head else ""
+
+
+def open_gitlab(site: Site) -> Opened:
+    async def greet() -> tuple[str, Rung]:
+        if not site.has_token:
+            return "", Pipelines(site)
+        answer = await site.get("version", also=(403, 404))
+        return text(row(answer.json()), "version"), Pipelines(site)
+
+    return Opened("gitlab", site, MergeRequests(site), greet)

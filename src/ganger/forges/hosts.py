@@ -1,0 +1,40 @@
+"""Which hosts are talked to: one client for each, however many repositories lie there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ganger.forges.settings import Address, ForgeSettings
+
+if TYPE_CHECKING:
+    from ganger.forges.client import Client
+
+
+class Hosts:
+    """A client is closed when the last repository of its host is."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, Client] = {}
+        self._users: dict[str, int] = {}
+
+    def take(self, address: Address, settings: ForgeSettings) -> Client:
+        # The HTTP library takes a tenth of a second: only who talks to a host pays for it.
+        from ganger.forges.client import Client
+
+        origin = address.origin
+        if origin not in self._clients:
+            self._clients[origin] = Client(address, settings)
+        self._users[origin] = self._users.get(origin, 0) + 1
+        return self._clients[origin]
+
+    async def give_back(self, client: Client) -> None:
+        origin = client.address.origin
+        self._users[origin] -= 1
+        if self._users[origin] == 0:
+            del self._users[origin]
+            await self._clients.pop(origin).close()
+
+    @property
+    def per_minute(self) -> dict[str, int]:
+        """Requests of the last sixty seconds, by host."""
+        return {client.address.name: client.per_minute for client in self._clients.values()}

@@ -1,0 +1,75 @@
+"""What a host says about how often it may be asked, as seconds from now.
+
+Its moments are compared with its own `Date`, never with this machine's clock: the two may be hours apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+# A reset is an hour away at most on any forge known; a wrong header shall not stop a run for a day.
+MOST_SEC = 6 * 3600.0
+# What GitHub asks for where its secondary limit names no time.
+UNNAMED_SEC = 60.0
+_EPOCH = 100_000_000
+
+
+def limited(status: int, headers: Mapping[str, str], body: bytes, now: float) -> float | None:
+    """Seconds to wait, where this answer is about being asked too often; None: it is not."""
+    if status not in (403, 429, 503):
+        return None
+    after = _retry_after(headers, now)
+    if status == 503:
+        return after
+    emptied = _reset(headers, now)
+    if status == 403 and after is None and emptied is None and b"rate limit" not in body[:4000].lower():
+        return None
+    known = [wait for wait in (after, emptied) if wait is not None]
+    return max(known) if known else (UNNAMED_SEC if status == 403 else None)
+
+
+def emptied(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds until there is something left, after an answer that took the last of it."""
+    return _reset(headers, now)
+
+
+def _reset(headers: Mapping[str, str], now: float) -> float | None:
+    for prefix in ("x-ratelimit-", "ratelimit-"):
+        if headers.get(f"{prefix}remaining", "").strip() == "0":
+            reset = _number(headers.get(f"{prefix}reset", ""))
+            if reset is not None:
+                return _bounded(reset - _their_now(headers, now) if reset > _EPOCH else reset)
+    return None
+
+
+def _retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    said = headers.get("retry-after", "").strip()
+    if not said:
+        return None
+    seconds = _number(said)
+    if seconds is not None:
+        return _bounded(seconds)
+    moment = _date(said)
+    return None if moment is None else _bounded(moment - _their_now(headers, now))
+
+
+def _their_now(headers: Mapping[str, str], now: float) -> float:
+    moment = _date(headers.get("date", ""))
+    return now if moment is None else moment
+
+
+def _date(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError, OverflowError, IndexError):
+        return None
+
+
+def _number(text: str) -> float | None:
+    text = text.strip()
+    return float(text) if text.isascii() and text.replace(".", "", 1).isdigit() and len(text) < 20 else None
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, 0.0), MOST_SEC)

@@ -1,0 +1,129 @@
+"""Change requests of Forgejo and Gitea, and what those of GitHub share with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ganger.errors import ForgeError, ForgeUnreachable
+from ganger.forges.client import Answer, Ask
+from ganger.forges.shapes import Row, number, row, text, yes
+from ganger.forges.site import Site
+from ganger.ports.forge import NewRequest, Request
+
+DRAFT = "WIP: "
+DRAFTS = ("wip:", "[wip]", "draft:", "[draft]")
+REFUSED = (403, 404, 405, 409, 412, 413, 422, 423)
+LOOKED_AT = 4
+LABEL_COLOUR = "#8a8f98"
+
+
+def plain_title(title: str) -> str:
+    """Without what makes it a draft."""
+    for prefix in DRAFTS:
+        if title.lower().startswith(prefix):
+            return plain_title(title[len(prefix) :].lstrip()) or title
+    return title
+
+
+def read_pull(found: Row) -> Request:
+    merged = yes(found, "merged") or bool(text(found, "merged_at"))
+    return Request(
+        number=text(found, "number"),
+        url=text(found, "html_url"),
+        branch=text(found, "head", "ref"),
+        into=text(found, "base", "ref"),
+        state="merged" if merged else text(found, "state") or "open",
+        draft=yes(found, "draft") or text(found, "title").lower().startswith(DRAFTS[:2]),
+        head=text(found, "head", "sha"),
+        merged=text(found, "merge_commit_sha") if merged else "",
+    )
+
+
+def newest_of(listed: Iterable[Row], project: str, branch: str, into: str) -> Request | None:
+    """The newest of this very repository that is open or merged: a fork may have a branch of the same name."""
+    found = [
+        (number(entry, "number"), read_pull(entry))
+        for entry in listed
+        if text(entry, "head", "repo", "full_name").lower() in ("", project.lower())
+    ]
+    fitting = [pair for pair in found if (pair[1].branch, pair[1].into) == (branch, into) and pair[1].state != "closed"]
+    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
+
+
+async def read_again(site: Site, request: Request) -> Row:
+    answer = await site.get(f"R/pulls/{request.number}")
+    return row(answer.json())
+
+
+async def merged_as(site: Site, request: Request, head: str, answer: Answer) -> str:
+    """The commit it was merged as, if it was, with exactly this head. `answer` is what the forge said to that."""
+    now = read_pull(await read_again(site, request))
+    if now.state == "merged":
+        return now.merged if now.head == head else ""
+    if "again" in answer.message.lower() and now.head == head:
+        # It has not worked out yet whether it can be merged.
+        raise ForgeUnreachable(f"change request {request.number} is not ready to be merged: {answer.message}")
+    return ""
+
+
+async def say(site: Site, number: str, words: str) -> None:
+    await site.ask(Ask("POST", f"R/issues/{number}/comments", body={"body": words}, repeats=False))
+
+
+class GiteaPulls:
+    """A draft is one by its title."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def find(self, branch: str, into: str) -> Request | None:
+        for state in ("open", "closed"):
+            for page in range(1, LOOKED_AT + 1):
+                query: dict[str, str | int] = {"state": state, "sort": "recentupdate", "limit": 50, "page": page}
+                listed = self._site.listed(await self._site.get("R/pulls", query))
+                found = newest_of(listed, self._site.project, branch, into)
+                if found is not None:
+                    return found
+                if len(listed) < 50:
+                    break
+        return None
+
+    async def open(self, new: NewRequest) -> Request:
+        title = DRAFT + plain_title(new.title) if new.draft else new.title
+        body: dict[str, object] = {"head": new.branch, "base": new.into, "title": title, "body": new.body}
+        labels = await self._labels(new.labels)
+        if labels:
+            body["labels"] = labels
+        answer = await self._site.ask(Ask("POST", "R/pulls", body=body), also=(409, 422))
+        if answer.status in (409, 422):
+            there = await self.find(new.branch, new.into)
+            if there is None:
+                raise ForgeError(f"no change request can be opened for {new.branch}: {answer.message}")
+            return there
+        return read_pull(row(answer.json()))
+
+    async def _labels(self, names: tuple[str, ...]) -> list[int]:
+        """Their numbers; those that are not there are made. One the token may not make is left out: a label is not
+        worth a delivery."""
+        if not names:
+            return []
+        listed = await self._site.pages("R/labels", {"limit": 50})
+        known = {text(found, "name"): number(found, "id") for found in (listed.rows if listed else ())}
+        for name in names:
+            if name not in known:
+                made = Ask("POST", "R/labels", body={"name": name, "color": LABEL_COLOUR}, repeats=False)
+                known[name] = number(row((await self._site.ask(made, also=REFUSED)).json()), "id")
+        return [known[name] for name in names if known[name]]
+
+    async def ready(self, request: Request) -> None:
+        title = text(await read_again(self._site, request), "title")
+        plain = plain_title(title)
+        if plain != title:
+            await self._site.ask(Ask("PATCH", f"R/pulls/{request.number}", body={"title": plain}))
+
+    async def comment(self, number: str, text: str) -> None:
+        await say(self._site, number, text)
+
+    async def merge(self, request: Request, head: str) -> str:
+        ask = Ask("POST", f"R/pulls/{request.number}/merge", body={"Do": "merge", "head_commit_id": head})
+        return await merged_as(self._site, request, head, await self._site.ask(ask, also=REFUSED))

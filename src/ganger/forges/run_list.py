@@ -1,0 +1,93 @@
+"""The runs of a repository, one page per call, matched to commits by their full SHA and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ganger.core.ci import OVER, RunFact, is_sha
+from ganger.forges.client import Answer
+from ganger.forges.shapes import Row
+from ganger.forges.site import Site, total_of
+from ganger.forges.turns import BY_NAME, Turns
+
+
+@dataclass(frozen=True, slots=True)
+class ListCall:
+    """How a forge lists runs. `read` makes a run of a row, or nothing of one it cannot believe."""
+
+    path: str
+    sha_name: str
+    read: Callable[[Row], RunFact | None]
+    under: str = "workflow_runs"
+    size: int = 50
+    size_name: str = "limit"
+    more: Mapping[str, str | int] = field(default_factory=dict)
+    backwards: bool = False
+
+
+class RunList:
+    def __init__(self, site: Site, call: ListCall) -> None:
+        self._site = site
+        self._call = call
+        self._turns = Turns(backwards=call.backwards)
+        self._open: dict[str, str] = {}
+        self._unseen: list[str] = []
+        self._size = call.size
+
+    async def of(self, shas: Sequence[str]) -> list[RunFact]:
+        wanted = {sha for sha in shas if is_sha(sha)}
+        if not wanted:
+            return []
+        if len(wanted) == 1:
+            return await self._filtered(min(wanted), wanted)
+        page = self._turns.next()
+        if page == BY_NAME:
+            return await self._filtered(self._next_unseen(wanted), wanted)
+        answer = await self._page(page, {})
+        listed = self._site.listed(answer, self._call.under)
+        found = self._matched(listed, wanted)
+        last = self._call.read(listed[-1]) if listed else None
+        cut = last is not None and last.sha in wanted
+        self._turns.read(
+            page, pages=self._pages(answer, page, len(listed)), enough=not cut and self._saw(found, wanted)
+        )
+        return found
+
+    async def _filtered(self, sha: str, wanted: set[str]) -> list[RunFact]:
+        answer = await self._page(1, {self._call.sha_name: sha})
+        return self._matched(self._site.listed(answer, self._call.under), wanted)
+
+    async def _page(self, page: int, more: Mapping[str, str | int]) -> Answer:
+        query = {**self._call.more, **more, self._call.size_name: self._call.size, "page": page}
+        return await self._site.get(self._call.path, query)
+
+    def _matched(self, listed: Sequence[Row], wanted: set[str]) -> list[RunFact]:
+        read = (self._call.read(entry) for entry in listed)
+        found = [run for run in read if run is not None and is_sha(run.sha) and run.sha in wanted and run.id]
+        for run in found:
+            if run.word in OVER:
+                self._open.pop(run.id, None)
+            else:
+                self._open[run.id] = run.sha
+        return found
+
+    def _saw(self, found: Sequence[RunFact], wanted: set[str]) -> bool:
+        """Whether every commit has a run here, and every run that is under way is here."""
+        self._open = {run: sha for run, sha in self._open.items() if sha in wanted}
+        self._unseen = sorted(wanted - {run.sha for run in found})
+        return not self._unseen and self._open.keys() <= {run.id for run in found}
+
+    def _next_unseen(self, wanted: set[str]) -> str:
+        waiting = [sha for sha in self._unseen if sha in wanted] or sorted(wanted)
+        self._unseen = waiting[1:] + waiting[:1]
+        return waiting[0]
+
+    def _pages(self, answer: Answer, page: int, rows: int) -> int:
+        total = total_of(answer)
+        if total < 0:
+            return page + 1 if rows >= self._call.size else page
+        if page == 1 and 0 < rows < min(total, self._call.size):
+            # The server gives fewer than it was asked for.
+            self._size = rows
+        return -(-total // self._size)

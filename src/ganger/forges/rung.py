@@ -1,0 +1,59 @@
+"""What a forge of one version can say about CI: the part of the port that differs from release to release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from ganger.core.ci import ABSENT, NEEDS_APPROVAL, OVER, JobFact, RunFact, Word
+from ganger.forges.client import Ask
+from ganger.forges.site import Site
+
+GONE = (404, 410)
+NEVER_BEGAN = "startup_failure"
+
+
+class Rung(Protocol):
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What it cannot do, for people."""
+
+    async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]: ...
+
+    async def jobs(self, run: RunFact) -> RunFact: ...
+
+    async def log(self, run: RunFact, job: JobFact) -> str: ...
+
+    async def rerun(self, run: RunFact) -> bool: ...
+
+
+def with_jobs(run: RunFact, jobs: Sequence[JobFact], digest: str, *, whole: bool = True) -> RunFact:
+    """A run that is over before its jobs are is not asked for the last time: `asked` stays empty until they are.
+    `whole`: these are all jobs it has. One without any is believed only where it says itself that none began."""
+    if run.reason == NEEDS_APPROVAL:
+        jobs = [job if job.word in OVER else replace(job, word=Word.WAITING, reason=NEEDS_APPROVAL) for job in jobs]
+    settled = whole and (bool(jobs) or run.raw == NEVER_BEGAN) and all(job.word in OVER for job in jobs)
+    through = run.word not in OVER or settled
+    return replace(run, jobs=tuple(jobs), asked=run.state if through else "", digest=digest)
+
+
+def deleted(run: RunFact) -> RunFact:
+    gone = replace(run, word=Word.WAITING, raw="deleted", reason=ABSENT, jobs=())
+    return replace(gone, asked=gone.state)
+
+
+async def job_log(site: Site, path: str) -> str:
+    """The end of it; empty where there is none (any more)."""
+    answer = await site.ask(Ask("GET", path, away=True, tail=True), also=GONE)
+    return "" if answer.status in GONE else site.scrubbed(answer.text)
+
+
+async def run_again(site: Site, path: str) -> bool:
+    answer = await site.ask(Ask("POST", path, repeats=False), also=(400, 403, 404, 405, 409, 410, 422))
+    return 200 <= answer.status < 300
+
+
+def unfinished(run: RunFact) -> bool:
+    """Whether any of its jobs failed or was stopped: where none did, only the whole run can be run again."""
+    return any(job.word in (Word.FAILURE, Word.CANCELLED) for job in run.jobs)

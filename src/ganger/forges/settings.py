@@ -1,0 +1,108 @@
+"""What a forge is opened with: where it is, which repository, whose token, how patient to be."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from ganger.errors import ForgeError
+from ganger.ports import Clock
+
+
+class RealClock:
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often a call is tried and how long in between (D12), and when a host is left alone for a while.
+
+    `trips` failures in a row open its breaker for `rest_sec`; each further failure doubles that up to `rest_most_sec`.
+    """
+
+    tries: int = 3
+    first_sec: float = 5.0
+    most_sec: float = 60.0
+    trips: int = 5
+    rest_sec: float = 30.0
+    rest_most_sec: float = 300.0
+
+    def pause(self, tried: int) -> float:
+        """How long to wait after that many tries."""
+        return min(self.most_sec, self.first_sec * 2.0 ** (tried - 1))
+
+
+def no_token() -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeSettings:
+    """`token` is called for each request, so that a renewed file is seen; it is never kept nor shown."""
+
+    url: str
+    project: str
+    token: Callable[[], str] = field(default=no_token, repr=False)
+    call_sec: float = 30.0
+    clock: Clock = field(default_factory=RealClock, repr=False)
+    sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
+    patience: Patience = field(default_factory=Patience)
+    proxy: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a host answers, without credentials. `path` is what its API lies under, such as `/git`."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+
+    @property
+    def origin(self) -> str:
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        usual = {"https": 443, "http": 80}[self.scheme]
+        return f"{self.scheme}://{name}" + ("" if self.port == usual else f":{self.port}")
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self.origin.partition("://")[2]
+
+    @property
+    def loopback(self) -> bool:
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def read_address(url: str) -> Address:
+    """Without a scheme it is https, on this machine http."""
+    text = url.strip()
+    plain = "://" not in text
+    try:
+        parts = urlsplit(f"https://{text}" if plain else text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port, parts = "", None, urlsplit("")
+    scheme = "http" if plain and is_loopback(host) else parts.scheme.lower()
+    if not host or scheme not in ("http", "https"):
+        shown = text.rpartition("@")[2]
+        raise ForgeError(f"{shown!r} is no address of a forge", hint="give delivery.url as https://host")
+    return Address(scheme, host, port or (443 if scheme == "https" else 80), parts.path.rstrip("/"))

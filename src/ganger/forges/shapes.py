@@ -1,0 +1,37 @@
+"""Answers read without trust: what is missing, null or of another kind is empty, never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Row = Mapping[str, object]
+
+
+def row(value: object) -> Row:
+    return value if isinstance(value, dict) else {}
+
+
+def rows(value: object, *path: str) -> list[Row]:
+    """The objects of a list, which may lie under a name."""
+    for name in path:
+        value = row(value).get(name)
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def text(found: Row, *path: str) -> str:
+    """A string, or a whole number as one."""
+    value: object = found
+    for name in path:
+        value = row(value).get(name)
+    if isinstance(value, bool):
+        return ""
+    return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+
+
+def number(found: Row, name: str, default: int = 0) -> int:
+    value = found.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def yes(found: Row, name: str) -> bool:
+    return found.get(name) is True

@@ -1,0 +1,40 @@
+"""Which release of Forgejo or Gitea answers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ganger.forges.shapes import row, text
+from ganger.forges.site import Site
+
+_NUMBERS = re.compile(r"v?(\d+)(?:\.(\d+))?")
+# One that does not say is taken for the newest: what it lacks then shows as an error, never as a verdict.
+NEWEST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    text: str
+    major: int
+    minor: int
+    gitea: bool
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        return self.major, self.minor
+
+
+def parse_version(said: str) -> Version:
+    """Forgejo writes `16.0.1+gitea-1.22.0`, Gitea `1.25.5`."""
+    found = _NUMBERS.match(said.strip())
+    if found is None or len(found[1]) > 6 or len(found[2] or "") > 6:
+        return Version(said, NEWEST, 0, gitea=False)
+    major, minor = int(found[1]), int(found[2] or 0)
+    return Version(said, major, minor, gitea=major == 1 and "gitea-" not in said and "forgejo" not in said)
+
+
+async def read_version(site: Site) -> Version:
+    answer = await site.get("version")
+    site.listed(answer)
+    return parse_version(text(row(answer.json()), "version"))
