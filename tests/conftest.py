@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from hypothesis import HealthCheck, settings
 
 FUZZ_EXAMPLES = os.environ.get("GANGER_FUZZ_EXAMPLES", "")
 ON_CI = os.environ.get("CI") == "true"
+# The tests start this project's programs thousands of times; without bytecode each start compiles everything again.
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+sys.dont_write_bytecode = False
 
 settings.register_profile(
     "slice", deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
@@ -46,6 +50,7 @@ def own_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("GANGER_", "GIT_", "XDG_"))]:
             patch.delenv(name)
+        patch.delenv(NO_BYTECODE, raising=False)
         patch.setenv("HOME", str(home))
         patch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
