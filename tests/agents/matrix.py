@@ -95,10 +95,12 @@ ROWS: dict[str, Row] = {
 }  # fmt: skip
 
 
-def params(names: Iterable[str], always: Iterable[str]) -> list[Any]:
-    """Rows as parameters of a test; those outside `always` only by `make agents`."""
-    usual = set(always)
-    return [pytest.param(ROWS[n], id=n, marks=() if n in usual else pytest.mark.agents_full) for n in names]
+def params(names: Iterable[str], always: Iterable[str], sweeps: Iterable[str] = ()) -> list[Any]:
+    """Rows as parameters of a test; those of `sweeps` by `make sweeps`, what is in neither only by `make agents`."""
+    marks: dict[str, tuple[Any, ...]] = {**dict.fromkeys(sweeps, (pytest.mark.slow,)), **dict.fromkeys(always, ())}
+    return [pytest.param(ROWS[n], id=n, marks=marks.get(n, (pytest.mark.agents_full,))) for n in names]
 
 
-EVERY = params(ROWS, (name for name, row in ROWS.items() if row.cheap))
+# Two real programs and the stand-in are in every run of the tests, the others that are cheap in the sweeps.
+USUAL = ("claude", "codex", "agent")
+EVERY = params(ROWS, USUAL, [name for name, row in ROWS.items() if row.cheap])

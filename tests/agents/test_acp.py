@@ -322,6 +322,7 @@ class Impatient(AcpAgent):
         return replace(super().errand(context), quiet_sec=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_agent_whose_model_thinks_for_long_says_that_it_is_there(tmp_path: Path, name: str) -> None:
     """H02 H03: and is not disturbed by the question."""

@@ -244,6 +244,7 @@ def writes_down(home: Path, words: bytes, seconds: float = 90) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_copilot_edits_a_file_and_answers(tmp_path: Path) -> None:
     """T24 G04: the real program, a played model; every token is counted, the key is nowhere."""
     with ModelServer([{"write": {"path": "a.txt", "content": "one\n"}}, {"result": {}}]) as server:
