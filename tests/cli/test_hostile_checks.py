@@ -73,7 +73,10 @@ def test_a_check_that_removes_the_store_stops_the_run(tmp_path: Path, command: s
     assert "[STORE_ERROR]" in answer.err or "[NOT_WRITABLE]" in answer.err
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGHUP, *(pytest.param(number, marks=pytest.mark.slow) for number in (signal.SIGTERM, signal.SIGINT))],
+)
 def test_a_closed_terminal_ends_the_agents_too(tmp_path: Path, number: signal.Signals) -> None:
     """T28 signal-shutdown T23: exit 130, nothing left, the run goes on later."""
     root = make_project(tmp_path, script=HANG)
@@ -86,7 +89,7 @@ def test_a_closed_terminal_ends_the_agents_too(tmp_path: Path, number: signal.Si
 
 def test_why_knows_that_the_lead_is_gone(tmp_path: Path) -> None:
     """G10: no task of a dead lead is said to be working."""
-    root = make_project(tmp_path, script=HANG)
+    root = make_project(tmp_path, task(timeout_sec=8), script=HANG)
     lead = started(root)
     assert "its agent is working" in ganger("why", "one", cwd=root).out
     lead.kill()

@@ -73,7 +73,7 @@ if "bad" in here and len(here) > 1:
 """
 
 
-@pytest.mark.parametrize("place", [0, 5, 15])
+@pytest.mark.parametrize("place", [5, *(pytest.param(place, marks=pytest.mark.slow) for place in (0, 15))])
 def test_the_one_bad_change_of_a_batch_of_sixteen_is_found_in_six_gate_runs(tmp_path: Path, place: int) -> None:
     """G03: the red batch is cut in halves; the others are merged, only the culprit goes back."""
     names = [f"t{n:02}" for n in range(16)]

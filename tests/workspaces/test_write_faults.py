@@ -31,7 +31,9 @@ def test_a_kill_at_any_system_call_leaves_nothing_that_rollback_cannot_mend(phas
     assert found["points"] > 80
 
 
-@pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "EACCES", "EMFILE"])
+@pytest.mark.parametrize(
+    "fault", ["ENOSPC", *(pytest.param(fault, marks=pytest.mark.slow) for fault in ("EIO", "EACCES", "EMFILE"))]
+)
 def test_an_error_at_any_system_call_of_an_apply_puts_everything_back(fault: str) -> None:
     """T18: all or nothing, whatever the operating system says, and a full disk is called a full disk."""
     found = sweep("apply", fault)
@@ -42,10 +44,10 @@ def test_an_error_at_any_system_call_of_an_apply_puts_everything_back(fault: str
 @pytest.mark.parametrize(
     ("planted", "phase", "fault"),
     [
-        ("index-first", "prepare", "kill"),
+        pytest.param("index-first", "prepare", "kill", marks=pytest.mark.slow),
         ("no-sweep", "apply", "kill"),
         ("in-place", "apply", "ENOSPC"),
-        ("forgetful-rollback", "rollback", "kill"),
+        pytest.param("forgetful-rollback", "rollback", "kill", marks=pytest.mark.slow),
     ],
 )
 def test_the_sweep_finds_a_planted_mistake(planted: str, phase: str, fault: str) -> None:
