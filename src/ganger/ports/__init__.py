@@ -512,6 +512,20 @@ class Repository(Protocol):
     async def rebase(self, commit: str, base: str, onto: str) -> Rebased | Conflict:
         """The change from `base` to `commit`, as one commit on `onto` with the same message."""
 
+    async def empty_commit(self, parent: str, message: str, at: float) -> Rebased:
+        """A commit on `parent` that changes nothing. The same question gets the same commit; a ref keeps it."""
+
+    async def join(self, ours: str, theirs: str, message: str, at: float) -> Rebased | Conflict:
+        """A merge commit of two histories, `ours` first; the same question gets the same commit, and a ref keeps it."""
+
+    async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
+        """The change from `base` to `commit` for a reader, cut where it is longer."""
+
+    async def message(self, commit: str) -> str: ...
+
+    async def check(self) -> None:
+        """Raises GangerError REPO_DAMAGED where git finds damage. Reads every object."""
+
     async def release(self, task: str, attempt: int) -> None:
         """Removes a workspace. Only call it when its change is merged, saved, or none."""
 

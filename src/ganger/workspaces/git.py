@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from ganger.errors import DiskFullError, GangerError
+from ganger.workspaces.damage import damaged, shows_damage
 
 OLDEST_GIT = (2, 38)
 LONG_SEC = 3600.0
@@ -166,7 +167,7 @@ class Git:
             raise failed(call, problem.strerror or str(problem)) from problem
         answer = Answer(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
         if answer.code not in call.fine:
-            raise failed(call, answer.err)
+            raise damaged(self.directory, answer.err) if shows_damage(answer.err) else failed(call, answer.err)
         return answer
 
     def ask(self, *words: str, doing: str, data: bytes = b"", fine: tuple[int, ...] = (0,)) -> Answer:

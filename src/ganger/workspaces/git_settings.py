@@ -79,6 +79,10 @@ class RunRefs:
     def beginning(self) -> str:
         return f"{self.own}/base"
 
+    def made(self, commit: str) -> str:
+        """Keeps a commit that Ganger made itself, whatever becomes of the branch it was made for."""
+        return f"{self.own}/made/{commit}"
+
     def at(self, attempt: Attempt) -> str:
         """The commit the attempt's workspace was made from."""
         return self._of("at", attempt)

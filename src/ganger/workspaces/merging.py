@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.errors import GangerError
 from ganger.ports import Conflict, Rebased
+from ganger.workspaces.damage import damaged
 from ganger.workspaces.git import Call, Git, failed, is_object, require_object
 from ganger.workspaces.objects import Commit, Reader, Who, write_commit
 from ganger.workspaces.protect import is_unseen
@@ -35,7 +35,7 @@ class _Merged:
 def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
     """The change from `start` to `commit` as one commit on `onto`. The same question gets the same answer."""
     with Reader(git) as reader:
-        change, beginning, head = (_known(reader, one) for one in (commit, start, onto))
+        change, beginning, head = (known(git, reader, one) for one in (commit, start, onto))
         if change.parents == (onto,) and start == onto:
             return Rebased(commit, change.tree)
         sides = _sides(git, (commit, change), (start, beginning), (onto, head))
@@ -49,25 +49,22 @@ def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
     return Rebased(write_commit(git, placed), merged.tree)
 
 
-def join(git: Git, ours: str, theirs: str, message: str) -> Rebased | Conflict:
-    """A merge commit of two histories."""
+def join(git: Git, ours: str, theirs: str, message: str, who: Who | None = None) -> Rebased | Conflict:
+    """A merge commit of two histories. Without `who`: whoever made the other side, at the later of both moments."""
     with Reader(git) as reader:
-        one, other = _known(reader, ours), _known(reader, theirs)
+        one, other = known(git, reader, ours), known(git, reader, theirs)
         merged = _merge(git, reader, ours, theirs)
         if merged.files:
             return Conflict(shown_paths(merged.files), _excerpt(git, reader, merged))
-    who = other.committer.at(max(one.committer.seconds, other.committer.seconds))
-    return Rebased(write_commit(git, Commit(merged.tree, (ours, theirs), who, who, message)), merged.tree)
+    by = who or other.committer.at(max(one.committer.seconds, other.committer.seconds))
+    return Rebased(write_commit(git, Commit(merged.tree, (ours, theirs), by, by, message)), merged.tree)
 
 
-def _known(reader: Reader, oid: str) -> Commit:
+def known(git: Git, reader: Reader, oid: str) -> Commit:
+    """Raises for a commit that was recorded once and is not there."""
     found = reader.commit(oid)
     if found is None:
-        raise GangerError(
-            f"the commit {oid[:12]} is not in Ganger's repository",
-            hint="it was removed by hand; start the run anew",
-            code="GIT_FAILED",
-        )
+        raise damaged(git.directory, f"the commit {oid[:12]} is not in it")
     return found
 
 

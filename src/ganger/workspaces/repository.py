@@ -22,14 +22,16 @@ from ganger.workspaces.attempts import Attempts
 from ganger.workspaces.bare import Bare, sync_folder
 from ganger.workspaces.checkouts import Checkouts, Recipe, fresh_name, put_in_place
 from ganger.workspaces.copying import bytes_of
+from ganger.workspaces.damage import damaged
 from ganger.workspaces.git import Call, check_version, failed, is_object, require_object
 from ganger.workspaces.git_settings import Attempt, GitSettings, RunRefs
 from ganger.workspaces.leftovers import Leftover
-from ganger.workspaces.merging import is_ancestor, rebase
-from ganger.workspaces.objects import Who
+from ganger.workspaces.merging import is_ancestor, join, known, rebase
+from ganger.workspaces.objects import Commit, Reader, Who, write_commit
 from ganger.workspaces.pool import Pool, Template
 from ganger.workspaces.refusals import failure_for
 from ganger.workspaces.removal import Bin, discard, throw_away
+from ganger.workspaces.showing import diff_text
 
 __all__ = ["GitRepository", "GitSettings", "Leftover"]
 
@@ -109,6 +111,23 @@ class GitRepository:
 
     async def rebase(self, commit: str, base: str, onto: str) -> Rebased | Conflict:
         return await self._do(rebase, self._git, *(require_object(one) for one in (commit, base, onto)))
+
+    async def empty_commit(self, parent: str, message: str, at: float) -> Rebased:
+        return await self._do(self._empty_commit, require_object(parent), message, at)
+
+    async def join(self, ours: str, theirs: str, message: str, at: float) -> Rebased | Conflict:
+        return await self._do(self._join, require_object(ours), require_object(theirs), message, at)
+
+    async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
+        return await self._do(diff_text, self._git, base, commit, most_bytes)
+
+    async def message(self, commit: str) -> str:
+        return await self._do(self._message, require_object(commit))
+
+    async def check(self) -> None:
+        """Raises where git finds the repository damaged. Reads every object."""
+        if found := await self.fsck():
+            raise damaged(self._settings.store, found)
 
     async def release(self, task: str, attempt: int) -> None:
         await self._do(self._release, Attempt.of(task, attempt))
@@ -214,12 +233,26 @@ class GitRepository:
     def _tree_of(self, commit: str) -> str:
         found = self._git.resolve(f"{commit}^{{tree}}")
         if not found:
-            raise GangerError(
-                f"the commit {commit[:12]} is not in {self._settings.store}",
-                hint="it was removed by hand; start a new run",
-                code="GIT_FAILED",
-            )
+            raise damaged(self._settings.store, f"the commit {commit[:12]} is not in it")
         return found
+
+    def _empty_commit(self, parent: str, message: str, at: float) -> Rebased:
+        """The same question gets the same commit, so asking twice makes one."""
+        tree, who = self._tree_of(parent), Who.parse(self._settings.author).at(at)
+        return self._kept(Rebased(write_commit(self._git, Commit(tree, (parent,), who, who, message)), tree))
+
+    def _join(self, ours: str, theirs: str, message: str, at: float) -> Rebased | Conflict:
+        who = Who.parse(self._settings.author).at(at)
+        both = join(self._git, ours, theirs, message, who)
+        return both if isinstance(both, Conflict) else self._kept(both)
+
+    def _kept(self, made: Rebased) -> Rebased:
+        self._bare.set_ref(self._refs.made(made.commit), made.commit)
+        return made
+
+    def _message(self, commit: str) -> str:
+        with Reader(self._git) as reader:
+            return known(self._git, reader, commit).message
 
     def _move_head(self, expected: str, new: str) -> bool:
         call = Call(("update-ref", self._refs.branch, new, expected), "moving the branch", fine=(0, 1, 128))

@@ -25,6 +25,8 @@ _LINE_BEFORE = 200
 _KEY_HEAD_BYTES = 600
 
 _KEY_BLOCK = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = re.compile(rb"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_LARGEST_KEY = 1 << 14
 _KEY_BODY = re.compile(rb"[A-Za-z0-9+/]{40,}")
 _UNREAL_KEY = re.compile(rb"\.\.\.|" + PRETENDED.pattern, re.IGNORECASE)
 _ADDRESS = re.compile(rb"://([^\s:/@'\"<>`]{0,64}):([^\s@/'\"<>`{}$]{8,128})@([\w.-]{1,253})")
@@ -68,8 +70,19 @@ class Sample(NamedTuple):
 
 
 class _Hit(NamedTuple):
+    """`at` is where the value begins in the text that was looked through."""
+
     found: Found
     value: bytes
+    at: int = 0
+
+
+class Span(NamedTuple):
+    """A stretch of a text that holds a secret, and what it looks like."""
+
+    start: int
+    end: int
+    kind: str
 
 
 def find_secrets(lines: Iterable[Line]) -> list[Found]:
@@ -81,6 +94,24 @@ def find_secrets(lines: Iterable[Line]) -> list[Found]:
         *(_Hit(Found(number(at), _KEY), body) for at, body in _key_blocks(text)),
     ]
     return sorted({hit.found for hit in hits}, key=lambda found: (found.line, found.kind))
+
+
+def secret_spans(text: bytes) -> list[Span]:
+    """Where a text that nobody wrote for a file, such as a log, holds secrets. Linear in its length."""
+    hits = _shapes(text, lambda _: 0, named=True)
+    found = [Span(hit.at, hit.at + len(hit.value), hit.found.kind) for hit in hits]
+    reached = 0
+    for at, _ in _key_blocks(text):
+        if at >= reached:
+            reached = _block_end(text, at)
+            found.append(Span(at, reached, _KEY))
+    return sorted(found)
+
+
+def _block_end(text: bytes, at: int) -> int:
+    """A key block up to its last line; one that was cut off, as far as a key may reach."""
+    end = _KEY_END.search(text, at + 1, at + _LARGEST_KEY)
+    return end.end() if end else min(len(text), at + _LARGEST_KEY)
 
 
 def new_secrets(samples: Iterable[Sample], known: Callable[[], Iterable[bytes]]) -> list[tuple[str, Found]]:
@@ -146,11 +177,13 @@ def _shapes(text: bytes, number: Callable[[int], int], *, named: bool) -> Iterat
                 value = match[match.lastindex or 0]
                 alone = match.start() == 0 or text[match.start() - 1] not in _WORD_SIGNS
                 if alone and _is_meant(text, match.start(), value) and _entropy(value) >= 3.0:
-                    yield _Hit(Found(number(match.start()), kind.name), value)
+                    yield _Hit(Found(number(match.start()), kind.name), value, match.start(match.lastindex or 0))
     if b"://" in text:
-        yield from (_Hit(Found(number(match.start()), _ADDRESSED), match[2]) for match in _addresses(text))
+        yield from (
+            _Hit(Found(number(match.start()), _ADDRESSED), match[2], match.start(2)) for match in _addresses(text)
+        )
     if named:
-        yield from (_Hit(Found(number(at), _VALUE), value) for at, value in _named_values(text))
+        yield from (_Hit(Found(number(at), _VALUE), value, start) for at, value, start in _named_values(text))
 
 
 def _is_meant(text: bytes, at: int, value: bytes) -> bool:
@@ -175,8 +208,11 @@ def _addresses(text: bytes) -> Iterator[re.Match[bytes]]:
             yield match
 
 
-def _named_values(text: bytes) -> Iterator[tuple[int, bytes]]:
-    """`api_key = "…"` and its like: found by the name with plain searches, which are much faster than one pattern."""
+def _named_values(text: bytes) -> Iterator[tuple[int, bytes, int]]:
+    """`api_key = "…"` and its like: found by the name with plain searches, which are much faster than one pattern.
+
+    Where the name is, the value, and where that begins.
+    """
     lower = text.lower()
     for name in _NAMES:
         at = lower.find(name)
@@ -185,12 +221,13 @@ def _named_values(text: bytes) -> Iterator[tuple[int, bytes]]:
             match = _ASSIGNED.match(text, end) if name != b"key" or _KEY_NAME.search(lower, at - 11, at) else None
             value = (match[2] or match[3]) if match else b""
             if (
-                value
+                match
+                and value
                 and _is_meant(text, at, value)
                 and _may_be_secret(_whole_name(text, at, end))
                 and _is_random(value)
             ):
-                yield at, value
+                yield at, value, match.start(2 if match[2] else 3)
             at = lower.find(name, end)
 
 

@@ -1,0 +1,130 @@
+"""Addresses of git remotes: what kind they are, what a person may see of them, which forge they belong to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from ganger.errors import GangerError
+from ganger.workspaces.git import Git
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
+# As git reads it: a colon before the first slash.
+_SCP = re.compile(r"(?:(?P<user>[^@/:\s]+)@)?(?P<host>\[[0-9a-fA-F:.]+\]|[^@/:\s\[\]-][^@/:\s\[\]]*):(?P<path>.+)")
+_TAKEN = ("file", "ssh", "http", "https")
+_USUAL_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`text` is what git is called with and what people see: it holds no secret. Those are in `user`, `password`."""
+
+    scheme: str
+    text: str
+    user: str = ""
+    password: str = ""
+
+    @property
+    def local(self) -> bool:
+        return self.scheme == "file"
+
+    @property
+    def web(self) -> bool:
+        return self.scheme in ("http", "https")
+
+
+def parse_address(given: str, project: Path | None = None) -> Address:
+    """Raises for what git must not be called with. A relative path is one from the project's folder."""
+    if any(ord(sign) < 32 or ord(sign) == 127 for sign in given) or not given or given.startswith("-"):
+        raise _bad(given)
+    found = _URL.match(given)
+    if found is None:
+        # A name of Ganger's own making such as `ext::sh` has two colons and would be a program to run.
+        if "::" in given.partition("/")[0].partition("[")[0]:
+            raise _bad(given)
+        if _SCP.fullmatch(given) and not given.startswith("/"):
+            return Address("ssh", given)
+        path = Path(given).expanduser()
+        if not path.is_absolute():
+            if project is None:
+                raise _bad(given)
+            path = project / path
+        return Address("file", str(path))
+    scheme = found["scheme"].lower()
+    if scheme not in _TAKEN:
+        raise _bad(given)
+    if scheme == "file":
+        return Address("file", given)
+    return _parsed_url(scheme, given)
+
+
+def _parsed_url(scheme: str, given: str) -> Address:
+    try:
+        parts = urlsplit(given)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise _bad(given) from None
+    if not host or host.startswith("-"):
+        raise _bad(given)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    shown = f"[{host}]" if ":" in host else host
+    place = f"{shown}:{port}" if port else shown
+    name = f"{parts.username}@" if scheme == "ssh" and parts.username else ""
+    return Address(scheme, f"{scheme}://{name}{place}{parts.path}", user, password)
+
+
+def forge_of(address: str) -> tuple[str, str]:
+    """The forge's own address and the repository's `owner/name` there; two empty texts for a path.
+
+    A forge that is reached by ssh answers with https on its usual port.
+    """
+    found = parse_address(address, Path("/"))
+    if found.local:
+        return "", ""
+    scp = None if _URL.match(address) else _SCP.fullmatch(address)
+    if scp is not None:
+        host, path = scp["host"], scp["path"]
+        return f"https://{host}", _owner_name(path)
+    parts = urlsplit(found.text)
+    host = parts.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    if found.scheme == "ssh":
+        return f"https://{shown}", _owner_name(parts.path)
+    port = "" if parts.port in (None, _USUAL_PORTS[found.scheme]) else f":{parts.port}"
+    return f"{found.scheme}://{shown}{port}", _owner_name(parts.path)
+
+
+def _owner_name(path: str) -> str:
+    return unquote(path).strip("/").removesuffix(".git").strip("/").removeprefix("~")
+
+
+def remote_address(project: Path, name: str) -> str:
+    """The address of a remote of the person's repository, where it is pushed to; an address stays as it is."""
+    if not _URL.match(name) and not name.startswith(("/", "-")):
+        words = ("remote", "get-url", "--push", "--", name)
+        answer = Git(project / ".git").ask(*words, doing=f"looking for the remote {name}", fine=(0, 2, 128))
+        if answer.code == 0 and answer.text:
+            return _absolute(answer.text.splitlines()[0], project)
+        if "/" not in name and ":" not in name and not (project / name).is_dir():
+            raise GangerError(
+                f"{project} has no remote named {name!r}",
+                hint=f"add it with `git remote add {name} ADDRESS`, or set delivery.remote to an address",
+                code="REMOTE_UNKNOWN",
+            )
+    return _absolute(name, project)
+
+
+def _absolute(address: str, project: Path) -> str:
+    found = parse_address(address, project)
+    return found.text if found.local else address
+
+
+def _bad(given: str) -> GangerError:
+    shown = re.sub(r"//[^@/]*@", "//", given)[:120]
+    return GangerError(
+        f"{shown!r} is no address Ganger pushes to",
+        hint="give a path, or an address that begins with https://, http://, ssh:// or host:",
+        code="REMOTE_ADDRESS",
+    )

@@ -1,0 +1,32 @@
+"""Damage to a git repository: how git tells of it, and the error that stops everything built on it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ganger.errors import GangerError
+
+REPO_DAMAGED = "REPO_DAMAGED"
+_DAMAGE = re.compile(
+    r"(?:loose|packed) object .{0,300}(?:is corrupt|is garbage)|object file .{0,300} is empty|invalid sha1 pointer"
+    r"|(?:unable to|could not|cannot) read (?:tree |object |sha1 file of |blob )?\(?[0-9a-f]{40}|bad tree object"
+    r"|bad object [0-9a-f]{40}|missing (?:blob|tree|commit|object)|garbage at end of loose object|hash mismatch"
+    r"|inflate: data stream error|(?:pack|file|index) .{0,300}(?:is far too short to be a packfile|is corrupt)",
+    re.IGNORECASE,
+)
+
+
+def shows_damage(said: str) -> bool:
+    """Whether git's words are of objects that are broken or gone, rather than of anything it was asked wrongly."""
+    return _DAMAGE.search(said) is not None
+
+
+def damaged(store: Path, found: str) -> GangerError:
+    first = found.strip().splitlines()[0][:300] if found.strip() else "git gave no reason"
+    return GangerError(
+        f"the git repository {store} is damaged: {first}",
+        hint="check the disk; `git fsck` in that folder lists the damage, and what the remote or another clone still "
+        "holds can be fetched into it again",
+        code=REPO_DAMAGED,
+    )

@@ -1,0 +1,75 @@
+"""Secrets taken out of text that comes from outside: CI logs, what git and forges say."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Sequence
+from urllib.parse import quote
+
+from ganger.workspaces.secrets import Span, secret_spans
+
+MASKED = b"[masked]"
+IN_USE = "a token in use"
+_SHORTEST = 6
+_MOST_REPEATED = 100
+_LONGEST_REPEATED = 1024
+# Taken out wherever they stand. They say nothing of a leak: a forge's own log is full of them.
+_ALWAYS = re.compile(
+    rb"://[^\s:/@'\"<>]{0,64}:([^\s@/'\"<>]{1,256})@"
+    rb"|[Aa]uthorization: ?(?:[Bb]asic|[Bb]earer|[Tt]oken) ([^\s'\"]{6,4096})"
+    rb"|(?:PRIVATE|JOB)-TOKEN: ?([^\s'\"]{6,4096})",
+)
+
+
+class Mask:
+    """`known` are secrets in use, such as the forge's token; each is found as it is, in an address and in base64."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._known = {form for one in known if len(one) >= _SHORTEST for form in _forms(one)}
+
+    def __call__(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """The text without secrets, and which kinds it held. Its time is bounded by its length, whatever it holds."""
+        data = text.encode("utf-8", "surrogatepass")
+        spans = [*secret_spans(data), *_everywhere(data, self._known, IN_USE)]
+        kinds = tuple(sorted({span.kind for span in spans}))
+        values = {data[span.start : span.end] for span in spans if span.end - span.start <= _LONGEST_REPEATED}
+        spans += _everywhere(data, sorted(values)[:_MOST_REPEATED], "")
+        spans += [Span(*match.span(match.lastindex or 0), "") for match in _ALWAYS.finditer(data)]
+        return _without(data, sorted(spans)).decode("utf-8", "replace"), kinds
+
+    def shown(self, text: str) -> str:
+        return self(text)[0]
+
+
+def _everywhere(data: bytes, values: Iterable[bytes], kind: str) -> list[Span]:
+    """A secret that was named once may stand again where nothing tells what it is."""
+    found: list[Span] = []
+    for value in values:
+        at = data.find(value)
+        while at >= 0:
+            found.append(Span(at, at + len(value), kind))
+            at = data.find(value, at + len(value))
+    return found
+
+
+def _without(data: bytes, spans: Sequence[Span]) -> bytes:
+    pieces: list[bytes] = []
+    reached = 0
+    for span in spans:
+        if span.start >= reached:
+            pieces += [data[reached : span.start], MASKED]
+        reached = max(reached, span.end)
+    return b"".join([*pieces, data[reached:]])
+
+
+def _forms(known: str) -> Iterable[bytes]:
+    """Base64 gives three texts for one value, by what stands before it; their ends depend on their neighbours."""
+    raw = known.encode("utf-8", "surrogatepass")
+    yield raw
+    yield quote(known, safe="", errors="surrogatepass").encode()
+    for before in range(3):
+        whole = base64.b64encode(b"\0" * before + raw)
+        inner = whole[(before * 8 + 5) // 6 : (before + len(raw)) * 8 // 6]
+        if len(inner) >= _SHORTEST:
+            yield inner

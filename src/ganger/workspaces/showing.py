@@ -1,0 +1,52 @@
+"""A change as text for people and reviewers: no longer than asked for, however large it is."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+
+from ganger.workspaces.damage import damaged, shows_damage
+from ganger.workspaces.git import Call, Git, environment_for, failed, require_object
+
+_WORDS = (
+    "diff",
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--find-renames",
+    "--stat=100",
+    "--patch",
+    "--full-index",
+)
+_SETTINGS = ("core.bigFileThreshold=16m", "diff.renameLimit=1000", "diff.noprefix=false", "diff.mnemonicPrefix=false")
+_CUT = "\n[… the rest is not shown]\n"
+_PIECE = 1 << 16
+
+
+def diff_text(git: Git, base: str, commit: str, most_bytes: int) -> str:
+    """A list of the files, then the change itself; what is over `most_bytes` is cut at a line and said to be."""
+    call = Call((*_WORDS, require_object(base), require_object(commit)), "showing a change", settings=_SETTINGS)
+    with tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            git.argv(call),
+            cwd="/",
+            env=environment_for(call),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=err,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        with process.stdout:
+            data = process.stdout.read(most_bytes + 1)
+        if len(data) > most_bytes:
+            process.kill()
+        code = process.wait()
+        err.seek(0)
+        said = err.read(_PIECE).decode("utf-8", "replace")
+    if code != 0 and len(data) <= most_bytes:
+        raise damaged(git.directory, said) if shows_damage(said) else failed(call, said)
+    if len(data) <= most_bytes:
+        return data.decode("utf-8", "replace")
+    kept, _, _ = data[: max(0, most_bytes - len(_CUT.encode()))].rpartition(b"\n")
+    return kept.decode("utf-8", "replace") + _CUT
