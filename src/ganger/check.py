@@ -20,6 +20,7 @@ from ganger.contracts.verify_profile import VerifyProfiles
 from ganger.core.commands import CommandFault, parse_command
 from ganger.core.plan import Plan, by_levels, clash_faults, graph_faults, level_faults, plan_if_sound
 from ganger.core.records import TaskSpec
+from ganger.core.repos import graph_faults as repo_graph_faults, make_graph
 from ganger.core.specs import graph_entries, specs_of
 from ganger.core.tiers import tier_faults
 from ganger.errors import Fault, InputError
@@ -41,6 +42,7 @@ class Checked:
     plan: Plan | None = None
     profiles: VerifyProfiles | None = None
     levels: dict[str, int] = field(default_factory=dict)
+    phases: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -69,11 +71,14 @@ def check_project(project: Project, manifest_path: Path | None = None) -> Checke
     if manifest is not None and not faults:
         checked.manifest = manifest
         checked.specs = specs_of(manifest)
-        checked.plan = plan_if_sound(checked.specs)
+        graph = make_graph({name: repo.depends_on for name, repo in project.config.repos.items()})
+        checked.phases = graph.phases
+        checked.plan = plan_if_sound(checked.specs, graph.phase)
     if checked.plan is None:
         checked.faults.extend(graph_faults(graph_entries(data)))
     else:
         _check_levels(project, checked)
+        checked.faults.extend(_repo_faults(project, checked.specs))
         _check_references(project, checked)
     _bound(checked.faults)
     return checked
@@ -98,6 +103,21 @@ def _check_levels(project: Project, checked: Checked) -> None:
         checked.plan = by_levels(checked.plan, checked.specs, given)
     if config.merging == "level" and config.mode != "direct":
         checked.faults.extend(clash_faults(checked.plan, checked.specs))
+
+
+def _repo_faults(project: Project, specs: tuple[TaskSpec, ...]) -> Iterator[Fault]:
+    """What builds on what, in what mode, and which task works where."""
+    repos = project.config.repos
+    for fault in repo_graph_faults({name: repo.depends_on for name, repo in repos.items()}):
+        yield Fault(_in_file(PROJECT_FILE, fault.path), fault.code, fault.message)
+    if repos and project.config.workspace.mode == "direct":
+        message = 'tasks of several repositories need workspace.mode = "local-git" or "forge"'
+        yield Fault(_in_file(PROJECT_FILE, "repos"), "REPOS_NEED_GIT", message)
+    for index, spec in enumerate(specs):
+        if spec.repo and spec.repo not in repos:
+            known = f"there are {', '.join(repos)}" if repos else f"{PROJECT_FILE} has no [repos] at all"
+            message = f"there is no [repos.{spec.repo}]; {known}"
+            yield Fault(f"tasks[{index}].metadata.repo", "UNKNOWN_REPO", message)
 
 
 def _assignments(data: object) -> dict[str, list[str]]:

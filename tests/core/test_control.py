@@ -117,6 +117,7 @@ TABLE = [
     *[("stop", s, s, "stopping: ") for s in TaskStatus],
     *[("set", s, s, "policy.concurrency is 8 now (was 1)") for s in TaskStatus],
     *[("undo_patch", s, s, "refused: there is no patch p-1") for s in TaskStatus],
+    *[("unlock", s, s, "refused: this run has no repositories") for s in TaskStatus],
 ]
 DATA: dict[str, dict[str, object]] = {
     "retry": {"task": "a"},
@@ -127,6 +128,7 @@ DATA: dict[str, dict[str, object]] = {
     "reassign": {"task": "a"},
     "set": {"key": "concurrency", "value": "8"},
     "undo_patch": {"patch": "p-1"},
+    "unlock": {"repo": "core", "why": "it was reverted"},
 }
 
 

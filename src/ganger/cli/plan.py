@@ -34,11 +34,14 @@ def command(manifest: Path | None, project: Path | None, prompts: bool, as_json:
     clashes = [{"file": c.file, "level": c.level, "tasks": list(c.tasks)} for c in plan.clashes]
     if as_json:
         levels = [list(level) for level in plan.levels]
-        print_json("plan", order=list(plan.order), levels=levels, digest=checked.digest, clashes=clashes)
+        phases = {"phases": [list(row) for row in checked.phases]} if checked.phases else {}
+        print_json("plan", order=list(plan.order), levels=levels, digest=checked.digest, clashes=clashes, **phases)
         return 0
     click.echo(f"{len(plan.order)} tasks in {len(plan.levels)} levels, digest {checked.digest[:12]}")
     for number, level in enumerate(plan.levels):
         click.echo(f"  level {number}: {', '.join(level)}")
+    for number, row in enumerate(checked.phases):
+        click.echo(f"  phase {number}: repositories {', '.join(row)}")
     for clash in plan.clashes:
         click.echo(f"  clash: {clash.file} is written by {', '.join(clash.tasks)}; they never run at the same time")
     return 0

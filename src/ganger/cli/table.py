@@ -36,6 +36,7 @@ COMMANDS: dict[str, Row] = {
     "stop": Row("Control", "End a run, at once or when its attempts are through"),
     "retry": Row("Control", "Run a task again, with a hint if you like"),
     "skip": Row("Control", "Leave a task out"),
+    "unlock": Row("Control", "Take the locks of a repository's tasks away, and its halt, with a reason"),
     "extend": Row("Control", "Give a worker at work more time"),
     "reassign": Row("Control", "End a worker at work; a fresh one begins anew"),
     "end": Row("Control", "End a worker at work; its task waits for you"),
@@ -50,7 +51,6 @@ COMMANDS: dict[str, Row] = {
     "clean": Row("Files", "Free what is merged or saved; say how much"),
     "hooks": Row("Files", "Keep sessions going until they report; try out your own hooks"),
     "dev": Row("Files", "Tools for people who write agents: a model played from a script"),
-    "unlock": Row("Later", "Release a repository's lock", built=False),
     "export": Row("Later", "Export a run as a static folder", built=False),
 }
 

@@ -34,29 +34,29 @@ class CascadeQuestion:
 def suspects(state: RunState, repo: str, red_sha: str) -> tuple[Suspect, ...]:
     """Upstream commits that can have turned `repo` red at `red_sha`, the likeliest first; none: it broke by itself.
 
-    A commit the repository was green on is not it, nor is one that came only after the redness began.
+    A commit the repository was green on is not it. Of the others, those it had when the redness began come first: a
+    later red may have another cause, but seldom has.
     """
-    place, red = _red(state.verdicts, repo, red_sha)
-    if red is None:
+    own = _until_red(state.verdicts, repo, red_sha)
+    if not own:
         return ()
-    graph = graph_of(state.repos)
-    own = [verdict for verdict in state.verdicts[: place + 1] if verdict.repo == repo]
-    found: list[tuple[tuple[int, int, int, int], Suspect]] = []
-    for distance, above in enumerate(graph.upstream.get(repo, ())):
+    found: list[tuple[tuple[int, ...], Suspect]] = []
+    for distance, above in enumerate(graph_of(state.repos).upstream.get(repo, ())):
         line = _line(state.verdicts, above)
-        low, high = _bounds(own, above, line)
-        for number in range(low + 1, high + 1):
-            suspect = _suspect(state, repo, line[number], line)
-            found.append(((-suspect.implicated, suspect.cleared, distance, -number), suspect))
+        low, first, last = _bounds(own, above, line)
+        for number in range(low + 1, last + 1):
+            suspect = _suspect(state, repo, number, line)
+            rank = (number > first, -suspect.implicated, suspect.cleared, distance, -number)
+            found.append((rank, suspect))
     return tuple(suspect for _, suspect in sorted(found, key=lambda pair: pair[0]))
 
 
-def _red(verdicts: Sequence[RepoVerdict], repo: str, sha: str) -> tuple[int, RepoVerdict | None]:
-    for place in range(len(verdicts) - 1, -1, -1):
-        verdict = verdicts[place]
-        if verdict.repo == repo and verdict.commit == sha and not verdict.green:
-            return place, verdict
-    return -1, None
+def _until_red(verdicts: Sequence[RepoVerdict], repo: str, sha: str) -> list[RepoVerdict]:
+    """Everything CI said of the repository up to this red verdict; nothing when there is no such verdict."""
+    own = [verdict for verdict in verdicts if verdict.repo == repo]
+    while own and (own[-1].commit != sha or own[-1].green):
+        own.pop()
+    return own
 
 
 def _line(verdicts: Sequence[RepoVerdict], repo: str) -> list[RepoVerdict]:
@@ -68,34 +68,29 @@ def _line(verdicts: Sequence[RepoVerdict], repo: str) -> list[RepoVerdict]:
     return list(found.values())
 
 
-def _head(verdict: RepoVerdict, above: str, line: Sequence[RepoVerdict]) -> int:
-    """How far up the line the repository had come at this verdict; -1 for what was there before the run."""
-    sha = dict(verdict.upstream).get(above, "")
-    return next((number for number, known in enumerate(line) if known.commit == sha), -1)
-
-
-def _bounds(own: Sequence[RepoVerdict], above: str, line: Sequence[RepoVerdict]) -> tuple[int, int]:
-    """The last commit it was green on, and the first it was red on since: what is between them is open."""
-    low, high = -1, len(line) - 1
+def _bounds(own: Sequence[RepoVerdict], above: str, line: Sequence[RepoVerdict]) -> tuple[int, int, int]:
+    """How far up the line the repository was green, where it was first red since, and where it is now; -1 is what was
+    there before the run."""
+    place = {verdict.commit: number for number, verdict in enumerate(line)}
+    low = first = last = -1
+    red = False
     for verdict in own:
-        head = _head(verdict, above, line)
+        last = place.get(dict(verdict.upstream).get(above, ""), -1)
         if verdict.green:
-            low, high = max(low, head), len(line) - 1
+            low, red = max(low, last), False
         else:
-            high = min(high, head)
-    return low, high
+            first, red = min(first, last) if red else last, True
+    return low, first, last
 
 
-def _suspect(state: RunState, repo: str, proved: RepoVerdict, line: Sequence[RepoVerdict]) -> Suspect:
+def _suspect(state: RunState, repo: str, number: int, line: Sequence[RepoVerdict]) -> Suspect:
     """What the other repositories that build on it say of this commit."""
-    number = next(place for place, known in enumerate(line) if known.commit == proved.commit)
-    implicated, cleared = 0, 0
+    proved = line[number]
+    implicated = cleared = 0
     for other in graph_of(state.repos).downstream.get(proved.repo, ()):
-        told = [verdict for verdict in state.verdicts if verdict.repo == other and other != repo]
-        low, high = _bounds(told, proved.repo, line) if told else (-1, -1)
-        if not told:
-            continue
-        implicated += not told[-1].green and low < number <= high
+        told = [verdict for verdict in state.verdicts if verdict.repo == other != repo]
+        low, first, _ = _bounds(told, proved.repo, line)
+        implicated += bool(told) and not told[-1].green and low < number <= first
         cleared += number <= low
     return Suspect(proved.repo, proved.task, proved.commit, proved.at, implicated, cleared)
 

@@ -16,6 +16,7 @@ from ganger.core.dependents import behind_failed
 from ganger.core.effects import Effect, Refusal as Refusal, counted, number_of, task_named, text_of
 from ganger.core.questions import answer, chosen, find_question as find_question
 from ganger.core.records import RunState
+from ganger.core.repos import PROJECT, shown
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 SKIPPED = "skipped by a person"
@@ -139,14 +140,47 @@ def _skip(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
         for b in behind
     ]
     settled = ev.TaskSettled(name, TaskStatus.BLOCKED, SKIPPED, BlockReason.PAUSED)
+    freed = [ev.RepoUnlocked(state.specs[name].repo, SKIPPED, (name,), lifts=False)] if task.locked else []
     also = f", and so are {counted(len(behind), 'task')} that need it" if behind else ""
-    return Effect(f"{name} is left out{also}; ganger retry {name} takes it in again", (*closed, settled, *blocked))
+    return Effect(
+        f"{name} is left out{also}; ganger retry {name} takes it in again", (*closed, settled, *freed, *blocked)
+    )
 
 
 def is_skipped(state: RunState, name: str) -> bool:
     """Left out by a person: it stays so until a person takes it in again, also in a later lead."""
     task = state.tasks[name]
     return task.block_reason is BlockReason.PAUSED and task.detail == SKIPPED
+
+
+# --- repositories ------------------------------------------------------------------------------------------------
+
+
+def _unlock(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
+    """A person answers for it: the locks of this repository's tasks go, and any halt or pause with them."""
+    repo, why = _repo_named(state, data), text_of(data, "why")
+    if not why:
+        raise Refusal("it gives no reason; --why TEXT is kept with the run")
+    holders = sorted(state.locks.get(repo, ()), key=state.rank.__getitem__)
+    lifted = [word for word, where in (("halt", state.halted), ("pause", state.broken)) if repo in where]
+    if not holders and not lifted:
+        return Effect(f"nobody holds {shown(repo)} and nothing halts it; nothing to do")
+    running = [name for name in holders if name in state.running]
+    still = f"; {', '.join(running)} still runs and now shares its chain with whoever starts" if running else ""
+    freed = [f"{', '.join(holders)} no longer {'holds' if len(holders) == 1 else 'hold'} it"] if holders else []
+    freed += [f"its {word} is lifted" for word in lifted]
+    return Effect(f"{shown(repo)} is free: {' and '.join(freed)}{still}", (ev.RepoUnlocked(repo, why, tuple(holders)),))
+
+
+def _repo_named(state: RunState, data: Mapping[str, object]) -> str:
+    name = data.get("repo")
+    if not isinstance(name, str) or not name:
+        raise Refusal("it names no repository")
+    repo = "" if name == PROJECT else name
+    if repo and repo not in state.repos:
+        known = ", ".join(sorted(other for other in state.repos if other))
+        raise Refusal(f"there is no repository {name}; there are {known}" if known else "this run has no repositories")
+    return repo
 
 
 # --- questions and patches ---------------------------------------------------------------------------------------
@@ -269,6 +303,7 @@ KINDS: Mapping[str, Callable[[RunState, Mapping[str, object], float], Effect]] =
     "stop": _stop,
     "retry": _retry,
     "skip": _skip,
+    "unlock": _unlock,
     "set": _set,
     "answer": _answer,
     "extend": worker_control.extend,
