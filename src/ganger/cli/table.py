@@ -22,6 +22,7 @@ COMMANDS: dict[str, Row] = {
     "workers": Row("Look", "Who works on what, since when, in which step"),
     "tasks": Row("Look", "Every task with its status"),
     "why": Row("Look", "Why a task is not running, not done, or was retried"),
+    "ledger": Row("Look", "What was delivered: commit, push, CI run, jobs, mirror, verdict"),
     "logs": Row("Look", "What an agent or a verification printed"),
     "events": Row("Look", "Everything that happened, in order"),
     "replay": Row("Look", "Feed a run's events to today's core; show where it would decide otherwise"),
