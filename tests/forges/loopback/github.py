@@ -1,0 +1,224 @@
+"""GitHub, by its published schema; what the schema needs and nobody reads comes from its published examples."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from .flavour import NAME, OWNER, PROJECT, Flavour, completed, matching, page_of
+from .http import Answer, Ask
+from .schemas import examples, published, smallest
+from .world import Asked, Made
+
+REPO = rf"/repos/{OWNER}/{NAME}"
+STATUS: dict[str, tuple[str, str | None]] = {
+    "wait": ("queued", None), "block": ("waiting", None), "run": ("in_progress", None), "ok": ("completed", "success"),
+    "fail": ("completed", "failure"), "cancel": ("completed", "cancelled"), "skip": ("completed", "skipped"),
+    "timeout": ("completed", "timed_out"), "approve": ("completed", "action_required"),
+    "neutral": ("completed", "neutral"), "allowed": ("completed", "failure"),
+}  # fmt: skip
+
+
+class GitHub(Flavour):
+    schema = "github-23.0.2.openapi.json"
+    tags = True
+    calls = (
+        ("GET", "/user", "user", "get_user"),
+        ("GET", "/rate_limit", "limits", "get_limits"),
+        ("GET", f"{REPO}/actions/runs", "runs", "get_runs"),
+        ("GET", f"{REPO}/actions/runs/([0-9]+)", "run", "get_run"),
+        ("GET", f"{REPO}/actions/runs/([0-9]+)/jobs", "jobs", "get_jobs"),
+        ("GET", f"{REPO}/actions/jobs/([0-9]+)/logs", "log", "get_log"),
+        ("GET", r"/elsewhere/([0-9]+)\.txt", "stored", "get_stored"),
+        ("POST", f"{REPO}/actions/runs/([0-9]+)/rerun", "rerun", "post_rerun"),
+        ("POST", f"{REPO}/actions/runs/([0-9]+)/rerun-failed-jobs", "rerun", "post_rerun"),
+        ("GET", f"{REPO}/pulls", "pulls", "get_pulls"),
+        ("POST", f"{REPO}/pulls", "open", "post_pull"),
+        ("GET", f"{REPO}/pulls/([0-9]+)", "pull", "get_pull"),
+        ("PATCH", f"{REPO}/pulls/([0-9]+)", "change", "patch_pull"),
+        ("PUT", f"{REPO}/pulls/([0-9]+)/merge", "merge", "put_merge"),
+        ("POST", f"{REPO}/issues/([0-9]+)/labels", "labels", "post_labels"),
+        ("POST", f"{REPO}/issues/([0-9]+)/comments", "comments", "post_comment"),
+        ("POST", "/graphql", "change", "post_graphql"),
+    )
+
+    def denied(self, ask: Ask, kind: str) -> Answer | None:
+        # Logs lie on another host, which knows no token and must not be told one.
+        if kind == "stored":
+            return (
+                Answer(400, {"message": "only one auth mechanism allowed"}) if "authorization" in ask.headers else None
+            )
+        found = super().denied(ask, kind)
+        return (
+            None
+            if found is None
+            else Answer(401, {"message": "Bad credentials", "documentation_url": "", "status": "401"})
+        )
+
+    def get_user(self, ask: Ask) -> Answer:
+        shared = published(self.schema).document["components"]["schemas"]
+        return Answer(
+            200, {**smallest({"$ref": "#/x/public-user"}, shared), "login": "robot", "user_view_type": "public"}
+        )
+
+    def get_limits(self, ask: Ask) -> Answer:
+        return Answer(200, copy.deepcopy(examples()["rate-limit-overview"]["value"]))
+
+    # --- runs -------------------------------------------------------------------------------------------------------
+
+    def get_runs(self, ask: Ask) -> Answer:
+        rows = [self.run(run) for run in matching(self.world, ask)]
+        return Answer(200, {"total_count": len(rows), "workflow_runs": page_of(ask, rows)})
+
+    def get_run(self, ask: Ask, run_id: str) -> Answer:
+        found = self.world.find(int(run_id))
+        return Answer(200, self.run(found)) if found else Answer(404, {"message": "Not Found"})
+
+    def run(self, run: Made) -> dict[str, Any]:
+        status, conclusion = completed(self.world.words(run))
+        row = copy.deepcopy(examples()["workflow-run"]["value"])
+        link = f"{self.address}/repos/{PROJECT}/actions/runs/{run.id}"
+        return {
+            **row, "id": run.id, "run_number": run.number, "run_attempt": run.attempt, "event": run.script.event,
+            "status": run.script.word or status, "conclusion": conclusion, "head_branch": run.branch, "url": link,
+            "head_sha": self.world.told_sha(run) or "", "path": f".github/workflows/{run.script.workflow}",
+            "name": run.script.workflow.partition(".")[0],
+            "html_url": f"{self.address}/{PROJECT}/actions/runs/{run.id}",
+            "jobs_url": f"{link}/jobs", "logs_url": f"{link}/logs", "rerun_url": f"{link}/rerun", "pull_requests": [],
+            "created_at": self.world.stamp(), "updated_at": self.world.stamp(), "run_started_at": self.world.stamp(),
+        }  # fmt: skip
+
+    def get_jobs(self, ask: Ask, run_id: str) -> Answer:
+        run = self.world.find(int(run_id))
+        if run is None:
+            return Answer(404, {"message": "Not Found"})
+        rows = [self.job(run, name, word, run.attempt) for name, word in self.world.tell(run).items()]
+        if ask.query.get("filter") == "all":
+            for attempt in range(1, run.attempt):
+                ended = run.script.words(attempt, 10_000)
+                rows += [self.job(run, name, word, attempt) for name, word in ended.items()]
+        return Answer(200, {"total_count": len(rows), "jobs": page_of(ask, rows)})
+
+    def job(self, run: Made, name: str, word: str, attempt: int) -> dict[str, Any]:
+        status, conclusion = STATUS[word]
+        row = copy.deepcopy(examples()["job"]["value"])
+        number, stamp = run.job_id(name, attempt), self.world.stamp()
+        link = f"{self.address}/repos/{PROJECT}/actions"
+        return {
+            **row, "id": number, "run_id": run.id, "run_url": f"{link}/runs/{run.id}", "run_attempt": attempt,
+            "head_sha": run.sha, "head_branch": run.branch, "name": name, "status": status, "conclusion": conclusion,
+            "url": f"{link}/jobs/{number}", "html_url": f"{self.address}/{PROJECT}/actions/runs/{run.id}/job/{number}",
+            "created_at": stamp, "started_at": stamp, "completed_at": stamp if conclusion else None, "steps": [],
+        }  # fmt: skip
+
+    def get_log(self, ask: Ask, job_id: str) -> Answer:
+        if self.world.log_of(int(job_id)) is None:
+            return Answer(404, {"message": "Not Found"})
+        elsewhere = self.address.replace("127.0.0.1", "localhost")
+        return Answer(302, headers={"Location": f"{elsewhere}/elsewhere/{job_id}.txt"})
+
+    def get_stored(self, ask: Ask, job_id: str) -> Answer:
+        text = self.world.log_of(int(job_id)) or ""
+        return Answer(200, text=text, headers={"Content-Type": "text/plain; charset=utf-8"})
+
+    def post_rerun(self, ask: Ask, run_id: str) -> Answer:
+        run = self.world.find(int(run_id))
+        if run is None:
+            return Answer(404, {"message": "Not Found"})
+        return (
+            Answer(201, {}) if self.world.again(run) else Answer(403, {"message": "This workflow is already running"})
+        )
+
+    # --- change requests --------------------------------------------------------------------------------------------
+
+    def shown(self, asked: Asked, *, whole: bool = True) -> dict[str, Any]:
+        name = "pull-request" if whole else "pull-request-simple-items"
+        found = copy.deepcopy(examples()[name]["value"])
+        row: dict[str, Any] = found if whole else found[0]
+        merged, link = asked.state == "merged", f"{self.address}/{PROJECT}/pull/{asked.number}"
+        for end, branch in (("head", asked.branch), ("base", asked.into)):
+            row[end].update(label=f"{OWNER}:{branch}", ref=branch, sha=self.world.ground.tip(branch) or "0" * 40)
+        row.update(
+            number=asked.number, html_url=link, url=f"{self.address}/repos/{PROJECT}/pulls/{asked.number}",
+            title=asked.title, body=asked.body, state="closed" if merged else asked.state, draft=asked.draft,
+            merged_at=self.world.stamp() if merged else None, merge_commit_sha=asked.merged or None,
+            labels=[self.label(name) for name in asked.labels], node_id=f"PR_{asked.number}",
+            requested_teams=[],
+        )  # fmt: skip
+        if whole:
+            row["merged"] = merged
+        return row
+
+    def label(self, name: str) -> dict[str, Any]:
+        return {
+            "id": self.world.labels.get(name, 1), "node_id": "L", "url": self.address, "name": name, "description": "",
+            "color": "00aabb", "default": False,
+        }  # fmt: skip
+
+    def get_pulls(self, ask: Ask) -> Answer:
+        state, head = ask.query.get("state", "open"), ask.query.get("head", "")
+        found = [a for a in self.world.asked if state in ("all", "open" if a.state == "open" else "closed")]
+        found = [a for a in found if head in ("", f"{OWNER}:{a.branch}") and ask.query.get("base", a.into) == a.into]
+        return Answer(200, page_of(ask, [self.shown(a, whole=False) for a in reversed(found)]))
+
+    def post_pull(self, ask: Ask) -> Answer:
+        given = ask.body
+        branch = given["head"].rpartition(":")[2]
+        if not self.world.ground.tip(branch):
+            return self.invalid("head", "invalid")
+        if self.world.request_of(branch, given["base"]):
+            return self.invalid("head", "custom", f"A pull request already exists for {OWNER}:{branch}.")
+        draft = bool(given.get("draft"))
+        made = self.world.open_request(given["title"], given.get("body") or "", branch, given["base"], draft=draft)
+        return Answer(201, self.shown(made))
+
+    def invalid(self, name: str, code: str, text: str = "") -> Answer:
+        error = {"resource": "PullRequest", "field": name, "code": code, **({"message": text} if text else {})}
+        return Answer(
+            422, {"message": "Validation Failed", "errors": [error], "documentation_url": "", "status": "422"}
+        )
+
+    def get_pull(self, ask: Ask, number: str) -> Answer:
+        asked = self.world.numbered(int(number))
+        return Answer(200, self.shown(asked)) if asked else Answer(404, {"message": "Not Found"})
+
+    def patch_pull(self, ask: Ask, number: str) -> Answer:
+        asked = self.world.numbered(int(number))
+        if asked is None:
+            return Answer(404, {"message": "Not Found"})
+        asked.title, asked.body = ask.body.get("title", asked.title), ask.body.get("body", asked.body)
+        return Answer(200, self.shown(asked))
+
+    def post_graphql(self, ask: Ask) -> Answer:
+        """One mutation is known: a draft becomes ready."""
+        said = f"{ask.body.get('query', '')} {ask.body.get('variables', '')}"
+        asked = next((a for a in self.world.asked if f"PR_{a.number}" in said), None)
+        if asked is None or "markPullRequestReadyForReview" not in said:
+            return Answer(200, {"errors": [{"message": "Could not resolve to a node"}]})
+        asked.draft = False
+        return Answer(200, {"data": {"markPullRequestReadyForReview": {"pullRequest": {"isDraft": False}}}})
+
+    def put_merge(self, ask: Ask, number: str) -> Answer:
+        asked = self.world.numbered(int(number))
+        if asked is None:
+            return Answer(404, {"message": "Not Found"})
+        if asked.draft or asked.state != "open":
+            return Answer(405, {"message": "Pull Request is not mergeable"})
+        commit = self.world.merge(asked, ask.body.get("sha", ""))
+        if not commit:
+            return Answer(409, {"message": "Head branch was modified. Review and try the merge again."})
+        return Answer(200, {"sha": commit, "merged": True, "message": "Pull Request successfully merged"})
+
+    def post_labels(self, ask: Ask, number: str) -> Answer:
+        asked = self.world.numbered(int(number))
+        if asked is None:
+            return Answer(404, {"message": "Not Found"})
+        asked.labels += ask.body["labels"] if isinstance(ask.body, dict) else ask.body
+        return Answer(200, [self.label(name) for name in asked.labels])
+
+    def post_comment(self, ask: Ask, number: str) -> Answer:
+        asked = self.world.numbered(int(number))
+        if asked is None:
+            return Answer(404, {"message": "Not Found"})
+        asked.comments.append(ask.body["body"])
+        return Answer(201, {"id": 1, "body": ask.body["body"]})
