@@ -28,8 +28,22 @@ def verify_log(task_id: str, attempt: int) -> str:
     return f"logs/{file_stem(task_id)}.verify.{attempt}.log"
 
 
+def ci_log(task_id: str, attempt: int) -> str:
+    return f"logs/{file_stem(task_id)}.ci.{attempt}.log"
+
+
 def prompt_file(task_id: str, attempt: int) -> str:
     return f"prompts/{file_stem(task_id)}.{attempt}.md"
+
+
+def repo_place(repo: str) -> str:
+    """Where a repository has its workspaces, checkouts and pool, from the run's folder; the project's own is there."""
+    return f"repos/{file_stem(repo)}" if repo else ""
+
+
+def repo_store(repo: str) -> str:
+    """Ganger's copy of a repository, from the state folder; all runs share it."""
+    return f"repos/{file_stem(repo)}.git" if repo else "repo.git"
 
 
 def backup_folder(task_id: str, attempt: int) -> str:

@@ -109,6 +109,5 @@ class StatusRuns:
 
 def _run(sha: str, number: int, first: Task | Status, jobs: Iterable[JobFact]) -> RunFact:
     word, raw = summary(jobs)
-    return RunFact(
-        id=str(number), sha=sha, word=word, raw=raw, number=number, workflow=first.workflow, event=first.event
-    )
+    url = first.job.url.partition("/jobs/")[0]
+    return RunFact(str(number), sha, word, raw, number=number, workflow=first.workflow, event=first.event, url=url)

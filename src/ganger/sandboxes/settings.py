@@ -12,7 +12,9 @@ Network = Literal["allow", "loopback", "none"]
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """`hidden` is invisible whatever else is granted; `readable` and `writable` are the operator's extra grants.
+    """`repos` are other repositories of the run: out of sight as the project's own folder is.
+
+    `hidden` is invisible whatever else is granted; `readable` and `writable` are the operator's extra grants.
 
     `path` is the PATH of the confined programs. `uid` is who root turns into (None: a number nobody else uses).
     """
@@ -30,3 +32,4 @@ class SandboxSettings:
     memory_mb: int | None = None
     file_mb: int = 8192
     uid: int | None = None
+    repos: tuple[Path, ...] = ()

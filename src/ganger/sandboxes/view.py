@@ -62,7 +62,7 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
     decided.update(dict.fromkeys(TEMPORARY, Access.PRIVATE))
     if masked:
         decided[home] = Access.PRIVATE
-    for masks in ((settings.project, settings.state_dir), _credentials(settings.home)):
+    for masks in ((settings.project, settings.state_dir, *settings.repos), _credentials(settings.home)):
         decided.update((path, Access.HIDDEN) for path in _paths(masks))
     _grant(decided, (*settings.writable, *room.writable), Access.WRITE)
     _grant(decided, (*settings.readable, *room.readable), Access.READ)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ganger.core.names import file_stem
+from ganger.core.names import file_stem, repo_place, repo_store
 from ganger.ports import Change, Rules
 from ganger.workspaces.protect import Protection
 
@@ -43,6 +43,22 @@ class GitSettings:
     @property
     def brought(self) -> tuple[str, ...]:
         return (*self.linked, *self.copied)
+
+
+def settings_for(base: GitSettings, repo: str, path: Path, *, state: Path, run_folder: Path) -> GitSettings:
+    """What holds for the project, for another repository of the same run: its own store and folders, nothing shared.
+
+    They lie beside the project's, never in its folders: a sweep of those takes whatever it does not know.
+    """
+    mine = run_folder / repo_place(repo)
+    return replace(
+        base,
+        project=path,
+        store=state / repo_store(repo),
+        work=mine / "work",
+        checks=mine / "checks",
+        pool=mine / "pool",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from ganger.workspaces.git import Git
 from ganger.workspaces.git_settings import Attempt
 from ganger.workspaces.removal import discard
 
+_OF_CI = re.compile(r"ci\.[0-9a-f]{7,64}\.")
 _STALE_SEC = 86400.0
 _FIELDS = "%H%x00%(trailers:only,unfold)%x00"
 
@@ -53,14 +55,15 @@ def workspaces_in(work: Path) -> Iterator[Attempt]:
 
 
 def sweep(above: Path, *, everything: bool = False) -> None:
-    """Removes half-made and thrown-away folders, or all of them."""
+    """Removes half-made and thrown-away folders, or all of them but those of CI jobs, which may still run in them."""
     for name in (".new", ".trash"):
         if (above / name).is_dir():
             for left in list((above / name).iterdir()):
                 discard(left)
     if everything and above.is_dir():
         for folder in list(above.iterdir()):
-            discard(folder)
+            if not _OF_CI.match(folder.name):
+                discard(folder)
 
 
 def remove_indexes(work: Path, name: str) -> None:
