@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from ganger.cli.options import json_option, print_json
 from ganger.errors import GangerError
 
 
@@ -15,7 +16,9 @@ from ganger.errors import GangerError
 @click.option(
     "--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Build it in DIR and keep it."
 )
-def command(keep: Path | None) -> int:
+@click.option("--delivery", is_flag=True, help="Show delivery instead: push, CI, mirror, locks, and the proof.")
+@json_option
+def command(keep: Path | None, delivery: bool, as_json: bool) -> int:
     """Eight tasks on a small real program with real tests; scripted agents, so no key, no network, no cost.
 
     Each agent works in a workspace of its own; what passes its tests is merged, and your checkout stays as it is. Most
@@ -23,39 +26,52 @@ def command(keep: Path | None) -> int:
     by one patch; one answers with garbage and is saved by the format retry; one meets its account's limit, waits and
     goes on with its session; one is blocked. Exits 0 when all of that happened.
 
+    With --delivery: a library and an app that builds on it, each with a remote, CI that is a script, and a mirror. One
+    task turns CI red and is mended; the mirror of another is skipped and triggered again; the app waits meanwhile. The
+    ledger of every task is printed.
+
+    With --json: every event on a line of its own, as ganger run --json prints them, and a last line with the outcome.
+
     \b
     Examples:
       ganger demo
+      ganger demo --delivery
       ganger demo --keep /tmp/ganger-demo
     """
     if shutil.which("git") is None:
         raise GangerError("the demo needs git", hint="install git, then try again", code="GIT_MISSING")
+    play = _play_delivery if delivery else _play
     if keep is not None:
         if keep.exists() and any(keep.iterdir()):
             raise GangerError(f"{keep} is not empty", hint="choose a new folder for --keep", code="FILE_EXISTS")
         keep.mkdir(parents=True, exist_ok=True)
-        return _play(keep.resolve(), kept=True)
+        return play(keep.resolve(), kept=True, as_json=as_json)
     with tempfile.TemporaryDirectory(prefix="ganger-demo-") as folder:
-        return _play(Path(folder).resolve(), kept=False)
+        return play(Path(folder).resolve(), kept=False, as_json=as_json)
 
 
-def _play(root: Path, *, kept: bool) -> int:
+def _play(root: Path, *, kept: bool, as_json: bool) -> int:
     from ganger.check import check_project
     from ganger.cli.drive import drive
     from ganger.config import load_project
     from ganger.demo.project import build_demo
     from ganger.runs import newest_run, read_state
 
-    click.echo(f"A throw-away repository with a small ledger program: {root}")
-    click.echo("Eight tasks, three scripted agents at a time. Nothing counts as done until its tests pass.\n")
+    _say(f"A throw-away repository with a small ledger program: {root}", as_json)
+    _say("Eight tasks, three scripted agents at a time. Nothing counts as done until its tests pass.\n", as_json)
     build_demo(root)
     project = load_project(root, environ={})
-    drive(project, check_project(project), only=None, max_tasks=None, as_json=False, quiet_end=True)
+    drive(project, check_project(project), only=None, max_tasks=None, as_json=as_json, quiet_end=True)
     state = read_state(newest_run(project, None))
-    return _report(root, state, kept=kept)
+    return _report(root, state, kept=kept, as_json=as_json)
 
 
-def _report(root: Path, state: object, *, kept: bool) -> int:
+def _say(text: str, as_json: bool) -> None:
+    if not as_json:
+        click.echo(text)
+
+
+def _report(root: Path, state: object, *, kept: bool, as_json: bool) -> int:
     from ganger.core.moments import seconds_between
     from ganger.core.records import RunState
     from ganger.core.vocabulary import TaskStatus
@@ -77,6 +93,9 @@ def _report(root: Path, state: object, *, kept: bool) -> int:
         wrong.append(f"{len(state.heal_rounds)} heal rounds and {len(state.patches)} patches, expected 2 and 1")
     if not state.tasks["transfer"].continued:
         wrong.append("transfer did not go on with its session after the limit")
+    if as_json:
+        print_json("demo", demo="fleet", folder=str(root), ok=not wrong, wrong=wrong)
+        return 1 if wrong else 0
     took = shown_duration(seconds_between(state.started_at, state.finished_at))
     click.echo(f"\nWhat happened ({took}, $0.00): {counts_line(state)}")
     for name in EXPECTED:
@@ -105,3 +124,53 @@ def _next_steps(root: Path, *, kept: bool) -> None:
         click.echo("  1. ganger demo --keep DIR         keeps it; then: ganger land, ganger inbox, ganger why rounding")
     click.echo("  2. ganger init                           in your own repository: a first configuration")
     click.echo("  3. ganger run                            your first verified task")
+
+
+# --- delivery -------------------------------------------------------------------------------------------------------
+
+
+def _play_delivery(root: Path, *, kept: bool, as_json: bool) -> int:
+    from ganger.check import check_project
+    from ganger.cli.drive import drive
+    from ganger.config import load_project
+    from ganger.demo.delivery import build_delivery, shortcomings
+    from ganger.runs import newest_run, read_events, read_state
+    from ganger.views.ledger import delivered, ledger_json
+
+    _say(f"A library and an app that builds on it, their remotes, CI scripts and a mirror: {root}", as_json)
+    _say("Done means pushed, green for exactly this commit, and mirrored.\n", as_json)
+    office = build_delivery(root)
+    project = load_project(office, environ={})
+    drive(project, check_project(project), only=None, max_tasks=None, as_json=as_json, quiet_end=True)
+    folder = newest_run(project, None)
+    state = read_state(folder)
+    wrong = shortcomings(root, state, list(read_events(folder, 0)))
+    if as_json:
+        ledger = [ledger_json(state, name) for name in delivered(state)]
+        print_json("demo", demo="delivery", folder=str(root), ok=not wrong, wrong=wrong, ledger=ledger)
+        return 1 if wrong else 0
+    return _report_delivery(office, state, wrong, kept=kept)
+
+
+def _report_delivery(office: Path, state: object, wrong: list[str], *, kept: bool) -> int:
+    from ganger.core.moments import seconds_between
+    from ganger.core.records import RunState
+    from ganger.views.board import counts_line, shown_duration
+    from ganger.views.ledger import delivered, ledger_lines
+
+    assert isinstance(state, RunState)
+    took = shown_duration(seconds_between(state.started_at, state.finished_at))
+    click.echo(f"\nWhat happened ({took}, $0.00): {counts_line(state)}. The ledger:")
+    for name in delivered(state):
+        click.echo("\n" + "\n".join(ledger_lines(state, name)))
+    if wrong:
+        click.echo("\nThis is not what the demo's script says:\n  " + "\n  ".join(wrong), err=True)
+        return 1
+    click.echo("\n  units passed its tests here and turned CI red; a worker got CI's log and mended it.")
+    click.echo("  report's mirror job was skipped while all others were green: CI ran again, and nothing else did.")
+    click.echo("  report builds on the library, so it waited until everything there was proved.")
+    click.echo("  Remotes and mirror hold exactly the proved commits.\n\nNext steps:")
+    where = f"cd {office}" if kept else "ganger demo --delivery --keep DIR"
+    click.echo(f"  1. {where}   then: ganger ledger units --json, ganger events, ganger why report")
+    click.echo("  2. [delivery] in ganger.toml      forge, completion, required_jobs; ganger config lists all of it")
+    return 0
