@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ganger.forges import ForgeSettings, Hosts, Patience, open_forge
@@ -70,6 +71,8 @@ class Host:
         self._serving.add(task)
         try:
             await self._serve(reader, writer)
+        except asyncio.CancelledError:
+            pass
         finally:
             writer.close()
             with suppress(ConnectionError):
@@ -162,7 +165,23 @@ async def opened(
             await forge.close()
 
 
-def routes(table: Mapping[str, Reply | Callable[[Asked], Reply]]) -> Answers:
+Table = dict[str, Reply | Callable[[Asked], Reply]]
+T = TypeVar("T")
+
+
+def talk_to(
+    kind: str, table: Table, speak: Callable[[Forge, Host], Awaitable[T]], time: Time | None = None, **more: object
+) -> T:
+    """One conversation with a forge that has these answers."""
+
+    async def go() -> T:
+        async with opened(kind, routes(table), time, **more) as (forge, host):
+            return await speak(forge, host)
+
+    return asyncio.run(go())
+
+
+def routes(table: Table) -> Answers:
     """By `METHOD path`, the API's root and repository left out; what is not there is 404."""
 
     def answer(asked: Asked) -> Reply:

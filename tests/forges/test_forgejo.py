@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
-from answering import TOKEN, Asked, Host, Reply, Time, fixture, opened, routes
+from answering import TOKEN, Asked, Host, Reply, Table, Time, fixture, talk_to
 
 from ganger.core.ci import MISSING_JOB, Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.errors import ForgeDenied, ForgeUnreachable
@@ -19,7 +19,6 @@ MOMENTS = {"1-broken": (BROKEN, 1), "2-green": (GREEN, 2), "3-dispatch": (GREEN,
 MOMENTS["5-cancel"] = (CANCELLED, 6)
 SIX = ("check", "format", "audit", "build", "test", "coverage")
 FULL = CiRules(required=SIX, mirror_job="radicle-push")
-Table = dict[str, Reply | Callable[[Asked], Reply]]
 
 
 def server(version: str, moment: str) -> Table:
@@ -42,12 +41,7 @@ def server(version: str, moment: str) -> Table:
     return table
 
 
-def talk(table: Table, speak: Callable[[Forge, Host], Awaitable[object]], **more: object) -> object:
-    async def go() -> object:
-        async with opened("forgejo", routes(table), **more) as (forge, host):
-            return await speak(forge, host)
-
-    return asyncio.run(go())
+talk = partial(talk_to, "forgejo")
 
 
 async def look(forge: Forge, sha: str) -> list[RunFact]:
@@ -251,7 +245,9 @@ def many(count: int, *, size: int = 50, newest_first: bool = True) -> tuple[list
     return shas, answer
 
 
-@pytest.mark.parametrize(("version", "newest_first", "size"), [("16.0.1", True, 50), ("13.0.0", False, 50), ("16", True, 30)])
+@pytest.mark.parametrize(
+    ("version", "newest_first", "size"), [("16.0.1", True, 50), ("13.0.0", False, 50), ("16", True, 30)]
+)
 def test_many_commits_cost_one_call_at_a_time(version: str, newest_first: bool, size: int) -> None:
     """D05, D11: a hundred commits: one page per call, the newest at least every second time, all seen soon."""
     shas, answer = many(180, size=size, newest_first=newest_first)
@@ -289,7 +285,7 @@ def test_a_commit_deep_in_a_long_list_is_asked_for_by_name() -> None:
     shas, answer = many(5000)
     table: Table = {"GET /version": Reply(200, {"version": "16.0.0"}), "GET R/actions/runs": answer}
 
-    async def speak(forge: Forge, _: Host) -> None:
+    async def speak(forge: Forge, host: Host) -> None:
         seen: set[str] = set()
         for _ in range(45):
             seen |= {run.sha for run in await forge.runs([shas[3], shas[-1]])}
@@ -411,7 +407,7 @@ def test_a_gitea_that_is_called_a_forgejo_is_read_as_a_gitea() -> None:
     async def speak(forge: Forge, _: Host) -> Sequence[RunFact]:
         return await forge.runs([GREEN])
 
-    (run,) = talk(table, speak)  # type: ignore[misc]
+    (run,) = talk(table, speak)
     assert (run.word, run.workflow) == (Word.SUCCESS, "ci.yml")
 
 

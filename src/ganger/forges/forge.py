@@ -26,15 +26,22 @@ class Requests(Protocol):
 
 
 class Opened:
-    """`meet` asks once which release it is: its name and the rung that fits."""
+    """`meet` asks once which release it is, where that matters: its name and the rung that fits. `version` asks for
+    the name alone, where it does not."""
 
     def __init__(
-        self, kind: str, site: Site, requests: Requests, meet: Callable[[], Awaitable[tuple[str, Rung]]]
+        self,
+        kind: str,
+        site: Site,
+        requests: Requests,
+        meet: Callable[[], Awaitable[tuple[str, Rung]]],
+        version: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self._kind = kind
         self._site = site
         self._requests = requests
         self._meet = meet
+        self._version = version
         self._met: tuple[str, Rung] | None = None
         self.hosts: Hosts | None = None
 
@@ -51,6 +58,8 @@ class Opened:
 
     async def greet(self) -> Greeting:
         version, rung = await self._rung()
+        if self._version is not None:
+            version = await self._version()
         user, notes = await self._user()
         return Greeting(self.name, version, user, (*notes, *rung.notes))
 

@@ -101,8 +101,8 @@ def forgejo_rung(site: Site, version: Version) -> Rung:
 
 
 def open_forgejo(site: Site) -> Opened:
-    async def greet() -> tuple[str, Rung]:
+    async def meet() -> tuple[str, Rung]:
         version = await read_version(site)
         return version.text, forgejo_rung(site, version)
 
-    return Opened("forgejo", site, GiteaPulls(site), greet)
+    return Opened("forgejo", site, GiteaPulls(site), meet)

@@ -20,8 +20,8 @@ def gitea_rung(site: Site, version: Version) -> Rung:
 
 
 def open_gitea(site: Site) -> Opened:
-    async def greet() -> tuple[str, Rung]:
+    async def meet() -> tuple[str, Rung]:
         version = await read_version(site)
         return version.text, gitea_rung(site, version)
 
-    return Opened("gitea", site, GiteaPulls(site), greet)
+    return Opened("gitea", site, GiteaPulls(site), meet)

@@ -73,7 +73,7 @@ class GithubPulls:
 
 
 def open_github(site: Site) -> Opened:
-    async def greet() -> tuple[str, Rung]:
+    async def meet() -> tuple[str, Rung]:
         return "", WorkflowRuns(site, GITHUB)
 
-    return Opened("github", site, GithubPulls(site), greet)
+    return Opened("github", site, GithubPulls(site), meet)

@@ -137,10 +137,13 @@ class MergeRequests:
 
 
 def open_gitlab(site: Site) -> Opened:
-    async def greet() -> tuple[str, Rung]:
-        if not site.has_token:
-            return "", Pipelines(site)
-        answer = await site.get("version", also=(403, 404))
-        return text(row(answer.json()), "version"), Pipelines(site)
+    async def meet() -> tuple[str, Rung]:
+        return "", Pipelines(site)
 
-    return Opened("gitlab", site, MergeRequests(site), greet)
+    async def version() -> str:
+        if not site.has_token:
+            return ""
+        answer = await site.get("version", also=(403, 404))
+        return text(row(answer.json()), "version")
+
+    return Opened("gitlab", site, MergeRequests(site), meet, version)

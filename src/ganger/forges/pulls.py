@@ -26,7 +26,8 @@ def plain_title(title: str) -> str:
 
 
 def read_pull(found: Row) -> Request:
-    merged = yes(found, "merged") or bool(text(found, "merged_at"))
+    # Rows of GitHub's list have the moment alone.
+    merged = yes(found, "merged") if "merged" in found else bool(text(found, "merged_at"))
     return Request(
         number=text(found, "number"),
         url=text(found, "html_url"),
