@@ -179,8 +179,14 @@ class _Rule(NamedTuple):
 
 def parse_command(text: str, *, deny: Sequence[str]) -> Script | CommandFault:
     """The programs `text` asks for, or the first reason to refuse it. The deny list is looked at before all else."""
+    return _parsed(text, tuple(deny))
+
+
+# The same few commands judge every task of a run, several times each.
+@lru_cache(maxsize=256)
+def _parsed(text: str, deny: tuple[str, ...]) -> Script | CommandFault:
     parts, fault = _scan(text)
-    denied = _denied(parts, _rules(tuple(deny)))
+    denied = _denied(parts, _rules(deny))
     if denied is not None:
         return denied
     bad = _BAD_CHARACTER.search(text)

@@ -38,16 +38,13 @@ class Shift:
         """`starts` is who would be started now; `agent` reads what an earlier one printed."""
         self.case, self.road, self.hearing, self.agent = case, road, hearing, agent
         self.tools, self.state, self.gate = case.tools, case.state, case.gate
+        self.desk = case.tools.folder.path / desk_folder(case.task, case.number)
         self._starts = starts
 
     @property
     def pulled(self) -> bool:
         worker = self.case.now.worker
         return worker is not None and worker.pulled
-
-    @property
-    def desk(self) -> Path:
-        return self.tools.folder.path / desk_folder(self.case.task, self.case.number)
 
     async def work(self, folder: Path) -> tuple[Ended, bool]:
         """How its worker ended, and whether that may be an answer; raises Lost or Stopped."""

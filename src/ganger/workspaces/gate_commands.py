@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from ganger.core.commands import CommandFault, parse_command
@@ -79,6 +80,12 @@ class Orders:
 
 def read_orders(commands: Iterable[str]) -> Orders:
     """What these command lines call and name."""
+    return _orders(tuple(commands))
+
+
+# The tasks of a run share their profiles.
+@lru_cache(maxsize=256)
+def _orders(commands: tuple[str, ...]) -> Orders:
     return merged([Orders(folders=frozenset({""})), *(_step(*step) for text in commands for step in _steps(text, 0))])
 
 
