@@ -16,7 +16,20 @@ PACKAGE = ROOT / "src" / "ganger"
 INNER = frozenset({"ports", "core", "contracts", "errors"})
 ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "sandboxes", "forges", "reports", "notices"})
 APPLICATION = frozenset(
-    {"app", "fleet", "check", "contents", "control", "runs", "start", "doctor", "land", "clean", "notify"}
+    {
+        "app",
+        "fleet",
+        "check",
+        "contents",
+        "control",
+        "runs",
+        "start",
+        "doctor",
+        "land",
+        "clean",
+        "notify",
+        "prompt_sizes",
+    }
 )
 SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 
@@ -42,6 +55,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "runs": INNER | {"config", "engine.files", "stores"},
     "land": INNER | {"app", "check", "config", "engine", "launchers", "stores", "workspaces"},
     "clean": INNER | {"app", "config", "engine.files", "engine.homes", "runs", "workspaces"},
+    "prompt_sizes": INNER | {"app", "check", "config", "delivery", "engine", "views", "workspaces"},
     "start": INNER | {"config", "engine.files"},
     "doctor": INNER | {"app", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(

@@ -1,34 +1,44 @@
-"""`ganger plan`: order, levels, clashes."""
+"""`ganger plan`: order, levels, clashes, what prompts weigh."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ganger.cli.options import json_option, manifest_argument, open_project, print_json, project_option
-from ganger.errors import NotBuiltYet
+
+if TYPE_CHECKING:
+    from ganger.check import Checked
+    from ganger.config import Project
 
 
 @click.command("plan")
 @manifest_argument
 @project_option
-@click.option("--prompts", is_flag=True, help="Show prompt sizes (not there yet).")
+@click.option("--prompts", is_flag=True, help="Show what each prompt weighs, by part, in estimated tokens.")
 @json_option
 def command(manifest: Path | None, project: Path | None, prompts: bool, as_json: bool) -> int:
     """Show in which order tasks would run, which may run side by side, and files two tasks would both write.
+
+    With --prompts: what each task's first prompt weighs, Ganger's own words in it beside their bounds, and what a
+    budget (prompts.budget_tokens) would cut. Exit code 1 if what is never cut is more than the budget.
 
     \b
     Examples:
       ganger plan
       ganger plan --json | jq .levels
+      ganger plan --prompts
+      GANGER_PROMPTS_BUDGET_TOKENS=8000 ganger plan --prompts --json | jq '.tasks[] | select(.over)'
     """
     from ganger.check import check_project
 
-    if prompts:
-        raise NotBuiltYet("ganger plan --prompts is not there yet")
-    checked = check_project(open_project(project, manifest), manifest)
+    opened = open_project(project, manifest)
+    checked = check_project(opened, manifest)
     checked.require()
+    if prompts:
+        return _weigh(opened, checked, as_json=as_json)
     plan = checked.plan
     assert plan is not None
     clashes = [{"file": c.file, "level": c.level, "tasks": list(c.tasks)} for c in plan.clashes]
@@ -45,3 +55,15 @@ def command(manifest: Path | None, project: Path | None, prompts: bool, as_json:
     for clash in plan.clashes:
         click.echo(f"  clash: {clash.file} is written by {', '.join(clash.tasks)}; they never run at the same time")
     return 0
+
+
+def _weigh(project: Project, checked: Checked, *, as_json: bool) -> int:
+    from ganger.prompt_sizes import prompt_sizes
+    from ganger.views.prompts import document, page
+
+    found = prompt_sizes(project, checked)
+    if as_json:
+        print_json("prompts", **document(found))
+    else:
+        click.echo("\n".join(page(found)))
+    return 0 if found.ok else 1

@@ -17,7 +17,10 @@ def sections(tools: Tools, task: str) -> list[str]:
     state = tools.journal.state.tasks[task]
     has = {"context": bool(tools.journal.state.specs[task].context_refs), "checkpoint": state.checkpoint is not None}
     has |= {"reminder": bool(state.reminder), "answers": bool(state.hints)}
-    has |= {"ci": state.delivery is not None and bool(state.delivery.pushed), "repo": tools.repository is not None}
+    has |= {
+        "ci": state.delivery is not None and bool(state.delivery.pushed),
+        "repo": tools.journal.state.mode != "direct",
+    }
     return [name for name in _SECTIONS if has.get(name, True)]
 
 

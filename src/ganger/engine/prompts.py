@@ -247,7 +247,7 @@ def _quoted(text: str) -> str:
 
 
 def _name(text: str, most: int) -> str:
-    return neutralise(clipped(" ".join(text.split()), most))
+    return clipped(neutralise(" ".join(text.split())), most)
 
 
 def file_text(reader: Reader, ref: str) -> str:

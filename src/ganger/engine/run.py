@@ -54,6 +54,7 @@ from ganger.engine.road import Road
 from ganger.engine.rules import write_rules
 from ganger.engine.tools import Tools
 from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError, LeadLost
+from ganger.engine.usage import write_usage
 from ganger.ports import Command, Entry
 
 # A wait longer than this is cut in pieces, so that a clock that was set is noticed.
@@ -170,6 +171,7 @@ class Lead:
         write_report(self.tools.folder, self.state)
         write_rules(self.tools.folder, self.state)
 
+        write_usage(self.tools.folder, self.state)
     def note_landing(self, branch: str, commit: str) -> None:
         """The run is through, and the person's branch has it."""
         entry = Entry(stamp(self.tools.clock.now()), ev.Landed(branch, commit))

@@ -1,0 +1,67 @@
+"""What every prompt of a manifest will weigh, found out before anybody is asked anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+
+from ganger.app import role_rules
+from ganger.check import Checked
+from ganger.config import Project
+from ganger.core.tokens import calibrations, estimate
+from ganger.delivery import rules_for
+from ganger.engine.files import RunFolder
+from ganger.engine.handoff import handoff_of
+from ganger.engine.prompts import Advice, CiNote, ci_text, pieces
+from ganger.engine.rules import learned_elsewhere
+from ganger.engine.usage import usage_of_runs
+from ganger.ports import RoleRules
+from ganger.views.prompts import PromptSize, PromptSizes, weighed
+from ganger.workspaces.direct import DirectWorkspace
+from ganger.workspaces.protect import Protection
+
+# As long as a commit's name is, and as a job nobody named may be called.
+_SHA = "0123456789ab"
+_JOB = "build-and-test (ubuntu-latest, 3.11)"
+
+
+class _Texts:
+    """The project's files, each read once."""
+
+    def __init__(self, project: Project) -> None:
+        self.read_text = cache(DirectWorkspace(project.root, Protection()).read_text)
+
+
+def prompt_sizes(project: Project, checked: Checked) -> PromptSizes:
+    budget = project.config.prompts.budget_tokens
+    found = tuple(_sizes(project, checked, budget))
+    samples = usage_of_runs(project.state_path)
+    return PromptSizes(found, _largest_ci(project), budget, calibrations(samples))
+
+
+def _sizes(project: Project, checked: Checked, budget: int) -> Iterator[PromptSize]:
+    assert checked.manifest is not None
+    config, texts = project.config, _Texts(project)
+    roles = {name: role_rules(project, name) for name in config.roles}
+    folder = RunFolder.of(project.state_path, checked.manifest.run_id)
+    learned = learned_elsewhere(folder) if config.healing.learned_rules else ()
+    rules = cache(partial(rules_for, project))
+    for spec in checked.specs:
+        role = roles.get(spec.role, RoleRules())
+        advice = Advice(
+            rules=learned,
+            role=role.prompt,
+            workspace=config.workspace.mode != "direct",
+            gates=spec.may_change_gates or role.may_change_gates,
+            protocol=config.worker.listen and config.worker.tell,
+            handoff=handoff_of(rules(spec.repo), spec.repo),
+        )
+        yield weighed(spec.id, list(pieces(spec, texts, "", advice)), budget)
+
+
+def _largest_ci(project: Project) -> int:
+    """With all jobs of a repository failing at once."""
+    protocol = project.config.worker.listen and project.config.worker.tell
+    repos = [rules_for(project, name) for name in ("", *project.config.repos)]
+    whys = [(rules.fixes, f"{', '.join(rules.required_jobs or [_JOB])} failed") for rules in repos]
+    return max(estimate(ci_text(CiNote(fixes, fixes, _SHA, why), protocol=protocol)) for fixes, why in whys)
