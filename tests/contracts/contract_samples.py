@@ -367,6 +367,7 @@ BEYOND_SCHEMA: list[tuple[str, str, object, str, str]] = [
             ("max_attempts", 0, ""),
             ("max_attempts", True, ""),
             ("may_change_gates", "yes", ""),
+            ("may_break_interface", 1, ""),
             ("allow_shrinkage", 1, ""),
             ("files_create", "src/a.py", ""),
             ("files_modify", ["ok.py", "/abs"], "[1]"),

@@ -83,7 +83,7 @@ def _seen(run: Run, name: str) -> View:
 
 @pytest.mark.parametrize("name", ["", "lib", "t.1"])
 def test_a_workspace_sees_its_own_objects_and_no_others(run: Run, name: str) -> None:
-    """W05: neither the other stores, nor their workspaces, nor anybody's checkout, even where all around is open."""
+    """G05: neither the other stores, nor their workspaces, nor anybody's checkout, even where all around is open."""
     seen = _seen(run, name)
     for key, ground in run.grounds.items():
         objects, work = ground.settings.store / "objects", ground.place().folder

@@ -139,6 +139,7 @@ _KNOWN: dict[str, Callable[[object], Verdicts]] = {
     "stage": _stage,
     "max_attempts": _attempts,
     "may_change_gates": _flag,
+    "may_break_interface": _flag,
     "allow_shrinkage": _flag,
     "complexity": _complexity,
     "critical_path": _flag,

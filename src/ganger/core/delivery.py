@@ -44,7 +44,8 @@ class RepoRules:
 
     `locks` is `exclusive`, `shared`, or `none` where there is no graph. `style` is `branch` (what is merged goes to
     the remote's branch) or `request` (each task has a branch and a change request of its own). `review` is `person`,
-    `agent` or empty; `review_when` is `before` or `after` the push.
+    `agent` or empty; `review_when` is `before` or `after` the push. `interface` are globs of files from which nothing
+    may be taken away.
     """
 
     name: str = ""
@@ -69,6 +70,7 @@ class RepoRules:
     review: str = ""
     review_when: str = "after"
     auto_merge: bool = False
+    interface: tuple[str, ...] = ()
 
     @property
     def delivers(self) -> bool:

@@ -62,6 +62,7 @@ FIELDS: Mapping[str, tuple[str, Weight]] = {
     "modifies": ("metadata.files_modify", Weight.WHAT_IS_NOT_DONE),
     "expected": ("metadata.expected_files", Weight.WHAT_IS_NOT_DONE),
     "may_change_gates": ("metadata.may_change_gates", Weight.WHAT_IS_NOT_DONE),
+    "may_break": ("metadata.may_break_interface", Weight.WHAT_IS_NOT_DONE),
     "allow_shrinkage": ("metadata.allow_shrinkage", Weight.WHAT_IS_NOT_DONE),
     "strong": ("metadata.complexity, critical_path, security or cross_repo", Weight.WHAT_IS_NOT_DONE),
     "repo": ("metadata.repo", Weight.EVERYTHING),

@@ -187,6 +187,7 @@ class TaskSpec:
     strong: tuple[str, ...] = ()
     repo: str = ""
     review: str = ""
+    may_break: bool = False
     component: str = ""
 
 

@@ -37,6 +37,7 @@ def _spec(task: Task) -> TaskSpec:
         modifies=tuple(meta.get("files_modify", ())) if declared else None,
         expected=tuple(meta.get("expected_files", ())),
         may_change_gates=bool(meta.get("may_change_gates", False)),
+        may_break=bool(meta.get("may_break_interface", False)),
         strong=_marks(meta),
         repo=str(meta.get("repo", "")),
         component=component if isinstance(component := meta.get("component"), str) else "",

@@ -34,6 +34,12 @@ WRITE_CODES: dict[str, tuple[str, str, str]] = {
         "A key, token or password stands in an added line; it may be leaked already, so the run stops for a person.",
         "Withdraw the secret where it was issued, look at the attempt's log, then retry the task.",
     ),
+    "INTERFACE_BROKEN": (
+        "a change takes something away that other repositories build on",
+        "Files of [repos.NAME] interface may grow; a line changed or removed, a file moved or deleted breaks others.",
+        "If it is meant, set may_break_interface = true in the task's metadata and plan the work in the repositories "
+        "that build on it; then ganger unlock and retry.",
+    ),
     "GATE_CHANGED": (
         "a change touches what judges it",
         "Tests of the base, test and linter configuration, and what the verify commands run may not be weakened.",

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 
 from ganger.core import events as ev
+from ganger.core.delivery import NO_RULES
 from ganger.core.failures import Failure, failure
 from ganger.core.names import verify_log, worker_log
 from ganger.core.records import TaskSpec, TaskState
@@ -17,7 +18,7 @@ from ganger.engine.verify import Verdict
 from ganger.errors import WriteRefused
 from ganger.ports import RoleRules, Rules
 
-SECRET_FOUND = "SECRET_FOUND"  # noqa: S105
+_HALTING = frozenset({"SECRET_FOUND", "INTERFACE_BROKEN"})
 
 
 class Failed(Exception):
@@ -71,6 +72,7 @@ class Case:
             modify=spec.modifies,
             expected=spec.expected,
             verify=self.tools.checks.commands(spec.verify_profile),
+            interface=() if spec.may_break else self.state.repos.get(spec.repo, NO_RULES).interface,
         )
 
     def record(self, *events: ev.Event) -> Awaitable[None]:
@@ -86,9 +88,9 @@ class Case:
         return problem
 
     def refused(self, refusal: WriteRefused) -> Failed:
-        """A safeguard said no. A leaked key is no matter of another try."""
+        """A safeguard said no. A leaked key and an interface that others build on are no matter of another try."""
         detail = f"{refusal.code}: {refusal.message}"
-        cls = FailureClass.FATAL if refusal.code == SECRET_FOUND else FailureClass.POLICY_VIOLATION
+        cls = FailureClass.FATAL if refusal.code in _HALTING else FailureClass.POLICY_VIOLATION
         note = f"The change was not accepted: {one_line(refusal.message)} ({refusal.code})."
         return self.failed(cls, f"{refusal.code} {refusal.message}", detail, note)
 

@@ -382,7 +382,8 @@ class Rules:
     """What one task may do to files, beyond what holds for all.
 
     `paths` are the globs of its role (None: all). `create`, `modify` and `read` are what it declared (None: nothing was
-    declared). `verify` are the commands that will judge it.
+    declared). `verify` are the commands that will judge it. Nothing may be taken away from files that match the
+    globs of `interface`.
     """
 
     allow_shrinkage: bool = False
@@ -392,6 +393,7 @@ class Rules:
     modify: tuple[str, ...] | None = None
     expected: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
+    interface: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,10 @@ from ganger.workspaces.changes import WriteRequest, WriteRules, plan_changes
 from ganger.workspaces.git import is_object
 from ganger.workspaces.git_settings import Attempt, GitSettings, RunRefs
 from ganger.workspaces.leftovers import Kept
+from ganger.workspaces.lines import Line
 from ganger.workspaces.objects import Commit, Reader, Who, tidy, write_blobs, write_commit, write_tree
+from ganger.workspaces.refusals import refused
+from ganger.workspaces.secrets import find_secrets
 from ganger.workspaces.taking import (
     Bounds,
     Difference,
@@ -75,6 +78,7 @@ class Attempts:
         commit = source.commit
         if difference.leaves:
             tree = self._judged(source, difference, rules)
+            _require_no_secret(message)
             commit = self._commit(tree, source.commit, self.refs.change(attempt), message)
         return Taken(
             commit=commit,
@@ -173,6 +177,15 @@ class Attempts:
     def _bounds(self) -> Bounds:
         settings = self.settings
         return Bounds(settings.max_file_bytes, settings.max_total_bytes, settings.max_files)
+
+
+def _require_no_secret(message: str) -> None:
+    """What an agent says of its change goes wherever the change goes."""
+    for found in find_secrets(
+        [Line(number, text.encode("utf-8", "replace")) for number, text in enumerate(message.split("\n"), 1)]
+    ):
+        told = f"line {found.line} holds what looks like {found.kind}; withdraw the secret and keep it out of summaries"
+        raise refused("the commit message", "SECRET_FOUND", told)
 
 
 def _with_reasons(message: str, reasons: Sequence[str]) -> str:

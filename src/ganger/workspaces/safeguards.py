@@ -11,14 +11,18 @@ from ganger.errors import WriteRefused
 from ganger.ports import Change, Rules, Side, Touched
 from ganger.workspaces.changes import SHRINKAGE_FROM_BYTES, check_path
 from ganger.workspaces.gates import Gates
+from ganger.workspaces.interface import Interface
+from ganger.workspaces.lines import Line
+from ganger.workspaces.masking import Mask
 from ganger.workspaces.protect import Protection, folded_parts, glob_match, is_unseen, path_match
 from ganger.workspaces.refusals import refused
-from ganger.workspaces.secrets import Sample, new_secrets
+from ganger.workspaces.secrets import Sample, find_secrets, new_secrets
 from ganger.workspaces.tree import parents_of
 
 # The first refusal is the one a task is told and the one that names its failure class.
 GRAVEST_FIRST = (
     "SECRET_FOUND",
+    "INTERFACE_BROKEN",
     "PATH_ABSOLUTE",
     "PATH_ESCAPES",
     "PATH_PROTECTED",
@@ -87,6 +91,7 @@ class _Case:
         self.protection = limits.protection
         declared = (*(rules.create or ()), *(rules.modify or ()))
         self.gates = None if rules.may_change_gates else Gates(rules.verify, declared=declared)
+        self.interface = Interface(rules.interface) if rules.interface else None
         self.sizes = {one.path: one.before.size for one in change.touched if one.before is not None}
 
     def readable(self, touched: Touched) -> bool:
@@ -180,6 +185,17 @@ def _gate(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
         yield refused(touched.path, "GATE_CHANGED", message)
 
 
+def _interface(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
+    if case.interface is None:
+        return
+    broken = case.interface.broken_by(touched, case.change, comparable=case.readable(touched))
+    if broken:
+        message = (
+            f"other repositories build on it: {broken[1]}; only may_break_interface in the task's metadata allows it"
+        )
+        yield refused(broken[0], "INTERFACE_BROKEN", message)
+
+
 def _outside_role(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
     if case.rules.paths is None:
         return
@@ -244,6 +260,7 @@ _LOOKS: tuple[Callable[[_Case, Touched], Iterator[WriteRefused]], ...] = (
     _bad_submodule,
     _bad_link,
     _gate,
+    _interface,
     _outside_role,
     _undeclared,
     _shrunken,
@@ -281,11 +298,20 @@ def _secrets(case: _Case) -> Iterator[WriteRefused]:
     samples = (
         Sample(one.path, _content_before(case, one), case.change.after(one.path))
         for one in readable
-        if _is_file(one.after) and one.kind != "mode"
+        if (_is_file(one.after) or _is_link(one.after)) and one.kind != "mode"
     )
+    yield from _secret_names(case)
     for path, found in new_secrets(samples, lambda: (_content_before(case, one) for one in readable))[:_MOST_SECRETS]:
         message = f"line {found.line} holds what looks like {found.kind}; withdraw the secret and keep it out of files"
         yield refused(path, "SECRET_FOUND", message)
+
+
+def _secret_names(case: _Case) -> Iterator[WriteRefused]:
+    new = [one.path for one in case.change.touched if one.before is None and one.after is not None]
+    lines = [Line(number, path.encode("utf-8", "surrogatepass")) for number, path in enumerate(new)]
+    for found in find_secrets(lines)[:_MOST_SECRETS]:
+        message = f"its name holds what looks like {found.kind}; withdraw the secret and keep it out of names"
+        yield refused(Mask().shown(new[found.line]), "SECRET_FOUND", message)
 
 
 def _content_before(case: _Case, touched: Touched) -> bytes:
