@@ -21,7 +21,8 @@ class Flavour:
 
     calls: ClassVar[Calls] = ()
     base = ""
-    looks = "runs"
+    published_under = ""
+    looks = frozenset({"runs"})
     tags = False
     schema = ""
 
@@ -51,7 +52,7 @@ class Flavour:
         if denied is not None:
             return denied
         with self.world.lock:
-            if kind == self.looks:
+            if kind in self.looks:
                 self.world.look()
             else:
                 self.world.sync()

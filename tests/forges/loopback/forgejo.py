@@ -50,6 +50,7 @@ class GiteaLike(Flavour):
         ("PATCH", f"{REPO}/pulls/([0-9]+)", "change", "patch_pull"),
         ("POST", f"{REPO}/pulls/([0-9]+)/merge", "merge", "post_merge"),
         ("GET", f"{REPO}/labels", "labels", "get_labels"),
+        ("POST", f"{REPO}/labels", "labels", "post_label"),
         ("POST", f"{REPO}/issues/([0-9]+)/labels", "labels", "post_labels"),
         ("POST", f"{REPO}/issues/([0-9]+)/comments", "comments", "post_comment"),
     )
@@ -108,7 +109,7 @@ class GiteaLike(Flavour):
 
     def rows(self, ref: str) -> list[dict[str, Any]]:
         """The newest status of each context. Runs somebody dispatched post none."""
-        sha = self.world.ground.git("rev-parse", "--verify", "-q", ref, check=False) or ref
+        sha = ref if len(ref) == 40 else self.world.ground.git("rev-parse", "--verify", "-q", ref, check=False)
         found: dict[str, dict[str, Any]] = {}
         for run in reversed(self.world.visible()):
             if run.sha != sha or run.script.event == "workflow_dispatch":
@@ -208,6 +209,10 @@ class GiteaLike(Flavour):
 
     def get_labels(self, ask: Ask) -> Answer:
         return Answer(200, page_of(ask, [self.label(name) for name in self.world.labels]))
+
+    def post_label(self, ask: Ask) -> Answer:
+        self.world.labels.setdefault(ask.body["name"], 20 + len(self.world.labels))
+        return Answer(201, self.label(ask.body["name"]))
 
     def post_labels(self, ask: Ask, number: str) -> Answer:
         asked = self.world.numbered(int(number))
@@ -314,7 +319,7 @@ class Forgejo11(GiteaLike):
     version = "11.0.1+gitea-1.22.0"
     schema = "forgejo-v11.0.0.swagger.json"
     skipped_is_success = True
-    looks = "tasks"
+    looks = frozenset({"tasks", "status"})
     calls: ClassVar[Calls] = GiteaLike.common
 
 

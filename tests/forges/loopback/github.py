@@ -10,9 +10,9 @@ from .http import Answer, Ask
 from .schemas import examples, published, smallest
 from .world import Asked, Made
 
-REPO = rf"/repos/{OWNER}/{NAME}"
+REPO = rf"/v3/repos/{OWNER}/{NAME}"
 STATUS: dict[str, tuple[str, str | None]] = {
-    "wait": ("queued", None), "block": ("waiting", None), "run": ("in_progress", None), "ok": ("completed", "success"),
+    "wait": ("queued", None), "run": ("in_progress", None), "ok": ("completed", "success"),
     "fail": ("completed", "failure"), "cancel": ("completed", "cancelled"), "skip": ("completed", "skipped"),
     "timeout": ("completed", "timed_out"), "approve": ("completed", "action_required"),
     "neutral": ("completed", "neutral"), "allowed": ("completed", "failure"),
@@ -21,10 +21,12 @@ STATUS: dict[str, tuple[str, str | None]] = {
 
 class GitHub(Flavour):
     schema = "github-23.0.2.openapi.json"
+    base = "/api"
+    published_under = "/api/v3"
     tags = True
     calls = (
-        ("GET", "/user", "user", "get_user"),
-        ("GET", "/rate_limit", "limits", "get_limits"),
+        ("GET", "/v3/user", "user", "get_user"),
+        ("GET", "/v3/rate_limit", "limits", "get_limits"),
         ("GET", f"{REPO}/actions/runs", "runs", "get_runs"),
         ("GET", f"{REPO}/actions/runs/([0-9]+)", "run", "get_run"),
         ("GET", f"{REPO}/actions/runs/([0-9]+)/jobs", "jobs", "get_jobs"),
@@ -77,7 +79,7 @@ class GitHub(Flavour):
     def run(self, run: Made) -> dict[str, Any]:
         status, conclusion = completed(self.world.words(run))
         row = copy.deepcopy(examples()["workflow-run"]["value"])
-        link = f"{self.address}/repos/{PROJECT}/actions/runs/{run.id}"
+        link = f"{self.address}/api/v3/repos/{PROJECT}/actions/runs/{run.id}"
         return {
             **row, "id": run.id, "run_number": run.number, "run_attempt": run.attempt, "event": run.script.event,
             "status": run.script.word or status, "conclusion": conclusion, "head_branch": run.branch, "url": link,
@@ -92,7 +94,9 @@ class GitHub(Flavour):
         run = self.world.find(int(run_id))
         if run is None:
             return Answer(404, {"message": "Not Found"})
-        rows = [self.job(run, name, word, run.attempt) for name, word in self.world.tell(run).items()]
+        # A job that needs another one is not there before that is through.
+        begun = [(name, word) for name, word in self.world.tell(run).items() if word != "block"]
+        rows = [self.job(run, name, word, run.attempt) for name, word in begun]
         if ask.query.get("filter") == "all":
             for attempt in range(1, run.attempt):
                 ended = run.script.words(attempt, 10_000)
@@ -103,7 +107,7 @@ class GitHub(Flavour):
         status, conclusion = STATUS[word]
         row = copy.deepcopy(examples()["job"]["value"])
         number, stamp = run.job_id(name, attempt), self.world.stamp()
-        link = f"{self.address}/repos/{PROJECT}/actions"
+        link = f"{self.address}/api/v3/repos/{PROJECT}/actions"
         return {
             **row, "id": number, "run_id": run.id, "run_url": f"{link}/runs/{run.id}", "run_attempt": attempt,
             "head_sha": run.sha, "head_branch": run.branch, "name": name, "status": status, "conclusion": conclusion,
@@ -115,7 +119,7 @@ class GitHub(Flavour):
         if self.world.log_of(int(job_id)) is None:
             return Answer(404, {"message": "Not Found"})
         elsewhere = self.address.replace("127.0.0.1", "localhost")
-        return Answer(302, headers={"Location": f"{elsewhere}/elsewhere/{job_id}.txt"})
+        return Answer(302, headers={"Location": f"{elsewhere}/api/elsewhere/{job_id}.txt"})
 
     def get_stored(self, ask: Ask, job_id: str) -> Answer:
         text = self.world.log_of(int(job_id)) or ""
@@ -138,8 +142,9 @@ class GitHub(Flavour):
         merged, link = asked.state == "merged", f"{self.address}/{PROJECT}/pull/{asked.number}"
         for end, branch in (("head", asked.branch), ("base", asked.into)):
             row[end].update(label=f"{OWNER}:{branch}", ref=branch, sha=self.world.ground.tip(branch) or "0" * 40)
+            row[end]["repo"].update(name=NAME, full_name=PROJECT)
         row.update(
-            number=asked.number, html_url=link, url=f"{self.address}/repos/{PROJECT}/pulls/{asked.number}",
+            number=asked.number, html_url=link, url=f"{self.address}/api/v3/repos/{PROJECT}/pulls/{asked.number}",
             title=asked.title, body=asked.body, state="closed" if merged else asked.state, draft=asked.draft,
             merged_at=self.world.stamp() if merged else None, merge_commit_sha=asked.merged or None,
             labels=[self.label(name) for name in asked.labels], node_id=f"PR_{asked.number}",

@@ -29,6 +29,7 @@ class Ground:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._subjects: dict[str, str] = {}
 
     @classmethod
     def make(cls, path: Path, source: Path) -> Ground:
@@ -80,7 +81,9 @@ class Ground:
         return self.git("rev-parse", "--verify", "-q", f"{commit}^", check=False)
 
     def subject(self, commit: str) -> str:
-        return self.git("log", "-1", "--format=%s", commit, check=False)
+        if commit not in self._subjects:
+            self._subjects[commit] = self.git("log", "-1", "--format=%s", commit, check=False)
+        return self._subjects[commit]
 
     def empty_commits(self, branch: str = "--all") -> int:
         """Commits that change nothing."""

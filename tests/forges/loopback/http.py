@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import socket
 import struct
 import threading
@@ -187,10 +188,14 @@ class _Handler(BaseHTTPRequestHandler):
                 return Answer(200, text="<html>we are doing maintenance</html>", headers={"Content-Type": "text/html"})
             case "limited":
                 headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": later, "X-RateLimit-Limit": "5000"}
-                return Answer(429, {"message": "API rate limit exceeded"}, {"Retry-After": "1", **headers})
+                return Answer(
+                    429,
+                    {"message": "API rate limit exceeded"},
+                    {"Retry-After": _seconds(self.server.limited_sec), **headers},
+                )
             case "secondary":
                 text = {"message": "You have exceeded a secondary rate limit"}
-                return Answer(403, text, {"Retry-After": "1"})
+                return Answer(403, text, {"Retry-After": _seconds(self.server.limited_sec)})
             case "revoked":
                 return Answer(401, {"message": "invalid token"})
         return Answer(int(fault), {"message": "trouble of our own"})
@@ -215,6 +220,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body[: len(body) // 2] if cut else body)
         if cut:
             self.close_connection = True
+
+
+def _seconds(sec: float) -> str:
+    return str(max(1, math.ceil(sec)))
 
 
 def _shown(path: str) -> str:

@@ -97,7 +97,8 @@ class LoopbackForge:
             if rule is not None and not jsonschema_rs.is_valid(rule, answer.body):
                 raise NotBySchema(f"{ask.method} {ask.path}: {next(jsonschema_rs.iter_errors(rule, answer.body))}")
             return
-        known = published(self.forge.schema).require(ask.method, ask.path, answer.status, answer.body)
+        path = ask.path.removeprefix(self.forge.published_under)
+        known = published(self.forge.schema).require(ask.method, path, answer.status, answer.body)
         if not known and answer.status < 300 and kind not in UNPUBLISHED and "graphql" not in ask.path:
             raise NotBySchema(f"{ask.method} {ask.path} → {answer.status} is not published")
 
