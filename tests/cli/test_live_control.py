@@ -139,6 +139,7 @@ def test_the_inbox_says_what_is_open_and_what_to_type(lead: ToyLead, call: Here)
         (("set", "concurrency=8"), "set", {"key": "policy.concurrency", "value": 8}),
         (("set", "budget.usd=none"), "set", {"key": "budget.usd", "value": None}),
         (("pause",), "pause", {}),
+        (("unlock", ".", "--why", "revoked"), "unlock", {"repo": ".", "why": "revoked"}),
     ],
 )
 def test_a_command_is_kept_for_the_next_lead(
@@ -159,6 +160,8 @@ def test_a_command_is_kept_for_the_next_lead(
         (("set", "concurrency=0"), "policy.concurrency must be at least 1"),
         (("set", "heal_schedule=off"), "the schedule cannot change"),
         (("pause", "--run", "r2"), "no run 'r2'"),
+        (("unlock", "core", "--why", "reverted"), "this run has no repositories"),
+        (("unlock", ".", "--why", " "), "it gives no reason"),
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(lead: ToyLead, call: Here, words: tuple[str, ...], said: str) -> None:

@@ -161,6 +161,7 @@ class Gate:
         self._graph = graph_of(state.repos)
         self._taken: dict[str, set[str]] = {}
         self._reserved: set[str] = set()
+        self._shut: set[str] = set()
         self._bars: dict[str, list[Bar]] = {}
 
     def take(self, task: str) -> None:
@@ -171,20 +172,37 @@ class Gate:
 
     def admits(self, task: str, *, queueing: bool = False) -> bool:
         """`queueing`: also what waits for nothing but tasks taken here that free their repositories soon."""
-        bars = self.bars(task)
+        repo, bars = self.state.specs[task].repo, self.bars(task)
         if not bars or (queueing and all(self._is_soon_free(bar) for bar in bars)):
-            return self.state.tasks[task].locked or not self._is_reserved(self.state.specs[task].repo)
+            return self.state.tasks[task].locked or not self._is_reserved(repo)
         if all(bar.kind == "lock" and bar.task in self.state.running for bar in bars):
-            self._reserved.add(self.state.specs[task].repo)
+            self._reserved.add(repo)
+        if not any(bar.task and self.state.unmet[bar.task] for bar in bars):
+            self._shut.add(repo)
         return False
+
+    def shuts(self, task: str) -> bool:
+        """Whether its repository is known to let nobody in who does not hold it: spares a look at all the rest."""
+        return self.state.specs[task].repo in self._shut and not self.state.tasks[task].locked
+
+    def shuts_all(self, repos: Iterable[str]) -> bool:
+        """Whether none of these lets anybody in now, and nobody who holds one of them waits to go on."""
+        tasks, unmet = self.state.tasks, self.state.unmet
+        holders = (name for held in self.state.locks.values() for name in held)
+        if any(tasks[name].status is TaskStatus.PENDING or unmet[name] for name in holders):
+            return False
+        return all(self._known_bars(repo) for repo in repos)
 
     def bars(self, task: str) -> list[Bar]:
         """Everything in its way; what needs a person most is first."""
-        repo = self.state.specs[task].repo
+        known = self._known_bars(self.state.specs[task].repo)
+        return [bar for bar in known if bar.task != task and not self._gives_way(bar, task)] if known else known
+
+    def _known_bars(self, repo: str) -> list[Bar]:
         known = self._bars.get(repo)
         if known is None:
             known = self._bars[repo] = list(self._bars_of(repo))
-        return [bar for bar in known if bar.task != task and not self._gives_way(bar, task)] if known else known
+        return known
 
     def _locks(self, repo: str) -> str:
         return self.state.repos.get(repo, NO_RULES).locks

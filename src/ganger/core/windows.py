@@ -165,7 +165,7 @@ def _decide_windowed(state: RunState, now: float) -> list[Decision]:
 
 
 def _starts(state: RunState, heap: list[int], fits: _Choice) -> list[Decision]:
-    if _no_account_is_free(state, fits):
+    if _no_account_is_free(state, fits) or _no_repo_is_free(state, heap, fits):
         return []
     return [Start(task) for task in _ready(state, heap, _free(state), fits)]
 
@@ -180,6 +180,13 @@ def _no_account_is_free(state: RunState, fits: _Choice) -> bool:
         return False
     fits.later = min(moments, default=_NEVER)
     return True
+
+
+def _no_repo_is_free(state: RunState, heap: list[int], fits: _Choice) -> bool:
+    """Spares a look at a long queue while everybody in it waits for a repository."""
+    if fits.gate is None or state.broken:
+        return False
+    return fits.gate.shuts_all({state.specs[state.by_rank[rank]].repo for rank in heap})
 
 
 def _roles(state: RunState) -> set[str]:
@@ -372,6 +379,8 @@ class _Choice:
         self._alone = self._direct and any(self._works_in_place(name, name in state.pulled) for name in state.running)
 
     def __call__(self, task: str) -> bool:
+        if self.gate is not None and not self.queueing and self.gate.shuts(task):
+            return False
         if not self._is_meant(task) or not self._has_place(task):
             return False
         due, account = _due_at(self.state, task, self.now, self._whom), self._account(task)

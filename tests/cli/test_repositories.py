@@ -1,0 +1,90 @@
+"""Several repositories on the command line: what is checked, in which order they come, and how one is freed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from cli_project import CONFIG, Answer, make_project, task
+
+from ganger.cli.main import run_command
+
+Here = Callable[..., Answer]
+GIT = '[workspace]\nmode = "local-git"\n'
+REPOS = """
+[repos.core]
+path = "../core"
+[repos.lib]
+path = "../lib"
+depends_on = ["core"]
+[repos.own]
+path = "../own"
+locks = "shared"
+"""
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Here:
+    return partial(_here, capsys, tmp_path)
+
+
+def _here(capsys: pytest.CaptureFixture[str], root: Path, *words: str) -> Answer:
+    code = run_command([*words, "--project", str(root)])
+    said = capsys.readouterr()
+    return Answer(code, said.out, said.err)
+
+
+def project(root: Path, config: str, *where: str) -> None:
+    tasks = [task(f"t{n}", metadata={"repo": repo} if repo else {}) for n, repo in enumerate(where)]
+    make_project(root, *tasks)
+    (root / "ganger.toml").write_text(CONFIG + config)
+
+
+FAULTS = {
+    "a task somewhere unknown": (GIT + REPOS, ("nope",), [("tasks[0].metadata.repo", "UNKNOWN_REPO")]),
+    "a name that means nothing here": (GIT, ("core",), []),
+    "direct mode": (REPOS, ("core",), [("ganger.toml:repos", "REPOS_NEED_GIT")]),
+    "an unknown dependency": (
+        GIT + REPOS.replace('["core"]', '["cor"]'),
+        ("core",),
+        [("ganger.toml:repos.lib.depends_on[0]", "UNKNOWN_REPO")],
+    ),
+    "a circle": (
+        GIT + REPOS.replace("[repos.lib]", 'depends_on = ["lib"]\n[repos.lib]'),
+        ("core",),
+        [("ganger.toml:repos.core.depends_on[0]", "REPO_CYCLE")],
+    ),
+    "sound": (GIT + REPOS, ("core", "lib", ""), []),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_faults_of_repositories_are_named_before_a_run(tmp_path: Path, call: Here, case: str) -> None:
+    """D08 W02: where, and with a code."""
+    config, where, expected = FAULTS[case]
+    project(tmp_path, config, *where)
+    found = json.loads(call("validate", "--json").out)["errors"]
+    assert [(fault["path"], fault["code"]) for fault in found] == expected
+
+
+def test_the_plan_shows_phases_and_goes_by_them(tmp_path: Path, call: Here) -> None:
+    """D10: roots first."""
+    project(tmp_path, GIT + REPOS, "lib", "core", "own")
+    plan = json.loads(call("plan", "--json").out)
+    assert plan["phases"] == [["core", "own"], ["lib"]] and plan["order"] == ["t1", "t2", "t0"]
+    assert "phase 1: repositories lib" in call("plan").out
+
+
+def test_without_repositories_the_plan_has_no_phases(tmp_path: Path, call: Here) -> None:
+    """D10"""
+    project(tmp_path, "", "", "")
+    assert "phases" not in json.loads(call("plan", "--json").out)
+
+
+def test_unlock_asks_for_a_reason(tmp_path: Path, call: Here) -> None:
+    """D09: none given is no use of the command."""
+    project(tmp_path, GIT + REPOS, "core")
+    assert call("unlock", "core").code == 64
