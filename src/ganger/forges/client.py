@@ -10,6 +10,7 @@ import ssl
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from urllib.parse import urljoin, urlsplit
 
@@ -279,16 +280,21 @@ class Client:
 
     def _open(self) -> httpx.AsyncClient:
         if self._http is None:
-            verify: ssl.SSLContext | bool = ssl.create_default_context() if self.address.scheme == "https" else True
             self._http = httpx.AsyncClient(
                 timeout=self._settings.call_sec,
                 follow_redirects=False,
                 trust_env=False,
-                verify=verify,
+                verify=_trust(),
                 proxy=self._settings.proxy or None,
                 cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
             )
         return self._http
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """Whom this machine trusts. Reading that takes longer than a request, and it is the same for every host."""
+    return ssl.create_default_context()
 
 
 async def _read(response: httpx.Response, *, tail: bool) -> bytes:

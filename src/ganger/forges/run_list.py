@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ from ganger.forges.client import Answer
 from ganger.forges.shapes import Row
 from ganger.forges.site import Site, total_of
 from ganger.forges.turns import BY_NAME, Turns
+
+_ID = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class RunList:
 
     def _matched(self, listed: Sequence[Row], wanted: set[str]) -> list[RunFact]:
         read = (self._call.read(entry) for entry in listed)
-        found = [run for run in read if run is not None and is_sha(run.sha) and run.sha in wanted and run.id]
+        found = [run for run in read if run is not None and run.sha in wanted and _ID.fullmatch(run.id)]
         for run in found:
             if run.word in OVER:
                 self._open.pop(run.id, None)

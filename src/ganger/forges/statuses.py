@@ -20,7 +20,7 @@ SIZE = 50
 MOST_PAGES = 10
 MOST_TASK_PAGES = 4
 _CONTEXT = re.compile(r"(?P<workflow>.*?) / (?P<job>.*) \((?P<event>[a-z_]+)\)", re.DOTALL)
-_TARGET = re.compile(r"/actions/runs/(?P<run>\d+)/jobs/(?P<job>\d+)(?:/attempt/\d+)?/?$")
+_TARGET = re.compile(r"/actions/runs/(?P<run>[0-9]{1,18})/jobs/[0-9]+(?:/attempt/[0-9]+)?/?$")
 _BADNESS = (Word.SUCCESS, Word.SKIPPED, Word.CANCELLED, Word.FAILURE)
 
 
@@ -100,7 +100,7 @@ def newest(tasks: Iterable[Task]) -> dict[str, JobFact]:
 
 
 def _number(job: JobFact) -> int:
-    return int(job.id) if job.id.isdigit() else -1
+    return int(job.id) if job.id.isdecimal() and len(job.id) <= 20 else -1
 
 
 def combined(statuses: Iterable[Status], tasks: Mapping[str, JobFact]) -> list[JobFact]:
