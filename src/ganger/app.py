@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from ganger.contracts.parser import parse_heal
 from ganger.core.environment import child_environment
 from ganger.core.events import Recorded, RunStarted
 from ganger.core.health import HealthPolicy
-from ganger.core.names import shared_folder
+from ganger.core.names import repo_store, shared_folder
 from ganger.core.pricing import Price
 from ganger.core.projection import state_text
 from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
@@ -27,10 +27,12 @@ from ganger.core.records import Budget, Limits, Policy, RunState
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule
 from ganger.core.workers import PULL
+from ganger.delivery import Delivery, names_of, path_of, rules_of_run
 from ganger.engine.badges import Badges
 from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file
 from ganger.engine.homes import Homes
 from ganger.engine.journal import Journal
+from ganger.engine.outlets import Outlet
 from ganger.engine.overlay import Overlay
 from ganger.engine.rules import learned_elsewhere
 from ganger.engine.run import Lead, Order, Reconcile
@@ -38,7 +40,7 @@ from ganger.engine.tools import Tools, WorkerProgram
 from ganger.engine.turns import Turns
 from ganger.engine.verification import Checks
 from ganger.engine.verify import Recovery
-from ganger.errors import GangerError, NotBuiltYet, NotFoundError
+from ganger.errors import GangerError, NotFoundError
 from ganger.fleet import (
     HEALER as HEALER,
     accounts_of as accounts_of,
@@ -59,7 +61,7 @@ from ganger.fleet import (
 )
 from ganger.launchers.kept import KeptLauncher
 from ganger.notify import hook_files, notices_of
-from ganger.ports import Agent, Change, Clock, Listener, RoleRules, Rules, Sandbox
+from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
 from ganger.reports.address import remove as remove_address
 from ganger.reports.server import ReportServer
 from ganger.sandboxes.choose import Walls, choose
@@ -70,6 +72,7 @@ from ganger.worker.shim import shim_text
 from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.direct import DirectWorkspace, Judge
+from ganger.workspaces.git_settings import settings_for
 from ganger.workspaces.newest import Newest
 from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.removal import discard
@@ -131,21 +134,6 @@ def limits_of(project: Project) -> Limits:
     return Limits(tuple(given.timeout_sec), tuple(given.concurrency), tuple(given.current_batch_size))
 
 
-def require_built(project: Project) -> None:
-    """Settings of capabilities that are announced but not there yet are refused, not ignored."""
-    config = project.config
-    wanted = {
-        f"workspace.mode = {config.workspace.mode!r}": config.workspace.mode == "forge",
-        "[repos]": bool(config.repos),
-        f"delivery.completion = {config.delivery.completion!r}": set(config.delivery.completion) != {"verified"},
-    }
-    for name, asked in wanted.items():
-        if asked:
-            raise NotBuiltYet(
-                f"{name} is not there yet", hint=f"remove it from {PROJECT_FILE} (or its variable) for now"
-            )
-
-
 CONTENTS = "contents.json"
 
 
@@ -164,11 +152,10 @@ def protection_of(project: Project, manifest: Path) -> Protection:
 def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterator[Lead]:
     """Takes the lead of a run, new or continued, and gives it back however this ends."""
     checked.require()
-    require_built(project)
     assert checked.manifest is not None and checked.profiles is not None
     agents = agents_by_role(project, checked)
-    if project.config.workspace.mode != "direct":
-        Bare(project.root, project.state_path / "repo.git").project_head()
+    for repo in names_of(project, checked.specs):
+        Bare(path_of(project, repo), project.state_path / repo_store(repo)).project_head()
     folder = RunFolder.of(project.state_path, checked.manifest.run_id)
     folder.make()
     _ignore_state_dir(project.state_path)
@@ -208,16 +195,24 @@ def _tools(
     workspace = DirectWorkspace(project.root, limits.protection, judge)
     sandbox = sandbox_of(project)
     git = config.workspace.mode != "direct"
+    launcher = KeptLauncher(folder.path, grace_sec=config.policy.grace_sec)
+    repositories = {
+        repo: repository_of(project, checked.manifest.run_id, judge, sandbox.owner, repo)
+        for repo in names_of(project, checked.specs)
+    }
+    delivery = Delivery(project, folder, journal.state, journal.clock, verify_environment())
     return Tools(
         journal=journal,
         folder=folder,
         workspace=workspace,
-        launcher=KeptLauncher(folder.path, grace_sec=config.policy.grace_sec),
+        launcher=launcher,
         clock=journal.clock,
         agents=agents,
         checks=checks_of(project, checked, sandbox, journal.clock),
         sandbox=sandbox,
-        repository=repository_of(project, checked.manifest.run_id, judge, sandbox.owner) if git else None,
+        repositories=repositories,
+        outlets=outlets_of(project, checked, delivery, repositories, launcher, sandbox),
+        webhooks=delivery.webhooks,
         watch=None if git else watch_of(project, checked, limits),
         roles={name: role_rules(project, name) for name in config.roles},
         strong=strong_agents(project, agents),
@@ -247,6 +242,23 @@ def _tools(
         worker_program=worker_program(folder) if config.worker.listen else None,
         windows_tokens={n: given.context_tokens for n, given in config.agents.items() if given.context_tokens},
     )
+
+
+def outlets_of(
+    project: Project,
+    checked: Checked,
+    delivery: Delivery,
+    repositories: Mapping[str, Repository],
+    launcher: Launcher,
+    sandbox: Sandbox,
+) -> dict[str, Outlet]:
+    """For every repository whose changes leave the machine."""
+    rules = {rule.name: rule for rule in rules_of_run(project, checked.specs)}
+    return {
+        name: delivery.outlet(name, rules[name], repository, launcher, sandbox)
+        for name, repository in repositories.items()
+        if rules[name].delivers
+    }
 
 
 WORKER_KEY = "worker.key"
@@ -311,7 +323,7 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         sandbox=sandbox,
         clock=clock,
         recovery=Recovery(config.recoveries, config.retry_failed),
-        readable=(project.state_path / "repo.git" / "objects",) if project.config.workspace.mode != "direct" else (),
+        readable=tuple(project.state_path / repo_store(repo) / "objects" for repo in names_of(project, checked.specs)),
         output_limit_bytes=_output_limit(project),
         stand=lambda folder, verify: stand(folder, verify, project.state_path),
     )
@@ -337,6 +349,7 @@ def sandbox_settings(project: Project) -> SandboxSettings:
         network=config.network,
         readable=tuple(_granted(project, name) for name in (*config.readable, *project.config.workspace.linked)),
         writable=tuple(_granted(project, name) for name in config.writable),
+        repos=tuple(path_of(project, repo) for repo in project.config.repos),
         processes=config.processes,
         memory_mb=config.memory_mb,
         file_mb=config.file_mb,
@@ -354,27 +367,40 @@ def role_rules(project: Project, name: str) -> RoleRules:
     return RoleRules(paths_of(name, given), gates_of(name, role.may_change_gates), text)
 
 
-def repository_of(project: Project, run_id: str, judge: Judge, owner: tuple[int, int] | None) -> GitRepository:
-    """The project's history as Ganger keeps it, and the workspaces of one run."""
-    config, folder = project.config.workspace, RunFolder.of(project.state_path, run_id)
-    return GitRepository(
-        GitSettings(
-            project=project.root,
-            store=project.state_path / "repo.git",
-            run=run_id,
-            work=folder.path / "work",
-            checks=folder.path / "checks",
-            pool=folder.path / "pool",
-            author=config.author,
-            linked=tuple(config.linked),
-            copied=tuple(config.copied),
-            warm=config.warm,
-            judge=judge,
-            generated=is_generated,
-            protection=protection_of(project, project.manifest_path),
-            min_free_bytes=int(config.min_free_mb * 1024 * 1024),
-            owner=owner,
+def repository_of(
+    project: Project, run_id: str, judge: Judge, owner: tuple[int, int] | None, repo: str = ""
+) -> GitRepository:
+    """The history of the project, or of one of its repositories, as Ganger keeps it; and the workspaces of one run."""
+    folder = RunFolder.of(project.state_path, run_id)
+    settings = _git_settings(project, run_id, judge, owner)
+    if repo:
+        path = path_of(project, repo)
+        patterns = (*DEFAULT_PROTECTED, *project.config.workspace.protected)
+        settings = replace(
+            settings_for(settings, repo, path, state=project.state_path, run_folder=folder.path),
+            protection=Protection(patterns, tuple(project.config.workspace.unprotected)),
         )
+    return GitRepository(settings)
+
+
+def _git_settings(project: Project, run_id: str, judge: Judge, owner: tuple[int, int] | None) -> GitSettings:
+    config, folder = project.config.workspace, RunFolder.of(project.state_path, run_id)
+    return GitSettings(
+        project=project.root,
+        store=project.state_path / "repo.git",
+        run=run_id,
+        work=folder.path / "work",
+        checks=folder.path / "checks",
+        pool=folder.path / "pool",
+        author=config.author,
+        linked=tuple(config.linked),
+        copied=tuple(config.copied),
+        warm=config.warm,
+        judge=judge,
+        generated=is_generated,
+        protection=protection_of(project, project.manifest_path),
+        min_free_bytes=int(config.min_free_mb * 1024 * 1024),
+        owner=owner,
     )
 
 
@@ -464,6 +490,7 @@ def _order(
         levels=checked.levels,
         boot_id=boot_id(),
         pull_roles=pull_roles(agents),
+        repos=rules_of_run(project, checked.specs),
         in_place=tuple(
             name for name, role in project.config.roles.items() if _edits_in_place(project.config.agents[role.agent])
         ),

@@ -70,7 +70,7 @@ def check_project(project: Project, manifest_path: Path | None = None) -> Checke
     checked.faults.extend(faults)
     if manifest is not None and not faults:
         checked.manifest = manifest
-        checked.specs = specs_of(manifest)
+        checked.specs = specs_of(manifest, project.config.repos)
         graph = make_graph({name: repo.depends_on for name, repo in project.config.repos.items()})
         checked.phases = graph.phases
         checked.plan = plan_if_sound(checked.specs, graph.phase)
@@ -114,9 +114,8 @@ def _repo_faults(project: Project, specs: tuple[TaskSpec, ...]) -> Iterator[Faul
         message = 'tasks of several repositories need workspace.mode = "local-git" or "forge"'
         yield Fault(_in_file(PROJECT_FILE, "repos"), "REPOS_NEED_GIT", message)
     for index, spec in enumerate(specs):
-        if spec.repo and spec.repo not in repos:
-            known = f"there are {', '.join(repos)}" if repos else f"{PROJECT_FILE} has no [repos] at all"
-            message = f"there is no [repos.{spec.repo}]; {known}"
+        if repos and spec.repo and spec.repo not in repos:
+            message = f"there is no [repos.{spec.repo}]; there are {', '.join(repos)}"
             yield Fault(f"tasks[{index}].metadata.repo", "UNKNOWN_REPO", message)
 
 

@@ -294,7 +294,7 @@ class DeliverySection(Section):
     )
     style: Literal["", "branch", "request"] = Field(
         default="",
-        description="push to the remote's branch, or a branch and a change request per task; default: by workspace.mode",
+        description="push to the remote's branch, or a change request per task; default: by workspace.mode",
     )
     forge: Literal["", "forgejo", "gitea", "github", "gitlab", "command"] = Field(
         default="", description="which forge; command: CI is a local command"
@@ -306,10 +306,11 @@ class DeliverySection(Section):
     token_env: str = Field(default="", description="variable that holds the forge's token")
     token_file: str = Field(default="", description="file that holds the forge's token")
     required_jobs: list[str] = Field(
-        default_factory=list, description="CI jobs that must succeed, by name or as workflow/name; default: all there are"
+        default_factory=list, description="CI jobs that must succeed, as name or workflow/name; default: all there are"
     )
     ci_events: list[str] = Field(
-        default_factory=list, description="triggers that count, best first; default: push, and pull_request for requests"
+        default_factory=list,
+        description="triggers that count, best first; default: push, with requests pull_request too",
     )
     jobs: dict[str, list[str]] = Field(
         default_factory=dict, description="forge command: name = program and arguments of each CI job, in order"
@@ -318,7 +319,7 @@ class DeliverySection(Section):
     mirror_command: list[str] = Field(
         default_factory=list, description="proves the mirror instead of a job, with {sha} {branch}: exit code 0 does"
     )
-    retriggers: int = Field(default=2, ge=0, le=10, description="how often CI is run again for one task, once per cause")
+    retriggers: int = Field(default=2, ge=0, le=10, description="how often CI is run again for a task, once per cause")
     fixes: int = Field(default=5, ge=0, le=50, description="attempts to mend what CI found")
     ask_after: int = Field(default=3, ge=1, description="after how many of them a person is asked as well")
     fix_sec: float = Field(default=900, gt=0, description="time limit of each of them")

@@ -108,11 +108,10 @@ def _flags(concurrency: int | None, budget: float | None, settings: tuple[str, .
 
 def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, reconcile: bool, as_json: bool) -> int:
     """Everything a run would check first, then the plan; nothing is created."""
-    from ganger.app import agents_by_role, policy_of, require_built
+    from ganger.app import agents_by_role, policy_of
     from ganger.core.retries import allowed_attempts
     from ganger.views.difference import difference_json
 
-    require_built(project)
     agents = agents_by_role(project, checked)
     assert checked.plan is not None and checked.manifest is not None
     policy = policy_of(project)

@@ -199,7 +199,7 @@ def walls(lead: Lead) -> str:
     name = lead.tools.sandbox.name
     if name == "none":
         return "none: agents can read and write whatever you can; ganger doctor says how to change that"
-    where = "workspaces of their own" if lead.tools.repository is not None else "this folder"
+    where = "workspaces of their own" if lead.tools.repositories else "this folder"
     return f"{name}; agents write only {where}"
 
 

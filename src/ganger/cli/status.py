@@ -54,7 +54,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
     _echo_rows(state, workers, accounts)
     if state.mode != "direct":
         merged = sum(bool(task.merged) for task in state.tasks.values())
-        click.echo(f"  merged {merged}" + (f", branch at {state.heads[''][:12]}" if state.heads.get('') else ""))
+        click.echo(f"  merged {merged}" + (f", branch at {state.heads[''][:12]}" if state.heads.get("") else ""))
     from ganger.runs import size_of
 
     click.echo(f"  folder {folder.path} ({shown_bytes(size_of(folder.path))})")

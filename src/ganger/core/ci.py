@@ -114,6 +114,16 @@ class Finding:
     cause: str = ""
 
 
+def mark(run: RunFact) -> str:
+    """What must differ before a run that was asked to run again has done so."""
+    return f"{run.id}:{run.attempt}:{','.join(sorted(f'{job.id}.{job.attempt}' for job in run.jobs))}"
+
+
+def is_stale(run: RunFact, stale: Sequence[str]) -> bool:
+    """Whether it still tells how it was before it was asked to run again."""
+    return run.word in OVER and mark(run) in stale
+
+
 def chosen(sha: str, runs: Iterable[RunFact], events: Sequence[str]) -> list[RunFact]:
     """Per workflow the run that counts: of this commit, of the best trigger, the newest."""
     best: dict[str, RunFact] = {}
@@ -156,11 +166,14 @@ def judge(sha: str, runs: Iterable[RunFact], rules: CiRules) -> Finding:
     counted = chosen(sha, runs, rules.events)
     if not counted:
         return Finding(Ci.ABSENT, f"no CI run for {sha[:12]} yet", total=len(rules.required))
+    held = [run for run in counted if run.reason == NEEDS_APPROVAL]
     settled = all(run.word in OVER and run.asked == run.state for run in counted)
     jobs = _required(counted, rules, settled=settled)
     mirror = _job(rules.mirror_job, counted, settled=settled) if rules.mirror_job else None
     passed = sum(job.word is Word.SUCCESS for job in jobs)
     told = _found(jobs, mirror, settled=settled, named=bool(rules.required))
+    if held and told.ci in UNSETTLED:
+        told = Finding(Ci.NEEDS_APPROVAL, f"{held[0].workflow or 'the run'} waits for somebody's approval")
     at_work = [job.name for job in (*jobs, *([mirror] if mirror else [])) if job.word is Word.RUNNING]
     return Finding(
         told.ci,
@@ -177,7 +190,8 @@ def judge(sha: str, runs: Iterable[RunFact], rules: CiRules) -> Finding:
 def _required(counted: Sequence[RunFact], rules: CiRules, *, settled: bool) -> list[JobFact]:
     if rules.required:
         return [_job(name, counted, settled=settled) for name in rules.required]
-    return [job for run in counted for job in latest(run).values() if job.name != rules.mirror_job]
+    every = [job for run in counted for job in latest(run).values()]
+    return [job for job in every if job.name != rules.mirror_job and job.reason != ALLOWED_TO_FAIL]
 
 
 def _job(name: str, counted: Sequence[RunFact], *, settled: bool) -> JobFact:

@@ -153,6 +153,7 @@ class Delivery:
     log: str = ""
     retrigger: Retrigger | None = None
     retriggered: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
     request: RequestRef | None = None
     review: str = ""
     reviewed: str = ""

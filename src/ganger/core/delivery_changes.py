@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ganger.core import delivery_events as ev
-from ganger.core.ci import is_sha
+from ganger.core.ci import OVER, is_sha, mark
 from ganger.core.delivery import (
     NO_RULES,
     Delivery,
@@ -44,7 +44,7 @@ def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> 
     old = task.delivery or Delivery(repo=rules.name, since=at)
     if not commit:
         return replace(task, parked=False, delivery=replace(old, pending=True))
-    now = replace(_anew(old), commit=commit, pending=True)
+    now = replace(_anew(old), commit=commit, pending=True, branch="", retriggered=(), review="", reviewed="")
     return replace(task, parked=False, delivery=_with(now, at, "merge", "merged", commit))
 
 
@@ -61,6 +61,7 @@ def _anew(delivery: Delivery) -> Delivery:
         current="",
         mirror="",
         retrigger=None,
+        stale=(),
     )
 
 
@@ -113,6 +114,7 @@ def _ci_seen(_s: RunState, _n: str, task: TaskState, event: ev.CiSeen, at: str) 
         current=event.current,
         mirror=event.mirror,
         substate=_STAGES.get(event.finding, "ci_finishing"),
+        stale=old.stale if all(run.word in OVER for run in event.runs) else (),
     )
     if (event.finding, event.passed) != (old.finding, old.passed):
         jobs = f", {event.passed} of {event.total} jobs passed" if event.total else ""
@@ -150,7 +152,8 @@ def _retriggered(_s: RunState, _n: str, task: TaskState, event: ev.Retriggered, 
     now = task.delivery
     assert now is not None
     causes = now.retriggered if event.cause in now.retriggered else (*now.retriggered, event.cause)
-    now = replace(now, retrigger=None, retriggered=causes, finding="", why="", pushed_at=at)
+    stale = tuple(mark(run) for run in now.runs) if event.how == "rerun" else ()
+    now = replace(now, retrigger=None, retriggered=causes, stale=stale, runs=(), finding="", why="", pushed_at=at)
     return replace(task, delivery=_moved(now, Milestone.PUSHED_TO_CI, "ci_queued", at))
 
 
@@ -183,7 +186,7 @@ def _request_changed(_s: RunState, _n: str, task: TaskState, event: ev.RequestCh
 def _review_asked(_s: RunState, _n: str, task: TaskState, event: ev.ReviewAsked, at: str) -> TaskState:
     task = _noted(task, at, "ganger", f"review asked of {event.of}", event.commit)
     assert task.delivery is not None
-    now = replace(task.delivery, review="wanted", reviewed=event.commit, substate="awaiting_review")
+    now = replace(task.delivery, review="wanted", reviewed=event.commit, substate="awaiting_review", pending=True)
     return replace(task, delivery=now)
 
 
@@ -193,7 +196,11 @@ def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: st
     assert task.delivery is not None
     sent_back = event.verdict == "rework"
     now = replace(task.delivery, review=event.verdict, reviewed=event.commit or task.delivery.reviewed)
-    return replace(task, delivery=replace(now, pending=now.pending and not sent_back))
+    if sent_back:
+        now = replace(now, pending=False)
+        if now.milestone is Milestone.PUSHED_TO_CI:
+            now = _moved(now, Milestone.FIXING_CI, "diagnosing", at)
+    return replace(task, delivery=now)
 
 
 def _milestone(_s: RunState, _n: str, task: TaskState, event: ev.MilestoneReached, at: str) -> TaskState:
@@ -268,8 +275,9 @@ def _cleared(state: RunState, event: ev.ChainCleared, _at: str) -> None:
 
 
 def _unlocked(state: RunState, event: ev.RepoUnlocked, _at: str) -> None:
-    state.halted.pop(event.repo, None)
-    state.broken.pop(event.repo, None)
+    if event.lifts:
+        state.halted.pop(event.repo, None)
+        state.broken.pop(event.repo, None)
     for name in event.tasks:
         if name in state.tasks:
             state.tasks[name] = replace(state.tasks[name], locked=False)

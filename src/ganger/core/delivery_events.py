@@ -208,8 +208,9 @@ class ChainCleared:
 
 @dataclass(frozen=True, slots=True)
 class RepoUnlocked:
-    """A person took the locks of these tasks away, and any halt or pause with them (D09)."""
+    """A person took the locks of these tasks away (D09). `lifts`: and any halt or pause with them."""
 
     repo: str
     why: str
     tasks: tuple[str, ...] = ()
+    lifts: bool = True

@@ -9,6 +9,7 @@ from ganger.core import events as ev
 from ganger.core.delivery_changes import DELIVERY_CHANGES, delivery_misfit, not_proved
 from ganger.core.plan import plan_if_sound
 from ganger.core.records import HealRound, RunState, TaskState
+from ganger.core.repos import why_not
 from ganger.core.vocabulary import TaskStatus
 from ganger.core.worker_changes import WORKER_CHANGES
 
@@ -195,7 +196,9 @@ def _start_misfit(state: RunState, task: TaskState, event: ev.AttemptStarted) ->
         return f"attempt {event.attempt} does not follow {task.attempts}"
     if state.unmet[event.task]:
         return "a dependency is not DONE"
-    return "the run has ended" if state.finished else ""
+    if state.finished:
+        return "the run has ended"
+    return "" if event.delivers or not state.repos else why_not(state, event.task)
 
 
 def _merged_misfit(state: RunState, task: TaskState, event: ev.Merged) -> str:

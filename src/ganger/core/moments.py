@@ -14,3 +14,8 @@ def seconds_between(earlier: str, later: str) -> float:
 def stamp(seconds: float) -> str:
     """A Unix time as events carry it."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+
+
+def unix_time(at: str) -> float:
+    """The Unix time of a moment as events carry it; 0 for none."""
+    return datetime.fromisoformat(at).timestamp() if at else 0.0

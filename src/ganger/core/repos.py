@@ -267,6 +267,20 @@ def why_not(state: RunState, task: str) -> str:
     return say(state, task, bars) if bars else ""
 
 
+def way_out(state: RunState, task: str) -> str:
+    """The command that lets a task start whose repository does not; empty when that comes by itself."""
+    bars = Gate(state).bars(task) if is_guarded(state) else []
+    if not bars or bars[0].kind == "red" or (bars[0].kind == "lock" and _goes_on(state, bars[0].task)):
+        return ""
+    bar = bars[0]
+    return f"ganger retry {bar.task}" if bar.kind == "lock" else f"ganger unlock {bar.repo or PROJECT} --why TEXT"
+
+
+def _goes_on(state: RunState, name: str) -> bool:
+    task = state.tasks[name]
+    return task.status in _BY_THEMSELVES or not task.final
+
+
 def say(state: RunState, task: str, bars: Sequence[Bar]) -> str:
     """One sentence: where, who, in which milestone, and what frees it."""
     repo, bar = state.specs[task].repo, bars[0]
@@ -286,8 +300,7 @@ def say(state: RunState, task: str, bars: Sequence[Bar]) -> str:
 
 
 def _frees(state: RunState, bar: Bar, unlock: str) -> str:
-    task = state.tasks[bar.task]
-    if task.status in _BY_THEMSELVES or not task.final:
+    if _goes_on(state, bar.task):
         return f"it is free when {bar.task} is DONE with proof"
     return f"ganger retry {bar.task} goes on with it, ganger skip {bar.task} or {unlock} frees it"
 

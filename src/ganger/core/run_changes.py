@@ -10,10 +10,11 @@ from typing import Any
 from ganger.core import events as ev
 from ganger.core.delivery_changes import CHAIN_CHANGES
 from ganger.core.heal_changes import HEAL_CHANGES
-from ganger.core.indexes import index_levels, index_locks, index_tasks
+from ganger.core.indexes import index_levels, index_locks, index_order, index_tasks
 from ganger.core.misfits import SETTLED
 from ganger.core.moments import seconds_between
 from ganger.core.records import Intent, Question, RunState, Scope, TaskSpec, TaskState, Window
+from ganger.core.repos import phase_of
 from ganger.core.vocabulary import HealSchedule, RunStatus
 from ganger.core.worker_changes import escalated_by
 
@@ -79,7 +80,9 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     state.mode, state.merging = event.mode, event.merging
     state.in_place_roles.update(event.in_place)
     state.pull_roles = set(event.pull_roles)
-    state.repos = {rules.name: rules for rules in event.repos}
+    known, state.repos = phase_of(state.repos), {rules.name: rules for rules in event.repos}
+    if phase_of(state.repos) != known:
+        index_order(state)
     index_locks(state)
     state.rebooted = bool(state.boot_id) and event.boot_id != state.boot_id
     state.boot_id = event.boot_id

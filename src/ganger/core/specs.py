@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ganger.contracts.manifest import Manifest, Task
@@ -10,8 +11,10 @@ from ganger.core.plan import GraphEntry
 from ganger.core.records import TaskSpec
 
 
-def specs_of(manifest: Manifest) -> tuple[TaskSpec, ...]:
-    return tuple(_spec(task) for task in manifest.tasks)
+def specs_of(manifest: Manifest, repos: Collection[str] = ()) -> tuple[TaskSpec, ...]:
+    """Where there are no repositories, what a task says of one is words: it works on the project itself."""
+    specs = tuple(_spec(task) for task in manifest.tasks)
+    return specs if repos else tuple(replace(spec, repo="") if spec.repo else spec for spec in specs)
 
 
 def _spec(task: Task) -> TaskSpec:

@@ -112,8 +112,11 @@ def _follow(state: RunState, name: str, after: TaskState) -> None:
     if after.status is R and is_delivering(after):
         state.delivering.add(name)
         state.window_open.discard(name)
-    else:
-        state.delivering.discard(name)
+        return
+    state.delivering.discard(name)
+    if after.delivery is not None and after.status is P and state.window is not None and name in state.window.tasks:
+        # Sent back by CI while its own window is open.
+        state.window_open.add(name)
 
 
 def _lock_change(state: RunState, name: str, after: TaskState) -> None:

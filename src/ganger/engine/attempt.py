@@ -16,6 +16,7 @@ from pathlib import Path
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
+from ganger.core.delivery_changes import rules_of
 from ganger.core.dependents import blocked_behind
 from ganger.core.failures import classify_hint, failure
 from ganger.core.healing import healing_on, questions_for
@@ -31,7 +32,7 @@ from ganger.engine.hearing import Hearing
 from ganger.engine.journal import Journal
 from ganger.engine.prompts import FORMAT_REMINDER
 from ganger.engine.road import Road
-from ganger.engine.settling import Left, heed_person, meaning, open_question, result_of, speaks_for_itself
+from ganger.engine.settling import Left, Waits, heed_person, meaning, open_question, result_of, speaks_for_itself
 from ganger.engine.shift import Shift
 from ganger.engine.tools import one_line
 from ganger.errors import GangerError
@@ -83,6 +84,8 @@ class Attempt:
         except Left as left:
             await self.road.undo(left.why)
             await self._hand_over(left)
+        except Waits as waits:
+            await self._wait(waits)
         await self.road.leave()
         await self.shift.leave()
 
@@ -91,7 +94,7 @@ class Attempt:
         if self.road.past_agent:
             await self.road.go_on(lambda ended: self._result(agent, ended))
             return
-        if self.case.again and self.state.rebooted and self.tools.repository is not None:
+        if self.case.again and self.state.rebooted and self.tools.repositories:
             # What an agent wrote shortly before a power cut may be gone from its workspace, and nothing tells.
             self._answered = False
             raise Lost
@@ -282,6 +285,17 @@ class Attempt:
         else:
             await self.case.record(ev.AttemptInterrupted(self.task, self.number, left.why))
 
+    async def _wait(self, waits: Waits) -> None:
+        """Its dependents wait with it: nothing has failed."""
+        settled: list[ev.Event] = [
+            ev.TaskSettled(self.task, TaskStatus.BLOCKED, waits.why, waits.reason, final=False),
+        ]
+        if waits.question:
+            settled.append(
+                ev.QuestionAsked("", self.task, waits.question, waits.text or waits.why, attempt=self.number)
+            )
+        await self.case.record(*settled)
+
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""
         await self._interrupt(why, resume=False)
@@ -306,7 +320,10 @@ class Attempt:
             return
         policy = self.state.policy
         asks = problem.escalated
-        chosen = after_failure(self.spec, self.case.now, policy, failed, healing=healing_on(self.state), asks=asks)
+        fixes = rules_of(self.state, self.task).fixes
+        chosen = after_failure(
+            self.spec, self.case.now, policy, failed, healing=healing_on(self.state), asks=asks, fixes=fixes
+        )
         mark = ev.AttemptFailed(
             self.task,
             self.number,
@@ -318,7 +335,19 @@ class Attempt:
             problem.files,
             await self._goes_on(failed.failure_class, chosen),
         )
-        await self.case.record(mark, *self._after(chosen, problem))
+        await self.case.record(*problem.before, mark, *self._halts(problem), *self._after(chosen, problem))
+
+    def _halts(self, problem: Failed) -> list[ev.Event]:
+        """D12: where changes leave the machine or repositories build on each other, a fatal one stops them all."""
+        rules = rules_of(self.state, self.task)
+        if problem.failed.failure_class is not FailureClass.FATAL or not (rules.delivers or rules.locks != "none"):
+            return []
+        detail = one_line(problem.failed.detail, 400)
+        where = rules.name or "the project"
+        unlock = f"ganger unlock {rules.name or '.'} --why TEXT"
+        text = f"{detail}; {where} and everything in its chain is halted until {unlock}"
+        asked = ev.QuestionAsked("", self.task, "fatal", text, attempt=self.number)
+        return [ev.ChainHalted(rules.name, self.task, detail), asked]
 
     async def _goes_on(self, cls: FailureClass, chosen: Next) -> str:
         """The session that the next attempt continues: where this one's work was cut off, not where it was wrong."""

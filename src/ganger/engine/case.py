@@ -30,6 +30,7 @@ class Failed(Exception):
         self.reminder = ""
         self.keep_changes = False
         self.files: tuple[str, ...] = ()
+        self.before: tuple[ev.Event, ...] = ()
         self.question = ""
         self.escalated = False
         self.reset_at: float | None = None

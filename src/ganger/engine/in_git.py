@@ -11,26 +11,30 @@ from pathlib import Path
 
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
+from ganger.core.indexes import is_delivering
 from ganger.core.names import file_stem
 from ganger.core.quota import after_success
 from ganger.core.records import ChangeRecord
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.case import Case, Failed, Lost
+from ganger.engine.delivering import Delivering
 from ganger.engine.merging import Merging, Outcome, Red, Waiting
 from ganger.engine.messages import change_message, wip_message
+from ganger.engine.reviewing import Reviewing
 from ganger.engine.road import Reader
 from ganger.engine.verification import recorded_verdict, why_red
 from ganger.engine.verify import Verdict, VerificationLost
 from ganger.errors import NotFoundError, WriteRefused
-from ganger.ports import Conflict, Rebased, Repository, Room, Touched
+from ganger.ports import Conflict, Rebased, Room, Touched
 
 _MOST_CONTENDED = 50
 
 
 class InGit:
-    def __init__(self, case: Case, repository: Repository, merging: Merging) -> None:
+    def __init__(self, case: Case, merging: Merging, delivering: Delivering | None) -> None:
         self.case, self.tools = case, case.tools
-        self.repository, self.merging = repository, merging
+        self.repository, self.merging, self.delivering = merging.repository, merging, delivering
+        self.reviewing = Reviewing(case, merging.repository)
         self.lost_changes = ""
         self.lost_work = False
         self._home = case.now.workspace_of or case.number
@@ -91,18 +95,29 @@ class InGit:
         case, change = self.case, self.case.now.change
         assert change is not None
         case.gate.check()
+        if is_delivering(case.now) and case.now.merged:
+            await self._deliver()
+            return
         if case.now.step != "merge":
+            known = case.now.step == "deliver"
             if case.now.step == "verified" and case.now.verified_attempt != case.number:
                 raise self._red(
                     recorded_verdict(case.now, self.tools.checks.profiles[case.spec.verify_profile]), change
                 )
-            if case.now.step != "verified":
+            if case.now.step != "verified" and not known:
                 await self._verify(change)
-            if case.now.status is TaskStatus.DONE:
+            if case.now.merged:
+                await self._deliver()
                 return
+            await self.reviewing.require(change.commit, when="before")
             await case.record(ev.MergeQueued(case.task, case.number, change.commit))
         waiting = Waiting(case.task, case.number, case.token, change.base, change.commit, case.spec.verify_profile)
         self._heed(await self.merging.land(waiting), change)
+        await self._deliver()
+
+    async def _deliver(self) -> None:
+        if self.delivering is not None and self.case.now.status is not TaskStatus.DONE:
+            await self.delivering.run()
 
     def _heed(self, outcome: Outcome, change: ChangeRecord) -> None:
         if isinstance(outcome, Conflict):
@@ -130,8 +145,11 @@ class InGit:
             return
         head = onto.commit
         detail = f"verified by {case.spec.verify_profile}; nothing had to be changed"
-        settled = ev.TaskSettled(case.task, TaskStatus.DONE, detail)
         merged = ev.Merged(case.task, case.number, "", head)
+        if self.delivering is not None:
+            await case.record(*finished, merged)
+            return
+        settled = ev.TaskSettled(case.task, TaskStatus.DONE, detail)
         await case.record(*finished, merged, settled, *after_success(case.state, case.now.account))
 
     async def _run(self, onto: Rebased) -> Verdict:
@@ -177,7 +195,7 @@ class InGit:
     async def undo(self, why: str, *, keep_place: bool = False) -> None:
         """Keeps what the attempt made: as the commit it is already, or as a WIP commit."""
         case, change = self.case, self.case.now.change
-        if keep_place or self._keep_folder:
+        if keep_place or self._keep_folder or case.now.merged:
             return
         if change is not None:
             if change.commit != change.base:

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 
 from ganger.core import events as ev
+from ganger.core.delivery_changes import rules_of
 from ganger.core.names import merge_log
 from ganger.core.quota import after_success
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.gate import Gate, Stopped
+from ganger.engine.sending import PushFailed, Sending
 from ganger.engine.tools import Tools
 from ganger.engine.verification import Why, seconds, step_records, why_red
 from ganger.engine.verify import Verdict, VerificationLost
-from ganger.errors import GangerError
-from ganger.ports import Conflict, Repository
+from ganger.errors import ForgeError, GangerError
+from ganger.ports import Conflict
 
 # Who is stopped on its way to the barrier never arrives.
 _LOOK_SEC = 0.5
@@ -68,10 +70,15 @@ class _Layer:
 class Merging:
     """Owns the branch while a lead lives. In `level` mode nothing is merged before `merge_level`."""
 
-    def __init__(self, tools: Tools, repository: Repository, gate: Gate, spawn: Spawn) -> None:
-        self.tools, self.repository, self.gate = tools, repository, gate
+    def __init__(
+        self, tools: Tools, name: str, gate: Gate, spawn: Spawn, numbers: Iterator[int], sending: Sending | None
+    ) -> None:
+        """`numbers` names the logs of gates, for all repositories of a run together. `sending`: what is merged goes to
+        the remote's branch at once, one commit after the other."""
+        self.tools, self.name, self.repository, self.gate = tools, name, tools.repositories[name], gate
         self.state = tools.journal.state
-        self._spawn = spawn
+        self.turn = asyncio.Lock()
+        self._spawn, self._numbers, self._sending = spawn, numbers, sending
         self._queue: dict[str, Waiting] = {}
         self._answers: dict[str, asyncio.Future[Outcome]] = {}
         self._came = asyncio.Event()
@@ -81,22 +88,38 @@ class Merging:
     async def recover(self) -> None:
         """Makes branch and events agree: a move that was intended happened or did not; what is DONE is in it."""
         head = await self.repository.open()
-        intent, journal = self.state.intent, self.tools.journal
+        intent, journal = self.state.intents.get(self.name), self.tools.journal
         if intent is not None:
             if head == intent.tip or await self.repository.is_ancestor(intent.tip, head):
                 await self._moved(intent.tip, list(zip(intent.tasks, intent.commits, strict=True)))
             else:
-                await journal.record(ev.HeadKept(head, "the lead died before the branch moved"))
-        known = self.state.head
+                await journal.record(ev.HeadKept(head, "the lead died before the branch moved", self.name))
+        known = self.state.heads.get(self.name, "")
         if known and head != known and not await self.repository.is_ancestor(known, head):
             await self._put_back(head, known)
+        await self._move_on()
+        ours = {name: task for name, task in self.state.tasks.items() if self.state.specs[name].repo == self.name}
         self._profiles = dict.fromkeys(
-            self.state.specs[name].verify_profile for name, task in self.state.tasks.items() if task.merged
+            self.state.specs[name].verify_profile for name, task in ours.items() if task.merged
         )
-        needed = [
-            name for name, task in self.state.tasks.items() if name in self.state.running or task.harvest or task.resume
-        ]
+        needed = [name for name, task in ours.items() if name in self.state.running or task.harvest or task.resume]
         await self.repository.clear([(name, self.state.tasks[name].workspace_of) for name in needed])
+
+    async def _move_on(self) -> None:
+        """A commit of nothing, or a merge with what others pushed, was about to be the head and to be pushed."""
+        head = await self.repository.head()
+        for name, task in self.state.tasks.items():
+            now = task.delivery
+            if self._sending is None or now is None or self.state.specs[name].repo != self.name or not now.pending:
+                continue
+            if now.commit in ("", now.pushed, head) or not await self.repository.has(now.commit):
+                continue
+            if await self.repository.is_ancestor(head, now.commit) and await self.repository.move_head(
+                head, now.commit
+            ):
+                why = f"{name} was about to be pushed as this"
+                await self.tools.journal.record(ev.HeadMoved(self.name, head, now.commit, why))
+                head = now.commit
 
     async def _put_back(self, head: str, known: str) -> None:
         """A power cut may have taken the branch's last move, but never the commits, which are older than the event."""
@@ -146,7 +169,9 @@ class Merging:
             while self._queue:
                 self.gate.check()
                 ordered = sorted(self._queue.values(), key=lambda item: self.state.rank[item.task])
-                await self._merge(ordered[: self.tools.merge_batch])
+                async with self.turn:
+                    # CI judges what is pushed: each change is pushed alone, so that each is judged.
+                    await self._merge(ordered[: self.tools.merge_batch if self._sending is None else 1])
         except Stopped:
             self.stop()
         finally:
@@ -164,6 +189,8 @@ class Merging:
     async def _merge(self, items: Sequence[Waiting]) -> None:
         """Every item of the batch is answered, or waits for the next one on a head that has moved."""
         head = await self.repository.head()
+        if self._sending is not None:
+            head = await self._sending.catch_up(self.name, head)
         layers = await self._stack(head, items)
         if not layers:
             return
@@ -213,8 +240,8 @@ class Merging:
         evidence = checks.evidence(top.tree, profile)
         if evidence in self.state.evidence:
             return Verdict(True, (), None)
-        log = merge_log(self.state.gate_runs + 1)
-        name = f"merge.{self.state.gate_runs + 1}"
+        number = next(self._numbers)
+        log, name = merge_log(number), f"merge.{number}"
         folder = await self.repository.checkout(name, top.commit)
         try:
             verdict = await checks.run(
@@ -254,9 +281,13 @@ class Merging:
             ev.HeadIntended(head, tip, tuple(name for name, _ in named), tuple(commit for _, commit in named))
         )
         if not await self.repository.move_head(head, tip):
-            await journal.record(ev.HeadKept(head, "somebody else moved the branch"))
+            await journal.record(ev.HeadKept(head, "somebody else moved the branch", self.name))
             return
         await self._moved(tip, named)
+        if self._sending is not None:
+            # Who cannot be reached now is asked again by the delivery itself.
+            with contextlib.suppress(ForgeError, PushFailed):
+                await self._sending.to_branch(layers[-1].item.task)
         for layer in layers:
             self._profiles[layer.item.profile] = None
             self._answer(layer.item, In())
@@ -265,12 +296,10 @@ class Merging:
         journal = self.tools.journal
         for name, commit in named:
             task = self.state.tasks[name]
-            detail = f"verified by {self.state.specs[name].verify_profile}; merged as {commit[:12]}"
-            journal.report(
-                name,
-                task.token,
-                ev.Merged(name, task.attempts, commit, tip),
-                ev.TaskSettled(name, TaskStatus.DONE, detail),
-                *after_success(self.state, task.account),
-            )
+            events: list[ev.Event] = [ev.Merged(name, task.attempts, commit, tip)]
+            if not rules_of(self.state, name).delivers:
+                detail = f"verified by {self.state.specs[name].verify_profile}; merged as {commit[:12]}"
+                events.append(ev.TaskSettled(name, TaskStatus.DONE, detail))
+                events += after_success(self.state, task.account)
+            journal.report(name, task.token, *events)
         await journal.idle()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from ganger.core.records import RunState
 from ganger.core.workers import Checkpoint
 from ganger.engine.tools import one_line
 from ganger.ports import Touched
 
 _SUBJECT = 72
 _MOST_LISTED = 200
+_MOST_IN_REQUEST = 50
 # A forge runs no CI for a commit that says so; an agent must not be able to.
 _SILENCING = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]", "***no_ci***")
 
@@ -61,6 +63,48 @@ def wip_message(
             _trailers(run, task, attempt),
         ]
     )
+
+
+def request_title(task: str, summary: str) -> str:
+    said = _harmless(one_line(summary, 2000))
+    subject = f"{one_line(task, 60)}: {said}" if said else one_line(task, 60)
+    return textwrap.shorten(subject, 2 * _SUBJECT, placeholder="…")
+
+
+def request_body(state: RunState, task: str, commit: str) -> str:
+    """What was done and how it was checked, for whoever reviews it."""
+    now, spec = state.tasks[task], state.specs[task]
+    steps = [f"- {step.name}: {step.outcome}" for step in now.verify_steps]
+    files = now.change.files if now.change is not None else ()
+    listed = [f"- `{one_line(name, 300)}`" for name in files[:_MOST_IN_REQUEST]]
+    if len(files) > _MOST_IN_REQUEST:
+        listed.append(f"- and {len(files) - _MOST_IN_REQUEST} more")
+    return "\n".join(
+        [
+            _harmless(one_line(now.summary, 2000)) or "No summary was given.",
+            "",
+            f"Verified by `{spec.verify_profile}` before it was pushed:",
+            "",
+            *(steps or ["- passed"]),
+            "",
+            "Files:",
+            "",
+            *(listed or ["- none"]),
+            "",
+            f"Task `{one_line(task, 200)}` of run `{one_line(state.run_id, 200)}`, at {commit[:12]}.",
+        ]
+    )
+
+
+def trigger_message(run: str, task: str, attempt: int, cause: str) -> str:
+    """A commit of nothing that makes CI run; the trailer says why."""
+    subject = textwrap.shorten(f"ci: run again for {one_line(task, 40)}", _SUBJECT, placeholder="…")
+    return f"{subject}\n\n{_trailers(run, task, attempt)}Ganger-Retrigger: {one_line(cause, 100)}\n"
+
+
+def join_message(run: str, branch: str, theirs: str) -> str:
+    name = one_line(branch, 40)
+    return f"Merge {name} at {theirs[:12]}\n\nOthers pushed to {name} meanwhile.\n\nGanger-Run: {one_line(run, 200)}\n"
 
 
 def _trailers(run: str, task: str, attempt: int) -> str:

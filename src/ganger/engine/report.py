@@ -25,7 +25,7 @@ def report_text(state: RunState) -> str:
         lines.append(f"- Spent: {_spent(state)}")
     if state.mode != "direct":
         merged = sum(bool(task.merged) for task in state.tasks.values())
-        where = f", at {state.heads[''][:12]}" if state.heads.get('') else ""
+        where = f", at {state.heads[''][:12]}" if state.heads.get("") else ""
         landed = (
             f"; your branch has it since {state.landed[:12]}" if state.landed else "; ganger land moves your branch"
         )

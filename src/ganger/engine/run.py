@@ -12,6 +12,8 @@ from ganger.contracts.worker import Next
 from ganger.core import events as ev
 from ganger.core.budgets import reservation
 from ganger.core.control import act, refused
+from ganger.core.delivery import RepoRules
+from ganger.core.indexes import is_delivering
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
 from ganger.core.names import worker_log
@@ -36,15 +38,14 @@ from ganger.core.windows import (
 from ganger.core.worker_control import LIMIT_HOLDS
 from ganger.core.workers import PULL
 from ganger.engine.attempt import Attempt
+from ganger.engine.branches import Branches
 from ganger.engine.case import Case
 from ganger.engine.company import Company
 from ganger.engine.desk_files import sweep_desks
 from ganger.engine.files import LEASE_SEC, RENEW_SEC, boot_seconds
 from ganger.engine.gate import Gate
 from ganger.engine.heal import Healing, heal_started, write_in_place
-from ganger.engine.in_git import InGit
 from ganger.engine.in_place import InPlace
-from ganger.engine.merging import Merging
 from ganger.engine.progress_log import ProgressLog
 from ganger.engine.projector import Projector
 from ganger.engine.reception import Reception
@@ -53,8 +54,8 @@ from ganger.engine.report import write_report
 from ganger.engine.road import Road
 from ganger.engine.rules import write_rules
 from ganger.engine.tools import Tools
-from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError, LeadLost
 from ganger.engine.usage import write_usage
+from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError, LeadLost
 from ganger.ports import Command, Entry
 
 # A wait longer than this is cut in pieces, so that a clock that was set is noticed.
@@ -86,6 +87,7 @@ class Order:
     in_place: tuple[str, ...] = ()
     boot_id: str = ""
     pull_roles: tuple[str, ...] = ()
+    repos: tuple[RepoRules, ...] = ()
     reconcile: Reconcile | None = None
     seen: dict[str, str] = field(default_factory=dict)
 
@@ -119,8 +121,7 @@ class Lead:
         self._gate = Gate(tools.launcher, self.state)
         self._tasks: set[asyncio.Task[None]] = set()
         self._company = Company(tools.watch, self.state)
-        repository = tools.repository
-        self._merging = Merging(tools, repository, self._gate, self._spawn) if repository is not None else None
+        self._branches = Branches(tools, self._gate, self._spawn) if tools.repositories else None
         self._reception = Reception(tools, self._gate, self._claim)
         self._claiming = asyncio.Lock()
         self._duties: list[asyncio.Task[None]] = []
@@ -170,8 +171,8 @@ class Lead:
         self.progress.catch_up()
         write_report(self.tools.folder, self.state)
         write_rules(self.tools.folder, self.state)
-
         write_usage(self.tools.folder, self.state)
+
     def note_landing(self, branch: str, commit: str) -> None:
         """The run is through, and the person's branch has it."""
         entry = Entry(stamp(self.tools.clock.now()), ev.Landed(branch, commit))
@@ -205,10 +206,11 @@ class Lead:
                 order.in_place,
                 order.boot_id,
                 order.pull_roles,
+                order.repos,
             )
         )
-        if self._merging is not None:
-            await self._merging.recover()
+        if self._branches is not None:
+            await self._branches.recover()
         if order.reconcile is not None:
             await self._reconcile(order.reconcile)
         if order.seen:
@@ -314,8 +316,8 @@ class Lead:
                     why = "its account's quota is back"
                     await self.journal.record(*(ev.TaskRequeued(name, why) for name in tasks))
                 case MergeLevel(tasks):
-                    assert self._merging is not None
-                    self._barrier = self._spawn(self._merging.merge_level(tasks))
+                    assert self._branches is not None
+                    self._barrier = self._spawn(self._branches.merge_level(tasks))
                     self._barrier.add_done_callback(self._passed)
                 case Finish():
                     await self._finish(decision)
@@ -354,7 +356,7 @@ class Lead:
             # What an agent left in its home within walls must never be met by one without them.
             walls = self.tools.sandbox.name
             same = (task.worked_by, task.walls) == (f"{agent.name}/{agent.kind}", walls)
-            why = task.detail if task.attempts else "first attempt"
+            why, delivers = task.detail if task.attempts else "first attempt", is_delivering(task)
             claims.append(
                 ev.AttemptStarted(
                     name,
@@ -362,14 +364,15 @@ class Lead:
                     secrets.token_hex(8),
                     agent.name,
                     why,
-                    task.harvest or worker_log(name, number),
+                    task.harvest or (task.log if delivers else worker_log(name, number)),
                     account_of(self.state, name),
-                    wanted.usd,
-                    wanted.tokens,
+                    0.0 if delivers else wanted.usd,
+                    0 if delivers else wanted.tokens,
                     # What was written shortly before a power cut may be gone from a workspace, and nothing tells.
                     task.resume if same and not task.harvest and not self.state.rebooted else "",
                     agent.kind,
                     walls,
+                    delivers=delivers,
                 )
             )
         if claims:
@@ -396,9 +399,7 @@ class Lead:
 
     def _attempt(self, name: str, *, again: bool = False) -> Attempt:
         case = Case(self.tools, name, self._gate, again=again)
-        road: Road = InPlace(case, self._company)
-        if self._merging is not None:
-            road = InGit(case, self._merging.repository, self._merging)
+        road: Road = InPlace(case, self._company) if self._branches is None else self._branches.road(case)
         return Attempt(case, road)
 
     def _seen(self, names: list[str]) -> list[ev.Event]:
@@ -492,8 +493,8 @@ class Lead:
     async def _stop_all(self) -> None:
         if not self.state.stopping:
             await self.journal.record(ev.StopRequested(self._stop_why))
-        if self._merging is not None:
-            self._merging.stop()
+        if self._branches is not None:
+            self._branches.stop()
         self._reception.send_away()
         await self.tools.launcher.stop_all(self.grace_sec)
 
@@ -509,6 +510,8 @@ class Lead:
     async def _end_all(self) -> None:
         """Nothing Ganger started outlives a run that was stopped or is over; a healer at work outlives a drain."""
         self._gate.shut()
+        if self._branches is not None:
+            self._branches.stop()
         if self.state.draining and self._healing is not None:
             await self._cancel({self._healing})
         else:
@@ -523,8 +526,8 @@ class Lead:
         if self.tools.notices is not None:
             await self.tools.notices.close()
         await self.tools.launcher.close()
-        if self.tools.repository is not None:
-            await self.tools.repository.close()
+        if self._branches is not None:
+            await self._branches.close()
 
     async def _cancel(self, tasks: Iterable[asyncio.Task[None]]) -> None:
         doomed = list(tasks)

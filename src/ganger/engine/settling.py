@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganger.contracts.task_result import TaskResult
 from ganger.core.records import Ended, Question, TaskState
-from ganger.core.vocabulary import FailureClass
+from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.case import Case, Failed
 from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED
 
@@ -19,6 +19,14 @@ class Left(Exception):
     def __init__(self, how: str, why: str) -> None:
         super().__init__(why)
         self.how, self.why = how, why
+
+
+class Waits(Exception):
+    """Nothing failed and nothing is left to do but for somebody else: a reviewer, or who halted the chain."""
+
+    def __init__(self, reason: BlockReason, why: str, *, question: str = "", text: str = "") -> None:
+        super().__init__(why)
+        self.reason, self.why, self.question, self.text = reason, why, question, text
 
 
 def heed_person(task: TaskState) -> None:

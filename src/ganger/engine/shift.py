@@ -218,7 +218,7 @@ class Shift:
         now, spec = self.case.now, self.case.spec
         patches = [self.state.patches[name] for name in now.patches]
         reader = self.tools.overlay.reader(self.case.task, patches)
-        git = self.tools.repository is not None
+        git = bool(self.tools.repositories)
         advice = Advice(
             hints=self.tools.overlay.hints(self.case.task, patches) if now.healed else (),
             answers=now.hints,

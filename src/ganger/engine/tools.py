@@ -16,6 +16,7 @@ from ganger.engine.badges import Badges
 from ganger.engine.files import RunFolder
 from ganger.engine.homes import Homes
 from ganger.engine.journal import Journal
+from ganger.engine.outlets import Outlet
 from ganger.engine.overlay import Overlay
 from ganger.engine.posts import Eye, Posts
 from ganger.engine.turns import Turns
@@ -39,6 +40,14 @@ class Outside(Protocol):
     async def close(self) -> None: ...
 
 
+class Doorbell(Protocol):
+    """Where a forge says that there is news."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerProgram:
     """How a confined agent calls `ganger worker`: a folder with a small program, and what that must be able to read."""
@@ -49,7 +58,8 @@ class WorkerProgram:
 
 @dataclass(frozen=True)
 class Tools:
-    """`repository` is there in the git modes, `watch` in direct mode. `agents` are by role; `strong` are those a role
+    """`repositories` are there in the git modes, by the name tasks know them; `outlets` are how they reach the outside;
+    `watch` is there in direct mode. `agents` are by role; `strong` are those a role
     has for tasks that need a stronger model, `fallback` those that take over where the usual one stalls. `reading`
     gives one that knows the output of another `NAME/KIND`."""
 
@@ -64,7 +74,10 @@ class Tools:
     overlay: Overlay
     sandbox: Sandbox
     homes: Homes
-    repository: Repository | None = None
+    repositories: Mapping[str, Repository] = field(default_factory=dict)
+    outlets: Mapping[str, Outlet] = field(default_factory=dict)
+    webhooks: Callable[[Callable[[str], None]], Doorbell | None] = lambda _nudge: None
+    warned: set[tuple[str, str, str, str]] = field(default_factory=set)
     watch: Watch | None = None
     roles: Mapping[str, RoleRules] = field(default_factory=dict)
     expected_must_come: bool = False

@@ -70,6 +70,7 @@ class CommandForge:
         self._records = Records(ci.folder)
         self._now: dict[str, RunRecord] = {}
         self._drivers: dict[str, asyncio.Task[_Ended | None]] = {}
+        self._tidying: set[asyncio.Task[None]] = set()
         self._asking = asyncio.Lock()
         self._calls = 0
 
@@ -151,7 +152,7 @@ class CommandForge:
         """Jobs that run go on; whoever leads next finds them."""
         for driver in self._drivers.values():
             driver.cancel()
-        await asyncio.gather(*self._drivers.values(), return_exceptions=True)
+        await asyncio.gather(*self._drivers.values(), *self._tidying, return_exceptions=True)
         self._drivers.clear()
 
     # --- records ----------------------------------------------------------------------------------------------------
@@ -162,10 +163,9 @@ class CommandForge:
             names = list(self._ci.jobs)
             found = await asyncio.to_thread(self._records.read, sha, names)
             self._now[sha] = found or RunRecord(sha, jobs={name: JobRecord() for name in names})
-            under_way = self._now[sha].next
-            for name in names if found is not None else ():
-                if name != under_way:
-                    await self._repository.drop_checkout(_checkout_name(sha, name))
+            for name, job in self._now[sha].jobs.items():
+                if job.tries and name != self._now[sha].next:
+                    self._put_away(sha, name, job)
         return self._now[sha]
 
     async def _keep(self, record: RunRecord) -> None:
@@ -187,8 +187,15 @@ class CommandForge:
                 await self._keep(record.with_job(name, replace(ended.job, word=Word.WAITING)))
                 continue
             await self._note(record, name, ended.job.raw)
-            await self._repository.drop_checkout(_checkout_name(record.sha, name))
             await self._keep(record.failed(name, ended.job))
+            self._put_away(sha, name, ended.job)
+
+    def _put_away(self, sha: str, name: str, job: JobRecord) -> None:
+        """A job's checkout is needed until its end is on disk; nobody waits for it to be gone."""
+        gone = self._repository.drop_checkout(_checkout_name(sha, name, job.attempt, job.tries))
+        task = asyncio.ensure_future(gone)
+        self._tidying.add(task)
+        task.add_done_callback(self._tidying.discard)
 
     # --- jobs -------------------------------------------------------------------------------------------------------
 
@@ -203,16 +210,20 @@ class CommandForge:
                 return ended
             record = self._now[sha]
             await self._note(record, name, ended.job.raw)
-            await self._repository.drop_checkout(_checkout_name(record.sha, name))
             await self._keep(record.with_job(name, ended.job))
+            self._put_away(sha, name, ended.job)
         return None
 
     async def _begin(self, record: RunRecord, name: str) -> _Ended:
         """The intent is on disk before anything runs."""
-        tried = record.jobs[name].tries
+        before = record.jobs[name]
+        tried = before.tries
         if tried >= _MOST_TRIES:
-            return _Ended(replace(record.jobs[name], word=Word.CANCELLED, raw=f"ended {tried} times from outside"))
-        checkout = await self._repository.checkout(_checkout_name(record.sha, name), record.sha)
+            return _Ended(replace(before, word=Word.CANCELLED, raw=f"ended {tried} times from outside"))
+        if tried:
+            self._put_away(record.sha, name, before)
+        checkout_name = _checkout_name(record.sha, name, record.attempt, tried + 1)
+        checkout = await self._repository.checkout(checkout_name, record.sha)
         job = JobRecord(Word.RUNNING, "running", "", record.attempt, tried + 1, str(checkout), inode_of(checkout))
         record = record.with_job(name, job)
         await self._keep(record)
@@ -294,8 +305,9 @@ class CommandForge:
         return self._ci.env.get("PATH", "")
 
 
-def _checkout_name(sha: str, job: str) -> str:
-    return f"ci.{sha[:SHORT]}.{job}"
+def _checkout_name(sha: str, job: str, attempt: int, tries: int) -> str:
+    """Each try has its own, so that an old one can go while the next is made."""
+    return f"ci.{sha[:SHORT]}.{job}.{attempt}.{tries}"
 
 
 def _no_requests(what: str) -> ForgeError:

@@ -525,6 +525,8 @@ class Repository(Protocol):
 
     async def message(self, commit: str) -> str: ...
 
+    async def tree_of(self, commit: str) -> str: ...
+
     async def check(self) -> None:
         """Raises GangerError REPO_DAMAGED where git finds damage. Reads every object."""
 

@@ -10,6 +10,7 @@ from ganger.core.misfits import open_round
 from ganger.core.moments import seconds_between
 from ganger.core.quota import account_of
 from ganger.core.records import RunState, TaskState
+from ganger.core.repos import way_out, why_not
 from ganger.core.retries import allowed_attempts
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.core.workers import WorkerNow
@@ -56,6 +57,8 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if waits:
         return f"{name} waits for {', '.join(waits[:5])}{_more(waits)}.", ""
     again = f" It will run again: {task.detail}." if task.attempts and task.detail else ""
+    if barred := why_not(state, name):
+        return f"{name} waits for its repository: {barred}.{again}", way_out(state, name)
     if state.finished and task.attempts:
         return f"{name} is to run again; attempt {task.attempts} did not settle it: {task.detail}.", "ganger run"
     if state.finished:

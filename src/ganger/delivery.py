@@ -1,0 +1,287 @@
+"""How a project's changes leave the machine, put together from its settings: rules, remotes, forges, mirrors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ganger.config import DeliverySection, Project, environment
+from ganger.core.delivery import CI, COMMITTED, MIRRORED, PUSHED, VERIFIED, RepoRules
+from ganger.core.names import repo_place, repo_store
+from ganger.core.records import RunState, TaskSpec
+from ganger.engine.files import RunFolder
+from ganger.engine.outlets import Outlet
+from ganger.errors import ForgeDenied, GangerError
+from ganger.ports import Clock, Launcher, Repository, Sandbox
+from ganger.ports.forge import Forge
+from ganger.workspaces.addresses import forge_of, remote_address
+from ganger.workspaces.git import Git
+from ganger.workspaces.masking import Mask
+from ganger.workspaces.remote import GitRemote, RemoteSettings
+
+if TYPE_CHECKING:
+    from ganger.forges import Hosts
+    from ganger.forges.webhook import WebhookReceiver
+
+_FULL = (VERIFIED, COMMITTED, PUSHED, CI)
+_TRANSFER_SEC = 600.0
+_MIRROR_SEC = 120.0
+
+
+def section_of(project: Project, repo: str) -> DeliverySection:
+    """What holds for one repository: the project's settings, and over them its own."""
+    given = project.config.delivery
+    own = project.config.repos[repo].delivery if repo else None
+    if own is None:
+        return given
+    return given.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+
+def path_of(project: Project, repo: str) -> Path:
+    return (project.root / project.config.repos[repo].path).resolve() if repo else project.root
+
+
+def names_of(project: Project, specs: Iterable[TaskSpec]) -> list[str]:
+    """The repositories of a run; the project's own where a task works on it."""
+    if project.config.workspace.mode == "direct":
+        return []
+    used = {spec.repo for spec in specs}
+    return [name for name in ("", *project.config.repos) if name in used]
+
+
+def rules_of_run(project: Project, specs: Iterable[TaskSpec]) -> tuple[RepoRules, ...]:
+    """Of all repositories, also those no task of this run works on: chains go through them."""
+    specs = tuple(specs)
+    used = names_of(project, specs)
+    if not used:
+        return ()
+    return tuple(rules_for(project, repo, used=repo in used) for repo in ("", *project.config.repos))
+
+
+def rules_for(project: Project, repo: str, *, used: bool = True) -> RepoRules:
+    section, graph = section_of(project, repo), project.config.repos
+    completion = completion_of(project, section)
+    style = style_of(project, section)
+    delivers = used and bool({PUSHED, CI, MIRRORED}.intersection(completion))
+    return RepoRules(
+        name=repo,
+        depends_on=tuple(graph[repo].depends_on) if repo else (),
+        locks=graph[repo].locks if repo else "none",
+        interface=tuple(graph[repo].interface) if repo else (),
+        completion=completion,
+        style=style,
+        branch=(section.branch or checked_out(path_of(project, repo))) if delivers else section.branch,
+        forge=section.forge,
+        required_jobs=tuple(name for name in _required(section) if name != section.mirror_job),
+        mirror_job=section.mirror_job,
+        mirror_command=bool(section.mirror_command),
+        events=tuple(section.ci_events) or (("push", "pull_request") if style == "request" else ("push",)),
+        fixes=section.fixes,
+        ask_after=section.ask_after,
+        retriggers=section.retriggers,
+        appear_sec=section.appear_sec,
+        ci_sec=section.ci_sec,
+        ci_warn_sec=section.ci_warn_sec,
+        ci_most_sec=max(section.ci_most_sec, section.ci_sec),
+        fix_sec=section.fix_sec,
+        review=section.review,
+        review_when=section.review_when,
+        auto_merge=section.auto_merge,
+    )
+
+
+def _required(section: DeliverySection) -> list[str]:
+    """Where CI is a list of commands, all of them are required unless some are named."""
+    return section.required_jobs or (list(section.jobs) if section.forge == "command" else [])
+
+
+def completion_of(project: Project, section: DeliverySection) -> tuple[str, ...]:
+    """Forge mode without a word on it means what its name says: pushed, and green where there is CI to follow."""
+    if project.config.workspace.mode != "forge" or set(section.completion) != {VERIFIED}:
+        return tuple(section.completion)
+    return _FULL if section.forge else _FULL[:-1]
+
+
+def style_of(project: Project, section: DeliverySection) -> str:
+    if section.style:
+        return section.style
+    asks = project.config.workspace.mode == "forge" and section.forge not in ("", "command")
+    return "request" if asks else "branch"
+
+
+def checked_out(path: Path) -> str:
+    """The branch the person's checkout is on."""
+    answer = Git(path / ".git").ask("symbolic-ref", "--short", "-q", "HEAD", doing=f"looking at {path}", fine=(0, 1))
+    if not answer.text:
+        raise GangerError(
+            f"{path} is on no branch, so nothing says where to push",
+            hint="check a branch out, or set delivery.branch",
+            code="NO_BRANCH",
+        )
+    return answer.text
+
+
+def token_reader(project: Project, section: DeliverySection) -> Callable[[], str]:
+    """Reads the token each time it is needed: a file may be renewed while a run goes on."""
+
+    def read() -> str:
+        if section.token_env:
+            return environment().get(section.token_env, "").strip()
+        if section.token_file:
+            path = project.root / Path(section.token_file).expanduser()
+            try:
+                return path.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise ForgeDenied(
+                    f"the token file {path} cannot be read: {getattr(error, 'strerror', None) or error}",
+                    hint="put the forge's token there, or name another one with delivery.token_file",
+                ) from error
+        return ""
+
+    return read
+
+
+class Delivery:
+    """Opens what a run needs, and shares what repositories of one host have in common."""
+
+    def __init__(
+        self, project: Project, folder: RunFolder, state: RunState, clock: Clock, env: Mapping[str, str]
+    ) -> None:
+        """`env` is what CI jobs that are commands run with."""
+        self.project, self.folder, self.state, self.clock, self.env = project, folder, state, clock, env
+        self._hosts: Hosts | None = None
+
+    def outlet(self, repo: str, rules: RepoRules, repository: Repository, launcher: Launcher, walls: Sandbox) -> Outlet:
+        section, path = section_of(self.project, repo), path_of(self.project, repo)
+        token = token_reader(self.project, section)
+        address = remote_address(path, section.remote)
+        secrets = [secret for secret in (token(), _secret(section.webhook_secret_env)) if secret]
+        settings = RemoteSettings(
+            address, token(), look_sec=section.call_sec, transfer_sec=_TRANSFER_SEC, environ=environment()
+        )
+        return Outlet(
+            name=repo,
+            remote=GitRemote(self.project.state_path / repo_store(repo), settings),
+            mask=Mask(secrets),
+            forge=self._forge(repo, section, rules, address, token, repository, launcher, walls),
+            prove_mirror=_prover(section.mirror_command, path) if section.mirror_command else None,
+            poll_sec=section.poll_sec,
+            poll_most_sec=max(section.poll_sec, section.poll_most_sec),
+            branch_name=section.branch_name,
+            draft=section.draft,
+            labels=tuple(section.labels),
+            reviewer=section.reviewer,
+        )
+
+    def _forge(
+        self,
+        repo: str,
+        section: DeliverySection,
+        rules: RepoRules,
+        address: str,
+        token: Callable[[], str],
+        repository: Repository,
+        launcher: Launcher,
+        walls: Sandbox,
+    ) -> Forge | None:
+        if not section.forge:
+            return None
+        if section.forge == "command":
+            return self._command(repo, section, rules, repository, launcher, walls)
+        from ganger.forges import ForgeSettings, Hosts, Patience, open_forge
+
+        self._hosts = self._hosts or Hosts()
+        url, name = forge_of(address)
+        patience = Patience(
+            first_sec=min(5.0, section.poll_sec),
+            most_sec=section.poll_most_sec,
+            rest_sec=min(30.0, 6 * section.poll_sec),
+        )
+        settings = ForgeSettings(
+            url=section.url or url,
+            project=section.project or name,
+            token=token,
+            call_sec=section.call_sec,
+            clock=self.clock,
+            patience=patience,
+        )
+        return open_forge(section.forge, settings, self._hosts)
+
+    def _command(
+        self,
+        repo: str,
+        section: DeliverySection,
+        rules: RepoRules,
+        repository: Repository,
+        launcher: Launcher,
+        walls: Sandbox,
+    ) -> Forge:
+        from ganger.forges.command import CommandCi, CommandForge
+
+        ci = CommandCi(
+            folder=self.folder.path / repo_place(repo) / "ci",
+            jobs=section.jobs,
+            env=self.env,
+            mirror_job=section.mirror_job,
+            repo=repo,
+            branch=rules.branch,
+            readable=repository.shared,
+            timeout_sec=section.ci_sec,
+            halted=lambda: self.state.stopping,
+        )
+        return CommandForge(ci, launcher, repository, walls)
+
+    def webhooks(self, nudge: Callable[[str], None]) -> WebhookReceiver | None:
+        """`nudge` is told the repository."""
+        given = self.project.config.delivery
+        if not given.webhook_port:
+            return None
+        from ganger.forges.webhook import WebhookReceiver
+
+        projects: dict[str, str] = {}
+        for repo in ("", *self.project.config.repos):
+            section = section_of(self.project, repo)
+            with contextlib.suppress(GangerError):
+                name = section.project or forge_of(remote_address(path_of(self.project, repo), section.remote))[1]
+                projects.setdefault(name, repo)
+        secret = _secret(given.webhook_secret_env)
+        return WebhookReceiver(
+            dict.fromkeys(projects, secret), lambda name: nudge(projects[name]), port=given.webhook_port
+        )
+
+
+def _secret(name: str) -> str:
+    return environment().get(name, "") if name else ""
+
+
+def _prover(command: list[str], folder: Path) -> Callable[[str, str], Awaitable[tuple[bool, str]]]:
+    """The operator's own command; it reaches the mirror, so no walls are around it."""
+
+    async def prove(sha: str, branch: str) -> tuple[bool, str]:
+        argv = [word.replace("{sha}", sha).replace("{branch}", branch) for word in command]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                cwd=folder,
+                env=dict(environment()),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return False, f"{argv[0]}: {error.strerror or error}"
+        try:
+            async with asyncio.timeout(_MIRROR_SEC):
+                said, _ = await process.communicate()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            return False, f"{argv[0]} took longer than {_MIRROR_SEC:g} s"
+        return process.returncode == 0, said.decode("utf-8", "replace")[-2000:] or f"exit code {process.returncode}"
+
+    return prove

@@ -1,0 +1,80 @@
+"""The repositories of a run while a lead lives: each with its branch, its queue, and its way to the outside."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+
+from ganger.core.delivery import NO_RULES
+from ganger.engine.case import Case
+from ganger.engine.delivering import Delivering
+from ganger.engine.following import Following
+from ganger.engine.gate import Gate
+from ganger.engine.in_git import InGit
+from ganger.engine.merging import Merging, Spawn
+from ganger.engine.sending import Sending
+from ganger.engine.tools import Doorbell, Tools
+
+
+class Branches:
+    """Nothing but the order of merges ties one repository to another."""
+
+    def __init__(self, tools: Tools, gate: Gate, spawn: Spawn) -> None:
+        self.tools, self.gate, self._spawn = tools, gate, spawn
+        self.state = tools.journal.state
+        self._merging: dict[str, Merging] = {}
+        self._sending: dict[str, Sending] = {}
+        self._following: dict[str, Following] = {}
+        self._doorbell: Doorbell | None = None
+
+    async def recover(self) -> None:
+        """Once it is known which rules hold."""
+        self._doorbell = self.tools.webhooks(self.nudge)
+        if self._doorbell is not None:
+            await self._doorbell.open()
+        numbers = itertools.count(self.state.gate_runs + 1)
+        for name, repository in self.tools.repositories.items():
+            rules, outlet = self.state.repos.get(name, NO_RULES), self.tools.outlets.get(name)
+            pushes_head = None
+            if outlet is not None and rules.delivers:
+                self._sending[name] = Sending(self.tools, self.gate, repository, outlet)
+                pushes_head = self._sending[name] if rules.style == "branch" else None
+                if outlet.forge is not None:
+                    self._following[name] = Following(outlet, outlet.forge, self.tools.clock, self._spawn)
+            self._merging[name] = Merging(self.tools, name, self.gate, self._spawn, numbers, pushes_head)
+            await self._merging[name].recover()
+
+    def road(self, case: Case) -> InGit:
+        name = case.spec.repo
+        merging, sending = self._merging[name], self._sending.get(name)
+        if sending is None:
+            return InGit(case, merging, None)
+        return InGit(case, merging, Delivering(case, sending, merging, self._following.get(name)))
+
+    async def merge_level(self, tasks: Sequence[str]) -> None:
+        """The barrier, in every repository that has a part in the level."""
+        parts: dict[str, list[str]] = {}
+        for name in tasks:
+            parts.setdefault(self.state.specs[name].repo, []).append(name)
+        await asyncio.gather(*(self._merging[repo].merge_level(part) for repo, part in parts.items()))
+
+    def nudge(self, repo: str) -> None:
+        """Somebody says that CI of this repository has news."""
+        if repo in self._following:
+            self._following[repo].nudge()
+
+    def stop(self) -> None:
+        for merging in self._merging.values():
+            merging.stop()
+        for following in self._following.values():
+            following.stop()
+
+    async def close(self) -> None:
+        if self._doorbell is not None:
+            await self._doorbell.close()
+        for repository in self.tools.repositories.values():
+            await repository.close()
+        for outlet in self.tools.outlets.values():
+            if outlet.forge is not None:
+                await outlet.forge.close()

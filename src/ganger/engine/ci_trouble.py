@@ -1,0 +1,151 @@
+"""A red CI: its log fetched, masked, cut down to the error and kept; whom that concerns; what a worker is told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ganger.core import events as ev
+from ganger.core.cascade import question
+from ganger.core.ci import MISSING_JOB, Ci, Finding, JobFact, RunFact, chosen
+from ganger.core.ci_logs import Excerpt, trim
+from ganger.core.delivery import Delivery, RepoVerdict
+from ganger.core.delivery_changes import rules_of
+from ganger.core.names import ci_log
+from ganger.core.repos import graph_of
+from ganger.core.vocabulary import FailureClass
+from ganger.engine.case import Case, Failed
+from ganger.engine.files import named_os_errors
+from ganger.engine.outlets import Outlet
+from ganger.engine.tools import one_line
+from ganger.errors import ForgeError
+
+_MOST_LOGS = 3
+_MOST_LOG_CHARS = 2_000_000
+TRANSIENT = "transient"
+
+
+class CiTrouble:
+    def __init__(self, case: Case, outlet: Outlet) -> None:
+        self.case, self.outlet = case, outlet
+        self.rules = rules_of(case.state, case.task)
+        self._excerpts: dict[str, tuple[Excerpt, str, tuple[str, ...]]] = {}
+
+    @property
+    def now(self) -> Delivery:
+        found = self.case.now.delivery
+        assert found is not None
+        return found
+
+    async def passing(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> Finding | None:
+        """D12: where every failed job met trouble that tends to pass, CI is run again once before anybody mends."""
+        if TRANSIENT in self.now.retriggered or self.rules.retriggers <= len(self.now.retriggered):
+            return None
+        found = [await self._log_of(sha, job, runs) for job in finding.jobs[:_MOST_LOGS]]
+        if not found or any(kinds or excerpt.kind is not FailureClass.TRANSIENT_INFRA for excerpt, _, kinds in found):
+            return None
+        return Finding(
+            Ci.TIMED_OUT, f"{finding.why}: {one_line(found[0][0].signal, 200)}", finding.jobs, cause=TRANSIENT
+        )
+
+    async def red(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> Failed:
+        """The verdict, with everything that follows from it; it is recorded together with the attempt's end."""
+        case = self.case
+        found = [(job, *await self._log_of(sha, job, runs)) for job in finding.jobs[:_MOST_LOGS]]
+        leaked = sorted({kind for *_, kinds in found for kind in kinds})
+        if leaked:
+            return await self._leaked(sha, finding, leaked)
+        signals = [f"{job.name}: {excerpt.signal or job.raw or job.reason}" for job, excerpt, _, _ in found]
+        detail = (
+            f"CI is red for {sha[:12]}: {one_line(finding.why, 300)}; {one_line(signals[0], 300) if signals else ''}"
+        )
+        problem = case.failed(FailureClass.CI_ERROR, signals[0] if signals else finding.why, detail)
+        problem.keep_changes = True
+        problem.reminder = self._reminder(sha, found, runs)
+        log = self._keep([(job, text) for job, _, text, _ in found])
+        kind = found[0][1].kind.value if found else ""
+        forge = self.outlet.forge.name if self.outlet.forge is not None else ""
+        why, signature = one_line(finding.why, 500), problem.failed.signature
+        judged = ev.CiJudged(case.task, case.number, sha, "red", why, forge, kind, signature, log)
+        problem.before = (judged, *self._downstream(sha, finding), *self._questions(sha, problem))
+        return problem
+
+    async def _leaked(self, sha: str, finding: Finding, kinds: Sequence[str]) -> Failed:
+        """A key in a log is out: no worker mends that (D12)."""
+        case = self.case
+        why = f"CI printed what looks like a secret ({', '.join(kinds)}) for {sha[:12]}"
+        problem = case.failed(FailureClass.FATAL, "secret in a CI log", f"{why}; replace that key")
+        problem.keep_changes = True
+        problem.before = (ev.CiJudged(case.task, case.number, sha, "red", f"{one_line(finding.why)}; {why}"),)
+        return problem
+
+    async def _log_of(self, sha: str, job: JobFact, runs: Sequence[RunFact]) -> tuple[Excerpt, str, tuple[str, ...]]:
+        """The excerpt, the masked log, and which kinds of secrets were in it."""
+        known = self._excerpts.get(f"{sha}:{job.id or job.name}")
+        if known is not None:
+            return known
+        text = ""
+        owner = next((run for run in chosen(sha, runs, self.rules.events) if job in run.jobs), None)
+        if owner is not None and self.outlet.forge is not None and job.reason != MISSING_JOB:
+            with contextlib.suppress(ForgeError):
+                text = await self.outlet.forge.log(owner, job)
+        masked, kinds = self.outlet.mask(text[-_MOST_LOG_CHARS:])
+        found = (trim(masked), masked, kinds)
+        self._excerpts[f"{sha}:{job.id or job.name}"] = found
+        return found
+
+    def _keep(self, logs: Sequence[tuple[JobFact, str]]) -> str:
+        name = ci_log(self.case.task, self.case.number)
+        path = self.case.tools.folder.path / name
+        with named_os_errors(path):
+            path.write_text("".join(f"=== {job.name}\n{text}\n" for job, text in logs), encoding="utf-8")
+        return name
+
+    def _reminder(
+        self,
+        sha: str,
+        found: Sequence[tuple[JobFact, Excerpt, str, tuple[str, ...]]],
+        runs: Sequence[RunFact],
+    ) -> str:
+        """What a worker needs in order to mend it; the rest is in `ganger worker brief ci`."""
+        parts = [f"Your change is merged and was pushed as {sha[:12]}; CI failed on it."]
+        for job, excerpt, _, _ in found:
+            said = (
+                excerpt.text or f"the forge has no log of it ({job.raw or job.reason or 'no word'}) {job.url}".strip()
+            )
+            parts.append(f"Job {job.name}:\n\n{said}")
+        if not any(excerpt.text for _, excerpt, _, _ in found):
+            urls = [run.url for run in runs if run.url]
+            parts += [f"It is at {urls[-1]}"] if urls else []
+        return "\n\n".join(parts)
+
+    def _downstream(self, sha: str, finding: Finding) -> list[ev.Event]:
+        """D13: what builds on this repository waits until it is green again."""
+        state, repo = self.case.state, self.case.spec.repo
+        below = graph_of(state.repos).downstream.get(repo, ())
+        if not below or repo in state.broken:
+            return []
+        return [ev.ChainPaused(repo, self.case.task, sha, one_line(finding.why, 300), tuple(below))]
+
+    def _questions(self, sha: str, problem: Failed) -> list[ev.Event]:
+        """D06: after so many attempts, or when the same fault comes again, a person is asked while attempts go on."""
+        case, now, rules = self.case, self.now, self.rules
+        asked: list[ev.Event] = []
+        open_ones = {q.kind for q in case.state.questions.values() if q.task == case.task and q.answer is None}
+        same = problem.failed.signature in now.signatures
+        if "ci" not in open_ones and (same or case.now.ci_fixes >= rules.ask_after):
+            times = (
+                f"{case.now.ci_fixes} attempts to mend it"
+                if not same
+                else "an attempt to mend it: the same fault again"
+            )
+            text = f"CI is red after {times}: {one_line(problem.failed.detail, 400)}. Attempts go on; a hint helps them"
+            asked.append(ev.QuestionAsked("", case.task, "ci", text, attempt=case.number))
+        verdict = RepoVerdict(case.spec.repo, sha, case.task, False, "", now.upstream)
+        judged = replace(case.state, verdicts=[*case.state.verdicts, verdict])
+        traced = question(judged, case.spec.repo, sha)
+        if traced is not None and "cascade" not in open_ones:
+            options = traced.options
+            asked.append(ev.QuestionAsked("", case.task, "cascade", traced.text, attempt=case.number, options=options))
+        return asked

@@ -1,0 +1,160 @@
+"""One repository's CI, followed for everybody who waits for it: one list of runs per look, however many wait.
+
+A run's jobs are asked for when the run's own state has changed, and again while it is over and they are not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+
+from ganger.core.ci import RunFact, is_sha
+from ganger.engine.gate import Stopped
+from ganger.engine.outlets import Outlet
+from ganger.errors import ForgeError, ForgeLimited, ForgeUnreachable
+from ganger.ports import Clock
+from ganger.ports.forge import Forge
+
+Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
+_SLOWER = 1.5
+_LOOK_SEC = 0.5
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is known of one commit. `looks` counts the looks since somebody began to wait."""
+
+    runs: dict[str, RunFact]
+    looks: int = 0
+    version: int = 0
+    waiting: int = 0
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    trouble: ForgeError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What CI says of a commit after so many looks. `trouble` is why nothing could be asked."""
+
+    runs: tuple[RunFact, ...]
+    looks: int
+    version: int
+    trouble: ForgeError | None = None
+
+
+class Following:
+    def __init__(self, outlet: Outlet, forge: Forge, clock: Clock, spawn: Spawn) -> None:
+        self.forge, self._outlet, self._clock, self._spawn = forge, outlet, clock, spawn
+        self._watched: dict[str, _Watched] = {}
+        self._work: asyncio.Task[None] | None = None
+        self._nudged = asyncio.Event()
+        self._stopped = False
+
+    async def look(self, sha: str, known: Iterable[RunFact], *, after: int, wait_sec: float) -> Look:
+        """News of this commit since version `after`, or what is known once `wait_sec` is over. `known` is what an
+        earlier lead had seen."""
+        assert is_sha(sha)
+        watched = self._watched.get(sha)
+        if watched is None:
+            watched = self._watched[sha] = _Watched({run.id: run for run in known if run.sha == sha})
+            self._nudged.set()
+        watched.waiting += 1
+        if self._work is None:
+            self._work = self._spawn(self._follow())
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_sec):
+                    while watched.version <= after and not self._stopped:
+                        watched.news.clear()
+                        await watched.news.wait()
+        finally:
+            watched.waiting -= 1
+        if self._stopped:
+            raise Stopped
+        return Look(tuple(watched.runs.values()), watched.looks, watched.version, watched.trouble)
+
+    def forget(self, sha: str) -> None:
+        """It is judged, or another commit took its place."""
+        self._watched.pop(sha, None)
+
+    def nudge(self) -> None:
+        """Somebody says that there is news; it is looked for, not believed."""
+        self._nudged.set()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self.nudge()
+        for watched in self._watched.values():
+            watched.news.set()
+
+    async def _follow(self) -> None:
+        pause = self._outlet.poll_sec
+        try:
+            while self._watched and not self._stopped:
+                self._nudged.clear()
+                changed, at_least = await self._once()
+                pause = self._outlet.poll_sec if changed else min(pause * _SLOWER, self._outlet.poll_most_sec)
+                # A nudge shortens the wait, but a flood of them brings no more looks than the pace allows.
+                at_least = max(at_least, self._outlet.poll_sec)
+                await self._rest(at_least)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause - at_least):
+                        await self._nudged.wait()
+        finally:
+            self._work = None
+
+    async def _rest(self, sec: float) -> None:
+        until = self._clock.monotonic() + sec
+        while not self._stopped and (left := until - self._clock.monotonic()) > 0:
+            await asyncio.sleep(min(left, _LOOK_SEC))
+
+    async def _once(self) -> tuple[bool, float]:
+        """Whether anything changed, and how long nothing may be asked."""
+        before = dict(self._watched)
+        try:
+            rows = await self.forge.runs(sorted(before))
+            changed = False
+            for sha, watched in before.items():
+                mine = [row for row in rows if row.sha == sha]
+                changed = await self._take(watched, mine, alone=len(before) == 1) or changed
+        except ForgeLimited as limited:
+            self._tell(before, None)
+            return False, max(0.0, limited.until - self._clock.now())
+        except ForgeUnreachable as unreachable:
+            self._tell(before, unreachable)
+            return False, 0.0
+        except ForgeError as refused:
+            self._tell(before, refused, wake=True)
+            return False, self._outlet.poll_most_sec
+        self._tell(before, None)
+        return changed, 0.0
+
+    async def _take(self, watched: _Watched, rows: list[RunFact], *, alone: bool) -> bool:
+        changed = False
+        for row in rows:
+            known = watched.runs.get(row.id)
+            if known is not None and known.asked == row.state:
+                continue
+            run = await self.forge.jobs(row)
+            if known is None or (run.jobs, run.state) != (known.jobs, known.state):
+                changed = True
+            watched.runs[row.id] = run
+        if alone and rows and (gone := watched.runs.keys() - {row.id for row in rows}):
+            # The list was of this commit alone, so what is not in it was deleted.
+            for name in gone:
+                del watched.runs[name]
+            changed = True
+        if changed:
+            watched.version += 1
+        return changed
+
+    def _tell(self, watched: dict[str, _Watched], trouble: ForgeError | None, *, wake: bool = False) -> None:
+        for one in watched.values():
+            first = not one.looks and trouble is None
+            one.looks += trouble is None
+            one.trouble = trouble
+            if first or wake:
+                one.version += 1
+            one.news.set()

@@ -1,0 +1,29 @@
+"""How the changes of one repository leave the machine: its remote, its forge, and what is said there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from ganger.ports.forge import Forge, Remote
+
+Mask = Callable[[str], tuple[str, tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """`mask` takes secrets out of a text and says which kinds there were. `prove_mirror` asks whether the mirror has a
+    commit of a branch; the sentence says what it answered. `poll_sec` and `poll_most_sec` are the shortest and the
+    longest time between two looks at CI."""
+
+    name: str
+    remote: Remote
+    mask: Mask
+    forge: Forge | None = None
+    prove_mirror: Callable[[str, str], Awaitable[tuple[bool, str]]] | None = None
+    poll_sec: float = 5.0
+    poll_most_sec: float = 60.0
+    branch_name: str = "ganger/{run}/{task}"
+    draft: bool = True
+    labels: tuple[str, ...] = ()
+    reviewer: str = "reviewer"

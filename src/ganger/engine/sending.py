@@ -1,0 +1,166 @@
+"""Pushes of one repository, one after the other: intent, effect, outcome.
+
+Dying at any point is harmless: before the intent nothing happened; after it the remote tells whether it has the commit,
+and a push of what is there changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from ganger.core import events as ev
+from ganger.core.delivery import Delivery, RepoRules
+from ganger.core.delivery_changes import rules_of
+from ganger.core.moments import unix_time
+from ganger.core.repos import graph_of
+from ganger.core.retries import backoff_sec
+from ganger.engine.gate import Gate
+from ganger.engine.messages import join_message, trigger_message
+from ganger.engine.outlets import Outlet
+from ganger.engine.tools import Tools, one_line
+from ganger.errors import ForgeError, ForgeUnreachable, GangerError
+from ganger.ports import Conflict, Repository
+from ganger.ports.forge import Behind, PushOutcome, Rejected, Sent
+
+T = TypeVar("T")
+_MOST_JOINS = 5
+_LOOK_SEC = 0.2
+
+
+class PushFailed(GangerError):
+    """The remote does not take it, and time alone does not mend that."""
+
+    code = "PUSH_REFUSED"
+
+
+class Sending:
+    """The caller holds the branch's turn (`Merging.turn`) wherever the run's own branch may move."""
+
+    def __init__(self, tools: Tools, gate: Gate, repository: Repository, outlet: Outlet) -> None:
+        self.tools, self.gate, self.repository, self.outlet = tools, gate, repository, outlet
+        self.state = tools.journal.state
+
+    def rules(self, task: str) -> RepoRules:
+        return rules_of(self.state, task)
+
+    def delivery(self, task: str) -> Delivery:
+        found = self.state.tasks[task].delivery
+        assert found is not None
+        return found
+
+    async def record(self, task: str, *events: ev.Event) -> None:
+        await self.tools.journal.report(task, self.state.tasks[task].token, *events)
+
+    async def intend(self, task: str, branch: str, commit: str, tree: str, cause: str = "change") -> None:
+        repo = self.state.specs[task].repo
+        above = graph_of(self.state.repos).upstream.get(repo, ())
+        known = tuple((one, self.state.proved[one]) for one in above if one in self.state.proved)
+        number = self.state.tasks[task].attempts
+        await self.record(task, ev.PushIntended(task, number, repo, branch, commit, tree, cause, known))
+
+    async def push(self, task: str) -> PushOutcome:
+        """What is tracked goes to its branch; raises ForgeError where the remote cannot be asked."""
+        now, number = self.delivery(task), self.state.tasks[task].attempts
+        self.gate.check()
+        outcome = await self.outlet.remote.push(now.commit, now.branch)
+        if isinstance(outcome, Sent):
+            how = "found" if outcome.found else "pushed"
+            await self.record(task, ev.Pushed(task, number, now.commit, now.branch, how))
+        elif isinstance(outcome, Rejected):
+            await self.record(task, ev.PushRefused(task, number, now.commit, one_line(outcome.why)))
+        return outcome
+
+    async def to_branch(self, task: str) -> None:
+        """The run's own branch goes to the remote's. What others put there meanwhile is taken in first."""
+        for _ in range(_MOST_JOINS):
+            now = self.delivery(task)
+            if not now.branch:
+                await self.intend(task, self.rules(task).branch, now.commit, "")
+            outcome = await self.push(task)
+            if isinstance(outcome, Sent):
+                return
+            if isinstance(outcome, Rejected):
+                raise PushFailed(f"{self.outlet.remote.address} refuses the push: {outcome.why}")
+            await self._take_in(task, outcome)
+        raise PushFailed(f"{self.rules(task).branch} of {self.outlet.remote.address} moves with every push")
+
+    async def _take_in(self, task: str, behind: Behind) -> None:
+        """The run's branch and the remote's have parted: a merge of both goes on from here, and is tracked instead."""
+        branch, number = self.rules(task).branch, self.state.tasks[task].attempts
+        theirs = await self.outlet.remote.fetch(branch)
+        head = await self.repository.head()
+        message = join_message(self.state.run_id, branch, theirs)
+        joined = await self.repository.join(head, theirs, message, unix_time(self.state.tasks[task].started_at))
+        if isinstance(joined, Conflict):
+            files = ", ".join(joined.files[:10])
+            why = f"{branch} went on at {theirs[:12]} and conflicts with this run in {files}"
+            await self.record(task, ev.PushRefused(task, number, self.delivery(task).commit, why))
+            raise PushFailed(why)
+        await self.intend(task, branch, joined.commit, joined.tree)
+        await self.move(task, head, joined.commit, f"{branch} had gone on to {behind.head[:12]}")
+
+    async def move(self, task: str, head: str, new: str, why: str) -> None:
+        if not await self.repository.move_head(head, new):
+            raise GangerError(
+                f"the branch of run {self.state.run_id} is not at {head[:12]} any more",
+                hint="somebody moved it; put it back with git update-ref, or begin a new run",
+                code="BRANCH_MOVED",
+            )
+        await self.record(task, ev.HeadMoved(self.state.specs[task].repo, head, new, why))
+
+    async def catch_up(self, repo: str, head: str) -> str:
+        """Takes in what others pushed, where that is simply newer; the head to merge onto."""
+        branch = self.state.repos[repo].branch
+        try:
+            tip = await self.outlet.remote.head(branch)
+            if not tip or tip == head or await self._holds(head, tip):
+                return head
+            tip = await self.outlet.remote.fetch(branch)
+        except ForgeError:
+            return head
+        if not await self.repository.is_ancestor(head, tip):
+            return head
+        if not await self.repository.move_head(head, tip):
+            return await self.repository.head()
+        await self.tools.journal.record(ev.HeadMoved(repo, head, tip, f"{branch} had gone on"))
+        return tip
+
+    async def _holds(self, head: str, tip: str) -> bool:
+        return await self.repository.has(tip) and await self.repository.is_ancestor(tip, head)
+
+    async def again(self, task: str, cause: str, *, own_branch: bool) -> None:
+        """A commit of nothing, so that CI runs again. The same parent and moment give the same commit."""
+        now, number = self.delivery(task), self.state.tasks[task].attempts
+        parent = now.commit if own_branch else await self.repository.head()
+        message = trigger_message(self.state.run_id, task, number, cause)
+        made = await self.repository.empty_commit(parent, message, unix_time(now.pushed_at))
+        wanted = ev.RetriggerIntended(task, number, now.commit, cause, "empty_commit")
+        self.tools.journal.report(task, self.state.tasks[task].token, wanted)
+        await self.intend(task, now.branch, made.commit, made.tree, cause)
+        if not own_branch:
+            await self.move(task, parent, made.commit, f"CI of {task} runs again ({cause})")
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    async def patiently(self, task: str, call: Callable[[], Awaitable[T]], most_sec: float) -> T:
+        """Again and again, 5 s to 60 s apart, while the other side cannot be reached; for so long at the most."""
+        clock, since, tries = self.tools.clock, self.tools.clock.monotonic(), 0
+        while True:
+            self.gate.check()
+            try:
+                return await call()
+            except ForgeUnreachable:
+                if clock.monotonic() - since >= most_sec:
+                    raise
+            await self.pause(min(backoff_sec(task, tries), max(self.outlet.poll_most_sec, _LOOK_SEC)))
+            tries += 1
+
+    async def pause(self, sec: float) -> None:
+        """A stop does not wait for it."""
+        until = self.tools.clock.monotonic() + sec
+        while (left := until - self.tools.clock.monotonic()) > 0:
+            self.gate.check()
+            await asyncio.sleep(min(left, _LOOK_SEC))
+        self.gate.check()
