@@ -14,6 +14,7 @@ from ganger.core.records import Policy, RunState, TaskSpec, TaskState
 from ganger.core.repos import Gate, RepoGraph, graph_of, is_guarded, registry, why_not
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
 from ganger.core.windows import Finish, OpenWindow, Start, Wait, decide
+from ganger.views.why import why
 
 P, R, D, F = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE, TaskStatus.FAILED
 OFF = Policy(heal_schedule=HealSchedule.OFF, concurrency=9, max_worker_attempts_per_task=1)
@@ -273,6 +274,22 @@ def test_the_sentence_names_repository_holder_milestone_and_way_out(holder: str)
     if holder == "core":
         made.finish(holder)
     assert SENTENCES[holder] in why_not(made.state, "app")
+
+
+WAYS_OUT = {"RUNNING": "", "FAILED": "ganger retry core", "halted": "ganger unlock core --why TEXT"}
+
+
+@pytest.mark.parametrize("how", WAYS_OUT)
+def test_why_says_what_a_task_waits_for_and_what_to_type(how: str) -> None:
+    """G10 D08"""
+    made = small("core", "lib")
+    made.step()
+    if how == "FAILED":
+        made.fail("core", FailureClass.REAL_BUG)
+    if how == "halted":
+        made.record(ev.ChainHalted("core", "core", "a key leaked"))
+    told = why(made.state, "lib")
+    assert told.sentence.startswith("lib waits for its repository: ") and told.next_step == WAYS_OUT[how]
 
 
 def test_the_registry_survives_a_restart() -> None:
