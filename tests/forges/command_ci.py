@@ -22,6 +22,8 @@ from ganger.workspaces.repository import GitRepository, GitSettings
 
 T = TypeVar("T")
 PATIENCE_SEC = 30.0
+# Each start leaves a line where it can be seen.
+TELL = 'echo "$GANGER_CI_JOB.$GANGER_CI_ATTEMPT" >> "$MARKS/told"; '
 
 
 def git(folder: Path, *words: str) -> str:

@@ -10,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_ci import Ground, Lead, found, git, job, words
+from command_ci import TELL, Ground, Lead, found, git, job, words
 
 from ganger.core.ci import Ci, RunFact, Word
 from ganger.errors import ForgeError
-from ganger.forges.command import CommandCi
+from ganger.forges.command import CommandCi, CommandForge
 from ganger.ports.forge import NewRequest
 
-TELL = 'echo "$GANGER_CI_JOB.$GANGER_CI_ATTEMPT" >> "$MARKS/told"; '
 HOLD = TELL + 'until [ -e "$MARKS/go" ]; do sleep 0.02; done; '
 
 
@@ -102,6 +101,18 @@ def test_a_rerun_is_a_new_attempt_of_what_did_not_succeed_and_repeating_the_call
     assert found(first, "test", mirror="mirror").cause == "mirror_skipped" and (first.attempt, again.attempt) == (1, 2)
     assert found(again, "test", mirror="mirror").ci is Ci.GREEN and first.state != again.state
     assert ground.told() == ["test.1", "mirror.1", "mirror.2"]
+
+
+async def always(forge: CommandForge, run: RunFact) -> bool:
+    await forge._keep((await forge._load(run.sha)).again())
+    return True
+
+
+def test_a_rerun_that_is_counted_twice_is_caught(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D04: the claim about repeated reruns fails where a rerun does not look which attempt it is of."""
+    monkeypatch.setattr(CommandForge, "rerun", always)
+    with pytest.raises(AssertionError):
+        test_a_rerun_is_a_new_attempt_of_what_did_not_succeed_and_repeating_the_call_starts_no_other(ground)
 
 
 def test_where_nothing_can_be_run_again_it_says_so(ground: Ground) -> None:
@@ -200,7 +211,7 @@ def test_a_job_whose_checkout_was_swept_away_runs_again(ground: Ground) -> None:
     begun(ground, rules)
 
     async def play(lead: Lead) -> RunFact:
-        await lead.repository.drop_checkout(f"ci.{ground.head[:12]}.test")
+        await lead.repository.drop_checkout(f"ci.{ground.head[:12]}.test.1.1")
         (ground.marks / "go").touch()
         return await lead.over(ground.head)
 
