@@ -28,6 +28,7 @@ APPLICATION = frozenset(
         "land",
         "clean",
         "notify",
+        "delivery",
         "prompt_sizes",
     }
 )
@@ -50,7 +51,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "check": INNER | {"config"},
     "contents": INNER | {"engine.files", "workspaces"},
     "control": INNER | {"engine.files", "stores"},
-    "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents", "fleet", "notify", "worker"},
+    "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents", "fleet", "notify", "worker", "delivery"},
+    "delivery": INNER | {"config", "engine.files", "engine.outlets", "forges", "workspaces"},
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
     "runs": INNER | {"config", "engine.files", "stores"},
     "land": INNER | {"app", "check", "config", "engine", "launchers", "stores", "workspaces"},

@@ -310,7 +310,7 @@ class DeliverySection(Section):
     )
     ci_events: list[str] = Field(
         default_factory=list,
-        description="triggers that count, best first; default: push, with requests pull_request too",
+        description="triggers that count, best first; default: push, for requests pull_request too",
     )
     jobs: dict[str, list[str]] = Field(
         default_factory=dict, description="forge command: name = program and arguments of each CI job, in order"

@@ -226,7 +226,7 @@ class Delivery:
             jobs=section.jobs,
             env=self.env,
             mirror_job=section.mirror_job,
-            repo=repo,
+            repo=repo or self.project.root.name,
             branch=rules.branch,
             readable=repository.shared,
             timeout_sec=section.ci_sec,

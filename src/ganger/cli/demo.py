@@ -133,7 +133,7 @@ def _play_delivery(root: Path, *, kept: bool, as_json: bool) -> int:
     from ganger.check import check_project
     from ganger.cli.drive import drive
     from ganger.config import load_project
-    from ganger.demo.delivery import build_delivery, shortcomings
+    from ganger.demo.delivery import build_delivery, shortcomings, waited_sec
     from ganger.runs import newest_run, read_events, read_state
     from ganger.views.ledger import delivered, ledger_json
 
@@ -144,15 +144,16 @@ def _play_delivery(root: Path, *, kept: bool, as_json: bool) -> int:
     drive(project, check_project(project), only=None, max_tasks=None, as_json=as_json, quiet_end=True)
     folder = newest_run(project, None)
     state = read_state(folder)
-    wrong = shortcomings(root, state, list(read_events(folder, 0)))
+    events = list(read_events(folder, 0))
+    wrong = shortcomings(root, state, events)
     if as_json:
         ledger = [ledger_json(state, name) for name in delivered(state)]
         print_json("demo", demo="delivery", folder=str(root), ok=not wrong, wrong=wrong, ledger=ledger)
         return 1 if wrong else 0
-    return _report_delivery(office, state, wrong, kept=kept)
+    return _report_delivery(office, state, wrong, waited_sec(events), kept=kept)
 
 
-def _report_delivery(office: Path, state: object, wrong: list[str], *, kept: bool) -> int:
+def _report_delivery(office: Path, state: object, wrong: list[str], waited: float, *, kept: bool) -> int:
     from ganger.core.moments import seconds_between
     from ganger.core.records import RunState
     from ganger.views.board import counts_line, shown_duration
@@ -168,7 +169,8 @@ def _report_delivery(office: Path, state: object, wrong: list[str], *, kept: boo
         return 1
     click.echo("\n  units passed its tests here and turned CI red; a worker got CI's log and mended it.")
     click.echo("  report's mirror job was skipped while all others were green: CI ran again, and nothing else did.")
-    click.echo("  report builds on the library, so it waited until everything there was proved.")
+    held = shown_duration(waited)
+    click.echo(f"  report builds on the library, so it waited {held}, until everything there was proved.")
     click.echo("  Remotes and mirror hold exactly the proved commits.\n\nNext steps:")
     where = f"cd {office}" if kept else "ganger demo --delivery --keep DIR"
     click.echo(f"  1. {where}   then: ganger ledger units --json, ganger events, ganger why report")

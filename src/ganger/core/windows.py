@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection
-from enum import StrEnum
 
 from ganger.core import events as ev
-from ganger.core.budgets import Purse, reservation, run_refusal, task_refusal
+from ganger.core.budgets import reservation, run_refusal, task_refusal
+from ganger.core.choosing import NEVER, Choice, For, due_at, in_scope as in_scope, within
 from ganger.core.decisions import (
     CloseWindow as CloseWindow,
     Decision as Decision,
@@ -21,27 +21,18 @@ from ganger.core.decisions import (
 from ganger.core.dependents import blocked_behind
 from ganger.core.finishing import finish
 from ganger.core.healing import after_window, failure_rate, passed, questions_for
-from ganger.core.indexes import files_of, is_delivering
+from ganger.core.indexes import is_delivering
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
-from ganger.core.quota import account_of, has_room, next_place, paused_until, running_by_account, spread_after
+from ganger.core.quota import spread_after
 from ganger.core.records import RunState
 from ganger.core.repos import Gate, is_guarded
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
 
-_NEVER = float("inf")
 # Somebody may ask for a task at any moment, and that is recorded: no need to look again before.
 _UNTIL_ASKED_SEC = 3600.0
 # A default that counts from a moment on is recorded shortly after it.
 _ANSWERED_WITHIN_SEC = 5.0
-
-
-class _For(StrEnum):
-    """For whom tasks are chosen: an agent that is started now, a window, or a session that asks for one."""
-
-    START = "start"
-    WINDOW = "window"
-    PULL = "pull"
 
 
 def larger(size: int) -> int:
@@ -101,7 +92,7 @@ def _deliveries(state: RunState, now: float) -> list[Decision]:
     gate = Gate(state) if found and is_guarded(state) else None
     starts: list[Decision] = []
     for name in sorted(found, key=state.rank.__getitem__):
-        due = state.tasks[name].not_before <= now and not state.unmet[name] and _within(state, name, len(starts))
+        due = state.tasks[name].not_before <= now and not state.unmet[name] and within(state, name, len(starts))
         if due and (gate is None or gate.admits(name)):
             starts.append(Start(name))
             if gate is not None:
@@ -129,15 +120,8 @@ def _free(state: RunState) -> int:
     return state.policy.concurrency - len(state.running) + len(state.parked | state.pulled | state.delivering)
 
 
-def _level_now(state: RunState) -> int | None:
-    """The level that is being worked on; None where there are no levels."""
-    if state.merging != "level":
-        return None
-    return min((level for level, left in state.level_open.items() if left > 0), default=0)
-
-
 def _decide_continuous(state: RunState, now: float) -> list[Decision]:
-    fits = _Choice(state, now, _For.START)
+    fits = Choice(state, now, For.START)
     starts = _starts(state, state.ready, fits)
     if starts or state.running:
         return starts or _until_then(state, now, fits.later)
@@ -152,7 +136,7 @@ def _decide_windowed(state: RunState, now: float) -> list[Decision]:
         return _while_delivering(state, now) if state.running else [_later_or_never(state, now)]
     if not state.window_open:
         return [_close(state)]
-    fits = _Choice(state, now, _For.START)
+    fits = Choice(state, now, For.START)
     starts = _starts(state, state.window_ready, fits)
     if starts or state.running:
         return starts or _until_then(state, now, fits.later)
@@ -164,13 +148,13 @@ def _decide_windowed(state: RunState, now: float) -> list[Decision]:
     return [_close(state)]
 
 
-def _starts(state: RunState, heap: list[int], fits: _Choice) -> list[Decision]:
+def _starts(state: RunState, heap: list[int], fits: Choice) -> list[Decision]:
     if _no_account_is_free(state, fits) or _no_repo_is_free(state, heap, fits):
         return []
     return [Start(task) for task in _ready(state, heap, _free(state), fits)]
 
 
-def _no_account_is_free(state: RunState, fits: _Choice) -> bool:
+def _no_account_is_free(state: RunState, fits: Choice) -> bool:
     """Spares a look at every task while none of them could start whatever else holds."""
     if (not state.pull_roles and not state.accounts_paused) or state.answered:
         return False
@@ -178,11 +162,11 @@ def _no_account_is_free(state: RunState, fits: _Choice) -> bool:
     moments = [fits.account_free_at(account) for account in accounts]
     if not all(moments):
         return False
-    fits.later = min(moments, default=_NEVER)
+    fits.later = min(moments, default=NEVER)
     return True
 
 
-def _no_repo_is_free(state: RunState, heap: list[int], fits: _Choice) -> bool:
+def _no_repo_is_free(state: RunState, heap: list[int], fits: Choice) -> bool:
     """Spares a look at a long queue while everybody in it waits for a repository."""
     if fits.gate is None or state.broken:
         return False
@@ -197,7 +181,7 @@ def _until_then(state: RunState, now: float, later: float) -> list[Decision]:
     """Something runs, and time alone may bring something else before that ends."""
     blocked = [_quota_until(state, name) for name in state.waiting if state.tasks[name].status is TaskStatus.BLOCKED]
     until = min([later, *(moment for moment in blocked if moment > now)])
-    return [Wait(until)] if until < _NEVER else []
+    return [Wait(until)] if until < NEVER else []
 
 
 def _while_delivering(state: RunState, now: float) -> list[Decision]:
@@ -253,19 +237,7 @@ def starts_after(state: RunState, name: str, now: float) -> float:
         return max(back, spread_after(state, rest, name)) if rest else back
     if task.status is not TaskStatus.PENDING or state.unmet[name]:
         return 0.0
-    return _due_at(state, name, now, _For.START)
-
-
-def _due_at(state: RunState, name: str, now: float, whom: _For) -> float:
-    """When nothing but other things than time holds it; 0 when that is now.
-
-    A session that asks for its tasks has an account of its own, and a window takes tasks as soon as their account is
-    back: their starts are spread inside it.
-    """
-    until, role = state.tasks[name].not_before, state.specs[name].role
-    if whom is not _For.PULL and role not in state.pull_roles:
-        until = max(until, paused_until(state, account_of(state, name), now, name if whom is _For.START else ""))
-    return until if until > now else 0.0
+    return due_at(state, name, now, For.START)
 
 
 def _behind_accounts(state: RunState, now: float) -> set[str]:
@@ -282,7 +254,7 @@ def offer(state: RunState, now: float, roles: Collection[str] | None = None) -> 
     windowed = state.policy.heal_schedule is not HealSchedule.OFF
     if open_round(state) is not None or (windowed and state.window is None):
         return None
-    fits = _Choice(state, now, _For.PULL, None if roles is None else frozenset(roles))
+    fits = Choice(state, now, For.PULL, None if roles is None else frozenset(roles))
     return next(iter(_ready(state, state.window_ready if windowed else state.ready, 1, fits)), None)
 
 
@@ -309,17 +281,17 @@ def _next_window(state: RunState, now: float) -> OpenWindow | None:
         return OpenWindow(len(retry), retry, state.retry_of)
     schedule = state.policy.heal_schedule
     if schedule is HealSchedule.EPOCH:
-        if not _ready(state, state.ready, 1, _Choice(state, now, _For.WINDOW)):
+        if not _ready(state, state.ready, 1, Choice(state, now, For.WINDOW)):
             return None
         every = (t for t in state.by_rank if state.tasks[t].status is TaskStatus.PENDING and in_scope(state, t))
         tasks = tuple(every)
         return OpenWindow(len(tasks), tasks)
     size = {HealSchedule.TASK: 1, HealSchedule.BATCH: state.policy.batch_size}.get(schedule, state.current_batch_size)
-    tasks = _window_tasks(state, size, _Choice(state, now, _For.WINDOW))
+    tasks = _window_tasks(state, size, Choice(state, now, For.WINDOW))
     return OpenWindow(len(tasks), tasks) if tasks else None
 
 
-def _window_tasks(state: RunState, size: int, fits: _Choice) -> tuple[str, ...]:
+def _window_tasks(state: RunState, size: int, fits: Choice) -> tuple[str, ...]:
     """What can start at once comes first. Places that are left go to what waits for nothing but those in front of it
     in the same window, so that a repository's tasks may follow each other there."""
     tasks = _ready(state, state.ready, size, fits)
@@ -328,17 +300,6 @@ def _window_tasks(state: RunState, size: int, fits: _Choice) -> tuple[str, ...]:
         tasks += _ready(state, state.ready, size - len(tasks), lambda name: name not in first and fits(name))
         tasks.sort(key=state.rank.__getitem__)
     return tuple(tasks)
-
-
-def in_scope(state: RunState, task: str) -> bool:
-    return _within(state, task, 0)
-
-
-def _within(state: RunState, task: str, about_to_start: int) -> bool:
-    only, most = state.scope.only, state.scope.max_tasks
-    if only is not None and task not in only:
-        return False
-    return most is None or task in state.touched or len(state.touched) + about_to_start < most
 
 
 def _ready(state: RunState, heap: list[int], limit: int, accept: Callable[[str], bool]) -> list[str]:
@@ -356,106 +317,6 @@ def _ready(state: RunState, heap: list[int], limit: int, accept: Callable[[str],
     for rank in seen:
         heapq.heappush(heap, rank)
     return chosen
-
-
-class _Choice:
-    """Takes tasks one by one as long as limits, budgets and accounts allow and their files are not being written.
-
-    `later` is the first moment at which one may be taken that was left aside for time alone.
-    """
-
-    def __init__(self, state: RunState, now: float, whom: _For, roles: frozenset[str] | None = None) -> None:
-        self.state, self.now, self._whom, self._roles = state, now, whom, roles
-        self.later = _NEVER
-        self.gate = Gate(state) if is_guarded(state) else None
-        self.queueing = False
-        self._new: set[str] = set()
-        self._taken: set[str] = set()
-        self._running = running_by_account(state)
-        self._purse, self._wanted, self._at = Purse(), reservation(state), stamp(now)
-        self._level = _level_now(state)
-        self._direct = state.mode == "direct"
-        self._occupied = self._direct and bool(state.running)
-        self._alone = self._direct and any(self._works_in_place(name, name in state.pulled) for name in state.running)
-
-    def __call__(self, task: str) -> bool:
-        if self.gate is not None and not self.queueing and self.gate.shuts(task):
-            return False
-        if not self._is_meant(task) or not self._has_place(task):
-            return False
-        due, account = _due_at(self.state, task, self.now, self._whom), self._account(task)
-        if due:
-            self.later = min(self.later, due)
-            return False
-        if account is not None and not self._has_room(account):
-            return False
-        budget = self.state.budget
-        if task_refusal(budget, self.state.tasks[task], self._wanted) or run_refusal(self.state, self._at, self._purse):
-            return False
-        # Last, because whoever only waits for a repository has a place reserved in its chain.
-        if self.gate is not None and not self.gate.admits(task, queueing=self.queueing):
-            return False
-        self._take(task, account)
-        return True
-
-    def _is_meant(self, task: str) -> bool:
-        state, role = self.state, self.state.specs[task].role
-        if task in state.answered:
-            # Nobody needs to work on it: its answer is there, and is judged.
-            return self._whom is not _For.PULL and self._is_in_window(task)
-        if self._whom is _For.START and role in state.pull_roles:
-            return False
-        return self._is_in_window(task) and (self._roles is None or role in self._roles)
-
-    def _is_in_window(self, task: str) -> bool:
-        return self._whom is _For.WINDOW or self.state.window is None or task in self.state.window_open
-
-    def _has_place(self, task: str) -> bool:
-        """In the scope, at its level, with its files free, and with nobody in the folder that it needs for itself."""
-        state = self.state
-        if not _within(state, task, len(self._new)):
-            return False
-        if any(file in self._taken or file in state.busy_files for file in files_of(state, task)):
-            return False
-        if self._occupied and (self._alone or self._works_in_place(task, self._whom is _For.PULL)):
-            return False
-        return self._level is None or state.level_of[task] == self._level
-
-    def _works_in_place(self, task: str, pulled: bool) -> bool:
-        """Whether it edits the project's own folder, and so needs it for itself. Sessions do, unless it was said of
-        their role that they only hand in what is to be written."""
-        role = self.state.specs[task].role
-        return role in self.state.in_place_roles or (pulled and role not in self.state.pull_roles)
-
-    def _account(self, task: str) -> str | None:
-        """None for what a session of somebody else's does: it pays for itself."""
-        pulled = self._whom is _For.PULL or self.state.specs[task].role in self.state.pull_roles
-        return None if pulled else account_of(self.state, task)
-
-    def _has_room(self, account: str) -> bool:
-        if self._whom is _For.START and (due := next_place(self.state, account, self._running[account], self.now)):
-            self.later = min(self.later, due)
-            return False
-        return has_room(self.state, account, self._running)
-
-    def account_free_at(self, account: str) -> float:
-        """When it may be used; 0 when that is now, never when one of its attempts must end first."""
-        due = paused_until(self.state, account, self.now)
-        due = due or next_place(self.state, account, self._running[account], self.now)
-        return due or (0.0 if has_room(self.state, account, self._running) else _NEVER)
-
-    def _take(self, task: str, account: str | None) -> None:
-        if task not in self.state.touched:
-            self._new.add(task)
-        self._taken.update(files_of(self.state, task))
-        if self.gate is not None:
-            self.gate.take(task)
-        if self._direct:
-            self._occupied = True
-            self._alone = self._alone or self._works_in_place(task, self._whom is _For.PULL)
-        if account is not None:
-            self._running[account] += 1
-        self._purse.add(self._wanted)
 
 
 def _close(state: RunState) -> CloseWindow:

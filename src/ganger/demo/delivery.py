@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ganger.core import events as ev
+from ganger.core.moments import seconds_between
 from ganger.core.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.demo import delivery_files as files
@@ -156,6 +157,13 @@ def _waited(events: Sequence[ev.Recorded]) -> bool:
         one.seq for one in events if isinstance(one.event, ev.TaskSettled) and REPO_OF.get(one.event.task) == "lib"
     ]
     return bool(began) and len(ended) == 2 and began[0] > max(ended)
+
+
+def waited_sec(events: Sequence[ev.Recorded]) -> float:
+    """How long the library's locks held the app's task back."""
+    began = [one.at for one in events if isinstance(one.event, ev.AttemptStarted)]
+    report = [one.at for one in events if isinstance(one.event, ev.AttemptStarted) and one.event.task == "report"]
+    return seconds_between(began[0], report[0]) if began and report else 0.0
 
 
 def _stray(root: Path, state: RunState) -> list[str]:

@@ -79,10 +79,12 @@ class ShopTest(unittest.TestCase):
 CI = '''"""python ci.py lint|test: what CI runs for every push. Tests use what the library's remote holds."""
 
 import ast
+import io
 import os
 import pathlib
 import subprocess
 import sys
+import zipfile
 
 LIBRARY = {library!r}
 
@@ -98,9 +100,10 @@ def lint():
 
 
 def test():
-    trusted = {{"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}}
     if LIBRARY:
-        subprocess.run(["git", "clone", "-q", LIBRARY, ".library"], check=True, env={{**os.environ, **trusted}})
+        words = ["git", "--git-dir", LIBRARY, "archive", "--format=zip", "main"]
+        packed = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout
+        zipfile.ZipFile(io.BytesIO(packed)).extractall(".library")
     words = [sys.executable, "-B", "-m", "unittest", "discover", "-s", "tests", "-t", "."]
     return subprocess.run(words, env={{**os.environ, "PYTHONPATH": ".library"}}).returncode
 

@@ -52,7 +52,7 @@ class Requesting:
         case, repository, before = self.case, self.sending.repository, self.now.pushed
         change, merged = case.now.change, case.now.merged
         if not self._change() or change is None:
-            return self.rules.branch, merged, ""
+            return self.rules.branch, merged, await repository.tree_of(merged)
         if before:
             put = await repository.rebase(change.commit, change.base, before)
             if not isinstance(put, Conflict):
@@ -89,12 +89,21 @@ class Requesting:
         draft = self.outlet.draft and self.rules.follows_ci
         await case.record(ev.RequestIntended(case.task, case.number, now.branch, self.rules.branch, draft))
         title, body = request_title(case.task, case.now.summary), request_body(case.state, case.task, now.commit)
-        title, body = self.outlet.mask(title)[0], self.outlet.mask(body)[0]
+        title, body = self._clean(title), self._clean(body)
         new = NewRequest(now.branch, self.rules.branch, title, body, draft, self.outlet.labels)
         forge = self.outlet.forge
         found = await self._patiently(lambda: forge.find_request(new.branch, new.into))
         made = found if found is not None else await self._patiently(lambda: forge.open_request(new))
         await case.record(ev.RequestOpened(case.task, case.number, made.number, made.url, found=found is not None))
+
+    def _clean(self, text: str) -> str:
+        masked, kinds = self.outlet.mask(text)
+        if kinds:
+            why = f"its change request would show what looks like a secret ({', '.join(kinds)})"
+            problem = self.case.failed(FailureClass.FATAL, "secret in a change request", why)
+            problem.keep_changes = True
+            raise problem
+        return masked
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
         return await self.sending.patiently(self.case.task, call, self.rules.ci_sec)

@@ -77,7 +77,8 @@ class Sending:
         for _ in range(_MOST_JOINS):
             now = self.delivery(task)
             if not now.branch:
-                await self.intend(task, self.rules(task).branch, now.commit, "")
+                tree = await self.repository.tree_of(now.commit)
+                await self.intend(task, self.rules(task).branch, now.commit, tree)
             outcome = await self.push(task)
             if isinstance(outcome, Sent):
                 return

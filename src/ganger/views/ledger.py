@@ -22,7 +22,7 @@ def delivered(state: RunState) -> list[str]:
 def ledger_lines(state: RunState, name: str) -> list[str]:
     task, rules = state.tasks[name], rules_of(state, name)
     where = f" in {rules.name}" if rules.name else ""
-    lines = [f"{name}  {task.status.value}{where}: {_sentence(state, name)}"]
+    lines = [f"{name}  {task.status.value}{where}, {_sentence(state, name)}"]
     now = task.delivery
     if now is None:
         return lines
@@ -70,11 +70,10 @@ def ledger_json(state: RunState, name: str) -> dict[str, object]:
 def _sentence(state: RunState, name: str) -> str:
     task, now = state.tasks[name], state.tasks[name].delivery
     lacking = not_proved(state, name, task)
-    needed = " and ".join(rules_of(state, name).completion)
     if not lacking:
-        return f"{needed}, all proved"
+        return f"{', '.join(rules_of(state, name).completion)}: all proved"
     at = f"{now.milestone.value} {now.substate}".strip() + ", " if now is not None else ""
-    return f"{at}no proof yet of {' and '.join(lacking)}"
+    return f"{at}no proof yet of {', '.join(lacking)}"
 
 
 def _verdicts(state: RunState, name: str) -> list[RepoVerdict]:
@@ -90,7 +89,8 @@ def _push(now: Delivery) -> str:
     if not now.pushed:
         return ""
     stale = "" if now.pushed == now.commit else f", which is {now.pushed[:_SHORT]} and not the tracked commit"
-    return f"to {now.branch} at {_moment(now.pushed_at)}, push {now.pushes}{stale}"
+    told = [fact.at for fact in now.facts if fact.source == "remote" and fact.commit == now.pushed]
+    return f"to {now.branch} at {_moment(told[0] if told else now.pushed_at)}, push {now.pushes}{stale}"
 
 
 def _run(run: RunFact) -> str:

@@ -23,9 +23,10 @@ def shows_damage(said: str) -> bool:
 
 
 def damaged(store: Path, found: str) -> GangerError:
-    first = found.strip().splitlines()[0][:300] if found.strip() else "git gave no reason"
+    lines = [line.strip() for line in found.splitlines() if line.strip()]
+    first = next(filter(shows_damage, lines), lines[0] if lines else "git gave no reason")[:300]
     return GangerError(
-        f"the git repository {store} is damaged: {first}",
+        f"the git repository {store}, or what it was read from, is damaged: {first}",
         hint="check the disk; `git fsck` in that folder lists the damage, and what the remote or another clone still "
         "holds can be fetched into it again",
         code=REPO_DAMAGED,
