@@ -1,0 +1,240 @@
+"""One row of the scenario table: a real run against the loopback forge, and what must be true when it has ended."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from git_runs import GitProject, edits, git
+from loopback.ground import Ground
+from loopback.script import GREEN, Fault, Run
+from loopback.server import TOKEN, LoopbackForge, kind_of, send_hook, serving
+from loopback.world import World
+from run_projects import task
+from truth import Needs, lies
+
+from ganger.core import events as ev
+
+SECRET = "hook-secret"
+POLL_SEC = 0.05
+FULL = '["verified", "committed", "pushed", "ci", "mirrored"]'
+CONFIG = """
+[delivery]
+completion = {completion}
+forge = "{kind}"
+url = "{url}"
+project = "dev/app"
+remote = "{remote}"
+token_env = "LOOPBACK_TOKEN"
+required_jobs = {required}
+poll_sec = {poll}
+poll_most_sec = 0.2
+call_sec = 2
+appear_sec = 0.7
+ci_sec = 20
+ci_most_sec = 20
+style = "branch"
+{more}
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """`pushes` is what CI does with the first push, the second and so on. `meanwhile` is what happens at which look.
+
+    `ends` is the status of task `a`, with the reason where it is blocked. What is counted is counted by the server:
+    pushes, empty commits, runs begun again, change requests. `fixes` are the attempts CI's red cost. `says` must be
+    in the reason it ended with, or in a question.
+    """
+
+    name: str
+    pushes: Sequence[Sequence[Run]] = ((GREEN,),)
+    flavour: str = "forgejo-16"
+    ends: str = "DONE"
+    pushed: int = 1
+    empty: int = 0
+    reruns: int = 0
+    requests: int = 0
+    fixes: int = 0
+    says: str = ""
+    asks: bool | None = None
+    faults: Sequence[Fault] = ()
+    others: Sequence[Run] = ()
+    meanwhile: Sequence[tuple[int, str]] = ()
+    before: Sequence[str] = ()
+    more: str = ""
+    completion: str = FULL
+    required: Sequence[str] = ("check", "test")
+    attempts: Sequence[Mapping[str, str]] = ()
+    tasks: int = 1
+    skew: float = 0.0
+    token: str = TOKEN
+    events: Sequence[str] = ()
+    never: Sequence[str] = ()
+    needs: Needs = field(default_factory=Needs)
+    slow: bool = False
+
+    @property
+    def blocked(self) -> bool:
+        return self.ends.startswith("BLOCKED")
+
+
+class Scene:
+    """The row put up: project, remote, forge."""
+
+    def __init__(self, row: Row, folder: Path) -> None:
+        self.row, self.folder = row, folder
+        self.ground = Ground(folder / "forge.git")
+        self.world = World(self.ground, row.pushes, others=row.others, skew=row.skew)
+        self.hooks: list[int] = []
+        self.hook_port = free_port() if "webhook_port" in row.more else 0
+
+    def project(self, server: LoopbackForge) -> GitProject:
+        row = self.row
+        names = ["a", *(f"t{n}" for n in range(1, row.tasks))]
+        given = row.attempts or [{"a.txt": f"attempt {n}\n"} for n in range(1, 9)]
+        script: dict[str, object] = {"a": [edits(files) for files in given]}
+        script |= {name: [edits({f"{name}.txt": f"{name} {n}\n"}) for n in range(1, 9)] for name in names[1:]}
+        config = CONFIG.format(
+            completion=row.completion,
+            kind=kind_of(row.flavour),
+            url=server.url,
+            remote=self.ground.path,
+            required=list(row.required),
+            poll=POLL_SEC,
+            more=row.more.format(port=self.hook_port),
+        )
+        config = _override(config)
+        project = GitProject(
+            self.folder / "project",
+            [task(name) for name in names],
+            script,
+            policy=f"concurrency = {row.tasks}",
+            more=config,
+        )
+        project.make()
+        Ground.make(self.ground.path, project.root)
+        return project
+
+    def act(self, what: str, server: LoopbackForge) -> None:
+        match what.partition(" "):
+            case "push", _, name:
+                self.world.somebody_pushes("main", name or "theirs.txt")
+            case "revoke", _, _:
+                server.revoke()
+            case "refuse", _, why:
+                self.ground.refuse(why)
+            case "allow", _, _:
+                self.ground.allow()
+            case "request", _, branch:
+                self.ground.git("branch", branch, self.ground.tip("main"))
+                self.world.open_request("there already", "", branch, "main", draft=False)
+            case ("hook" | "forged") as kind, _, delivery:
+                threading.Thread(target=self._send, args=(kind, delivery), daemon=True).start()
+            case _:
+                raise ValueError(what)
+
+    def _send(self, kind: str, delivery: str) -> None:
+        status = send_hook(self.hook_port, self.row.flavour, SECRET, delivery=delivery, forged=kind == "forged")
+        self.hooks.append(status)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _override(config: str) -> str:
+    """Later lines win: TOML has each key once."""
+    kept: dict[str, str] = {}
+    for line in config.splitlines():
+        kept[line.partition("=")[0].strip() if "=" in line else line] = line
+    return "\n".join(kept.values())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    scene: Scene
+    project: GitProject
+    server: LoopbackForge
+    code: int
+
+    def detail(self) -> str:
+        now = self.project.state().tasks["a"]
+        asked = [e.text for e in self.project.find(ev.QuestionAsked)]
+        return "\n".join([now.detail, *asked, *(e.detail for e in self.project.find(ev.AttemptFailed))])
+
+    def ended(self) -> str:
+        now = self.project.state().tasks["a"]
+        return f"{now.status.value}({now.block_reason.value})" if now.block_reason else now.status.value
+
+
+def play(row: Row, folder: Path) -> Outcome:
+    """Runs it to its end and gives the world as it is then."""
+    scene = Scene(row, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOOPBACK_TOKEN", row.token)
+        patch.setenv("LOOPBACK_HOOKS", SECRET)
+        with serving(row.flavour, scene.world, faults=row.faults) as server:
+            project = scene.project(server)
+            for what in row.before:
+                scene.act(what, server)
+            for look, what in row.meanwhile:
+                scene.world.meanwhile.setdefault(look, []).append(lambda what=what: scene.act(what, server))  # type: ignore[misc]
+            code = project.run()
+            assert TOKEN not in "\n".join(map(str, server.log.lines))
+    return Outcome(scene, project, server, code)
+
+
+def require(row: Row, outcome: Outcome) -> None:
+    """Each claim of the row, and what holds for every row."""
+    world, project, server = outcome.scene.world, outcome.project, outcome.server
+    assert lies(project.events(), world, row.needs) == []
+    happened = project.happened("a")
+    story = f"{outcome.ended()}: {outcome.detail()}\n{happened}\n{server.summary()}"
+    assert outcome.ended() == row.ends, story
+    counted = (world.own, world.ground.empty_commits(), server.log.count("rerun", status=201), len(world.asked))
+    assert counted == (row.pushed, row.empty, row.reruns, row.requests), story
+    now = project.state().tasks["a"]
+    assert now.ci_fixes == row.fixes and row.says in outcome.detail(), story
+    asked = [e for e in project.find(ev.QuestionAsked) if e.task == "a"]
+    assert bool(asked) == (row.blocked if row.asks is None else row.asks), story
+    at = -1
+    for name in row.events:
+        assert name in happened[at + 1 :], (name, story)
+        at = happened.index(name, at + 1)
+    assert not set(row.never) & set(happened), story
+    require_bounded(outcome)
+    require_no_secret(outcome)
+
+
+def require_bounded(outcome: Outcome) -> None:
+    """One list per interval, however long it takes; jobs only where a run's state changed."""
+    log = outcome.server.log
+    if not log.lines:
+        return
+    spent = log.lines[-1].at - log.lines[0].at
+    lists = log.count("runs") if "runs" in outcome.server.forge.looks else log.count("status", "tasks")
+    assert lists <= spent / POLL_SEC + 12, outcome.server.summary()
+    print(f"{outcome.scene.row.name}: {outcome.server.summary()}")
+
+
+def require_no_secret(outcome: Outcome) -> None:
+    """The token is in nothing that is kept."""
+    for place, _, names in os.walk(outcome.project.root / ".ganger"):
+        for name in names:
+            if "objects" in Path(place).parts:
+                continue
+            held = (Path(place) / name).read_bytes() if (Path(place) / name).is_file() else b""
+            assert TOKEN.encode() not in held, f"{place}/{name}"
+
+
+def main_of(outcome: Outcome) -> str:
+    return git(outcome.scene.folder, f"--git-dir={outcome.scene.ground.path}", "rev-parse", "main")

@@ -1,0 +1,237 @@
+"""The scenario table as data: what CI, the forge, the network and other people do, and how a task must end then."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from loopback.script import GREEN, MIRROR, RED, Fault, Run, ci
+from scenario import Row
+from truth import Needs
+
+EXTERNAL = "BLOCKED(external)"
+NO_MIRROR = Needs(mirrored=False)
+ONLY_CI = '["verified", "committed", "pushed", "ci"]'
+ONLY_PUSHED = '["verified", "committed", "pushed"]'
+SKIPPED = ci({MIRROR: "block block block skip"})
+SKIPPED_ONCE = replace(SKIPPED, again=({MIRROR: "block run ok"},))
+CANCELLED = ci({"test": "wait run cancel", MIRROR: "block block cancel"})
+CANCELLED_ONCE = replace(CANCELLED, again=({"test": "run ok", MIRROR: "block run ok"},))
+TIMED_OUT = ci({"test": "wait run timeout", MIRROR: "block block skip"})
+TIMED_OUT_ONCE = replace(TIMED_OUT, again=({"test": "run ok", MIRROR: "block run ok"},))
+FLAKY_LOG = {"test": "fetching\nerror: connection reset by peer\n"}
+FLAKY = ci({"test": "wait run fail", MIRROR: "block block skip"}, logs=FLAKY_LOG)
+FLAKY_ONCE = replace(FLAKY, again=({"test": "run ok", MIRROR: "block run ok"},))
+NEUTRAL_ONCE = ci({"test": "run neutral"}, again=({"test": "ok", MIRROR: "run ok"},))
+LEAK = {"test": "error: AKIA" + "IOSFODNN7EXAMPLX\n"}
+LINT = Run({"lint": "wait run run ok"}, workflow="lint.yml")
+LINT_RED = Run({"lint": "wait run run run fail"}, workflow="lint.yml")
+WITH_LINT = ("check", "test", "lint.yml/lint")
+
+
+def red(n: int) -> Run:
+    """Each time another fault, so that none looks like the one before."""
+    names = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
+    return replace(RED, logs={"test": f"E   AssertionError: {names[n % 8]} is not what {names[n % 7]} wants\n"})
+
+
+BY_FLAVOUR = [
+    row
+    for flavour in ("forgejo-16", "github", "gitlab", "gitea-1.27", "gitea-1.25", "forgejo-13", "forgejo-11")
+    for row in (
+        Row(f"green on {flavour}", flavour=flavour, events=("pushed", "ci_seen", "ci_judged", "mirror_proved")),
+        Row(
+            f"red then fixed on {flavour}", ((RED,), (GREEN,)), flavour, pushed=2, fixes=1,
+            events=("pushed", "ci_judged", "attempt_failed", "attempt_started", "pushed", "ci_judged"),
+            slow=flavour not in ("forgejo-16", "github"),
+        ),
+    )
+]  # fmt: skip
+MIRRORS = [
+    Row("mirror skipped, an empty commit mends it", ((SKIPPED,), (GREEN,)), pushed=2, empty=1,
+        events=("pushed", "retrigger_intended", "push_intended", "pushed", "retriggered", "ci_judged")),
+    Row("mirror skipped on gitea 1.25", ((SKIPPED,), (GREEN,)), "gitea-1.25", pushed=2, empty=1, slow=True),
+    Row("mirror skipped on forgejo 13", ((SKIPPED,), (GREEN,)), "forgejo-13", pushed=2, empty=1, slow=True),
+    Row("mirror skipped on forgejo 11", ((SKIPPED,), (GREEN,)), "forgejo-11", pushed=2, empty=1, slow=True),
+    Row("mirror skipped, github runs it again", ((SKIPPED_ONCE,),), "github", reruns=1),
+    Row("mirror skipped, gitea 1.27 runs it again", ((SKIPPED_ONCE,),), "gitea-1.27", reruns=1, slow=True),
+    Row("mirror skipped, gitlab runs it again", ((SKIPPED_ONCE,),), "gitlab", reruns=1, slow=True),
+    Row("mirror skipped again: once per cause", ((SKIPPED,), (SKIPPED,)), ends=EXTERNAL, pushed=2, empty=1,
+        says="mirror"),
+    Row("mirror skipped again on github", ((SKIPPED,),), "github", EXTERNAL, reruns=1, says="mirror", slow=True),
+    Row("mirror not in the run", ((ci({MIRROR: None}),), (ci({MIRROR: None}),)), ends=EXTERNAL, pushed=2, empty=1,
+        says="missing_job", slow=True),
+    Row("mirror failed once", ((ci({MIRROR: "block block run fail"}),), (GREEN,)), pushed=2, empty=1),
+    Row("mirror skipped on a red run is not run again", ((RED,), (GREEN,)), pushed=2, fixes=1, slow=True,
+        never=("retrigger_intended",)),
+    Row("no retriggers allowed", ((SKIPPED,),), ends=EXTERNAL, more="retriggers = 0", says="mirror"),
+    Row("nobody asks for the mirror", ((SKIPPED,),), completion=ONLY_CI, needs=NO_MIRROR, slow=True),
+    Row("github refuses to run it again, an empty commit does", ((SKIPPED,), (GREEN,)), "github", pushed=2, empty=1,
+        faults=(Fault("rerun", "422", 1, 9),)),
+    Row("mirror by command", ((ci({MIRROR: None}),),), more='mirror_command = ["git", "--git-dir={{remote}}"]',
+        needs=replace(NO_MIRROR, mirror="command"), slow=True),
+]  # fmt: skip
+STOPPED = [
+    Row("cancelled once", ((CANCELLED,), (GREEN,)), pushed=2, empty=1),
+    Row("cancelled once on github", ((CANCELLED_ONCE,),), "github", reruns=1, slow=True),
+    Row("cancelled twice", ((CANCELLED,), (CANCELLED,)), ends=EXTERNAL, pushed=2, empty=1, says="cancelled", slow=True),
+    Row("a required job skipped once", ((ci({"test": "skip", MIRROR: "skip"}),), (GREEN,)), pushed=2, empty=1),
+    Row("timed out once on github", ((TIMED_OUT_ONCE,),), "github", reruns=1, never=("attempt_failed",)),
+    Row("timed out once on gitlab", ((TIMED_OUT_ONCE,),), "gitlab", reruns=1, never=("attempt_failed",), slow=True),
+    Row("flaky network in the log: run again, nobody mends", ((FLAKY,), (GREEN,)), pushed=2, empty=1,
+        never=("attempt_failed",)),
+    Row("flaky network on github", ((FLAKY_ONCE,),), "github", reruns=1, never=("attempt_failed",)),
+    Row("flaky network twice is mended", ((FLAKY,), (FLAKY,), (GREEN,)), pushed=3, empty=1, fixes=1, slow=True),
+    Row("needs approval on forgejo", ((ci({"test": "approve", MIRROR: "block"}),),), ends=EXTERNAL, says="approv",
+        never=("retrigger_intended",)),
+    Row("needs approval on github", ((ci({"test": "approve", MIRROR: "block"}),),), "github", EXTERNAL, says="approv"),
+    Row("needs approval on gitlab", ((ci({"test": "approve", MIRROR: "block"}),),), "gitlab", EXTERNAL, says="approv",
+        slow=True),
+    Row("an unknown word is no verdict", ((ci({"test": "run odd"}),),), ends=EXTERNAL, says="not through",
+        more="ci_sec = 1\nci_most_sec = 1\nci_warn_sec = 0.5", never=("ci_judged",)),
+    Row("a runner that never comes", ((ci({"test": "wait", MIRROR: "block"}),),), ends=EXTERNAL, says="not through",
+        more="ci_sec = 1\nci_most_sec = 1\nci_warn_sec = 0.5", never=("ci_judged",), slow=True),
+]  # fmt: skip
+ABSENT = [
+    Row("no run ever", ((),), ends=EXTERNAL, says="never started", never=("ci_judged",)),
+    Row("no run ever on github", ((),), "github", EXTERNAL, says="never started", slow=True),
+    Row("the run comes late", ((ci(after=6),),), more="appear_sec = 5"),
+    Row("an older commit's run is green", ((ci(sha="parent"),),), ends=EXTERNAL, says="never started"),
+    Row("another commit's run is green", ((ci(sha="other"),),), "github", EXTERNAL, says="never started", slow=True),
+    Row("the commit's field is empty", ((ci(sha="empty"),),), ends=EXTERNAL, says="never started"),
+    Row("the commit's field is missing", ((ci(sha="missing"),),), ends=EXTERNAL, says="never started", slow=True),
+    Row("the commit's field is short", ((ci(sha="short"),),), ends=EXTERNAL, says="never started", slow=True),
+    Row("the commit's field is empty on github", ((ci(sha="empty"),),), "github", EXTERNAL, says="never started",
+        slow=True),
+    Row("the run is deleted", ((ci(gone=2),),), ends=EXTERNAL, never=("ci_judged",)),
+    Row("a deleted run, and another", ((ci({"test": "wait run fail"}, gone=1), ci(after=1)),), slow=True),
+]  # fmt: skip
+WORKFLOWS = [
+    Row("two workflows, both green", ((GREEN, LINT),), required=WITH_LINT, needs=Needs(WITH_LINT)),
+    Row("two workflows, one red", ((GREEN, LINT_RED), (GREEN, LINT)), required=WITH_LINT, needs=Needs(WITH_LINT),
+        pushed=2, fixes=1),
+    Row("two workflows, the second comes late and red", ((GREEN, replace(LINT_RED, after=6)), (GREEN, LINT)),
+        required=WITH_LINT, needs=Needs(WITH_LINT), pushed=2, fixes=1),
+    Row("nothing is named: every job counts", ((GREEN, LINT_RED), (GREEN, LINT)), required=(), needs=Needs(()),
+        pushed=2, fixes=1, slow=True),
+    Row("an unrequired job fails first", ((ci({"lint": "run fail", "test": "wait wait run run run ok"}),),)),
+    Row("a required job is missing", ((ci({"test": None}),), (GREEN,)), pushed=2, fixes=1),
+    Row("one leg of a matrix is red", ((Run({"t (1)": "run ok", "t (2)": "run fail", MIRROR: "skip"}),),
+        (Run({"t (1)": "run ok", "t (2)": "run ok", MIRROR: "block run ok"}),)), required=("t (1)", "t (2)"),
+        needs=Needs(("t (1)", "t (2)")), pushed=2, fixes=1),
+    Row("a run by hand is green, the push is red", ((RED, ci(dict.fromkeys(("check", "test", MIRROR), "ok"),
+        event="workflow_dispatch")), (GREEN,)), pushed=2, fixes=1),
+    Row("a run by hand is red, the push is green", ((GREEN, replace(RED, event="workflow_dispatch")),)),
+    Row("the run says success before its jobs do", ((ci(word="success"),),)),
+    Row("the run says failure, its required jobs succeed", ((ci(word="failure"),),), slow=True),
+    Row("allowed to fail on gitlab", ((ci({"lint": "run allowed"}),),), "gitlab", required=(), needs=Needs(())),
+    Row("neutral is not success on github", ((NEUTRAL_ONCE,),), "github", reruns=1, slow=True),
+]  # fmt: skip
+FIXES = [
+    Row("red five times and once more", tuple((red(n),) for n in range(8)), ends="FAILED", pushed=6, fixes=5,
+        asks=True),
+    Row("no fixes allowed", ((RED,),), ends="FAILED", more="fixes = 0", asks=None, never=("pushed_again",)),
+    Row("the same fault twice asks a person, and goes on", ((RED,), (RED,), (GREEN,)), pushed=3, fixes=2, asks=True),
+    Row("fixed at the third", ((red(0),), (red(1),), (red(2),), (GREEN,)), pushed=4, fixes=3, asks=None, slow=True),
+    Row("the log is gone", ((replace(RED, logs={"test": None}),), (GREEN,)), pushed=2, fixes=1),
+    Row("the log is gone on github", ((replace(RED, logs={"test": None}),), (GREEN,)), "github", pushed=2, fixes=1,
+        slow=True),
+    Row("the log is out of reach", ((RED,), (GREEN,)), pushed=2, fixes=1, faults=(Fault("log", "502", 1, 9),)),
+    Row("a key in the log halts", ((replace(RED, logs=LEAK),),), ends="FAILED", asks=None, slow=True),
+]  # fmt: skip
+TROUBLE = [
+    Row("502 storm on the list", faults=(Fault("runs", "502", 2, 8),)),
+    Row("502 storm on the jobs", faults=(Fault("jobs", "502", 1, 6),)),
+    Row("502 storm on everything", faults=(Fault("any", "502", 4, 10),), slow=True),
+    Row("resets", faults=(Fault("any", "reset", 4, 5),)),
+    Row("no answer at all for a while", faults=(Fault("runs", "silence", 2, 1),), more="call_sec = 0.5"),
+    Row("no JSON", faults=(Fault("runs", "garbage", 2, 3), Fault("jobs", "garbage", 2, 2)), slow=True),
+    Row("half answers", faults=(Fault("runs", "cut", 2, 2), Fault("jobs", "cut", 1, 1))),
+    Row("429 with its end", flavour="github", faults=(Fault("runs", "limited", 3, 1),)),
+    Row("429 on forgejo", faults=(Fault("jobs", "limited", 1, 1),), slow=True),
+    Row("secondary limit", flavour="github", faults=(Fault("runs", "secondary", 3, 1),), slow=True),
+    Row("404 for a moment", faults=(Fault("jobs", "404", 1, 1),), slow=True),
+    Row("token revoked midway", faults=(Fault("runs", "revoked", 3, 1),), ends=EXTERNAL, says="token"),
+    Row("token revoked midway on github", flavour="github", faults=(Fault("runs", "revoked", 3, 1),), ends=EXTERNAL,
+        slow=True),
+    Row("token wrong from the start", token="another-token", ends=EXTERNAL, pushed=1),
+    Row("the forge's clock is a day ahead", skew=86400.0),
+    Row("the forge's clock is a day behind", skew=-86400.0, flavour="github", faults=(Fault("runs", "limited", 3, 1),),
+        slow=True),
+]  # fmt: skip
+OTHERS = [
+    Row("a newer push while waiting, green", meanwhile=((2, "push"),), others=(GREEN,)),
+    Row("a newer push is green, ours is red", ((RED,), (GREEN,)), meanwhile=((1, "push"),), others=(ci(
+        dict.fromkeys(("check", "test", MIRROR), "ok")),), pushed=2, fixes=1),
+    Row("a newer push is red, ours is green", meanwhile=((1, "push"),), others=(RED,), slow=True),
+    Row("somebody pushed before", before=("push",), others=(GREEN,)),
+    Row("somebody pushed the same file before", before=("push a.txt",), others=(GREEN,), pushed=0,
+        ends="BLOCKED(needs_rework)", asks=None, slow=True),
+    Row("a hook of the remote refuses", before=("refuse policy: not today",), ends=EXTERNAL, pushed=0,
+        says="not today"),
+    Row("two tasks side by side", tasks=2, pushed=2),
+    Row("five tasks side by side", tasks=5, pushed=5, slow=True),
+    Row("only pushed: CI is not asked for", ((RED,),), completion=ONLY_PUSHED,
+        needs=Needs(ci=False, mirrored=False), never=("ci_seen",)),
+]  # fmt: skip
+REQUEST = 'style = "request"\n'
+ASKED = [
+    row
+    for flavour in ("forgejo-16", "github", "gitlab", "gitea-1.27")
+    for row in (
+        Row(f"a change request on {flavour}", flavour=flavour, more=REQUEST, requests=1,
+            events=("pushed", "request_opened", "ci_judged", "request_changed"), slow=flavour == "gitea-1.27"),
+        Row(f"merged when green on {flavour}", flavour=flavour, more=REQUEST + "auto_merge = true", requests=1,
+            events=("pushed", "request_opened", "ci_judged", "request_changed", "request_changed"),
+            slow=flavour != "forgejo-16"),
+    )
+] + [
+    Row("a change request that was there", more=REQUEST, requests=1, before=("request ganger/r1/a",)),
+    Row("a change request red then fixed", ((RED,), (GREEN,)), more=REQUEST, requests=1, pushed=2, fixes=1),
+    Row("the answer to a new change request is lost", more=REQUEST, requests=1, faults=(Fault("open", "cut"),)),
+    Row("the answer is lost on github", flavour="github", more=REQUEST, requests=1, faults=(Fault("open", "cut"),),
+        slow=True),
+    Row("runs of change requests count", ((ci(event="pull_request"),),), more=REQUEST, requests=1,
+        needs=Needs(events=("push", "pull_request"))),
+    Row("mirror skipped in a change request", ((SKIPPED,), (GREEN,)), more=REQUEST, requests=1, pushed=2, empty=1,
+        slow=True),
+]  # fmt: skip
+HOOKS = [
+    Row(f"{what} on {flavour}", flavour=flavour, meanwhile=meanwhile, more=(
+        'poll_sec = 0.4\npoll_most_sec = 0.5\nwebhook_port = {port}\nwebhook_secret_env = "LOOPBACK_HOOKS"'),
+        slow=slow)
+    for what, meanwhile, flavour, slow in (
+        ("a webhook hastens the next look", ((1, "hook d1"), (2, "hook d2")), "forgejo-16", False),
+        ("duplicate webhooks", ((1, "hook d1"), (1, "hook d1"), (2, "hook d1"), (3, "hook d1")), "github", True),
+        ("a forged webhook", ((1, "forged d1"), (2, "forged d2")), "forgejo-16", False),
+        ("a webhook", ((1, "hook d1"),), "gitlab", True),
+    )
+]  # fmt: skip
+
+
+def _timeline() -> list[Row]:
+    """What a running Forgejo 16 was seen to do, look by look."""
+    place = Path(__file__).resolve().parents[1] / "data/forge/fixtures/forgejo-16/timeline.json"
+    words = {"waiting": "wait", "blocked": "block", "running": "run", "success": "ok", "failure": "fail",
+             "cancelled": "cancel", "skipped": "skip"}  # fmt: skip
+    runs: dict[str, Run] = {}
+    for told in json.loads(place.read_text(encoding="utf-8")):
+        names = told["seen"][0]["jobs"]
+        jobs = {name: " ".join(words[one["jobs"][name]] for one in told["seen"]) for name in names}
+        runs[told["scenario"]] = Run(jobs, event=told["trigger_event"])
+    needed = ("check", "format", "audit", "build", "test", "coverage")
+    broken, green, empty = runs["1-broken"], runs["2-green"], runs["4-empty"]
+    whole = {"required": needed, "needs": Needs(needed)}
+    return [
+        Row("as recorded: broken, then green", ((broken,), (green,)), pushed=2, fixes=1, **whole),  # type: ignore[arg-type]
+        Row("as recorded: a run by hand beside the push", ((green, runs["3-dispatch"]),), **whole),  # type: ignore[arg-type]
+        Row(
+            "as recorded: cancelled, then an empty commit", ((runs["5-cancel"],), (empty,)), pushed=2, empty=1, **whole
+        ),  # type: ignore[arg-type]
+    ]
+
+
+ROWS: list[Row] = [
+    *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *HOOKS, *_timeline(),
+]  # fmt: skip

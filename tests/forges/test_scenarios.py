@@ -1,0 +1,23 @@
+"""The scenario table: real runs, real git, a forge on loopback; each ends as it must."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scenario import Row, play, require
+from scenario_rows import ROWS
+
+
+def test_the_table_is_wide_and_names_each_row_once() -> None:
+    """D01–D05: sixty rows at least."""
+    names = [row.name for row in ROWS]
+    assert len(names) >= 60 and len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row.name, marks=[pytest.mark.slow] if row.slow else []) for row in ROWS]
+)
+def test_each_scenario_ends_as_it_must_and_never_done_without_proof(tmp_path: Path, row: Row) -> None:
+    """D01 D02 D03 D04 D05 D06 D07 W02: the forge's own world bears out whatever the run says."""
+    require(row, play(row, tmp_path))
