@@ -181,7 +181,6 @@ def test_a_full_disk_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
         ("run", "--set", "policy.concurrency=many"),
         ("logs",),
         ("schema", "nothing"),
-        ("plan", "--prompts"),
         ("parse", "events", "x"),
         ("worker", "frob"),
         ("worker", "heartbeat", "--percent", "101"),

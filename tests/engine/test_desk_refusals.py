@@ -194,7 +194,7 @@ def test_a_request_that_comes_again_counts_once(lead: Lead, verb: str) -> None:
 
 
 def test_a_brief_tells_of_its_own_task_alone(lead: Lead) -> None:
-    """G02: no section names another task, a key or a token."""
+    """G02: no section holds a key, a token, or more of another task than how it stands."""
     sections = lead.ask("brief", lead.tokens["a"], {})[1]["sections"]
     texts = [lead.ask("brief", lead.tokens["a"], {"section": name})[1]["text"] for name in sections]
     told = "\n".join(texts)
