@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -17,12 +18,15 @@ TOKEN = "t0ken-of-nobody-1q2w3e4r5t"
 
 @dataclass
 class GitServer:
-    """`trouble` is a status every request gets; `hang`: none gets an answer. `seen` are the headers that came."""
+    """`trouble` is a status every request gets, `post_trouble` every one that brings something; `hang`: none gets an
+    answer; `cut`: what is brought is taken and nobody is told. `seen` are the headers that came."""
 
     root: Path
     trouble: int = 0
     location: str = ""
+    post_trouble: int = 0
     hang: bool = False
+    cut: bool = False
     port: int = 0
     seen: list[dict[str, str]] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
@@ -64,7 +68,10 @@ def _handler(state: GitServer) -> type[BaseHTTPRequestHandler]:
             if state.hang:
                 state.over.wait()
                 return
-            if state.trouble:
+            if state.post_trouble and self.command == "POST":
+                self._body()
+                self._say(state.post_trouble, {})
+            elif state.trouble:
                 self._say(state.trouble, {"Location": state.location} if state.location else {})
             elif not state.allows(self.headers.get("Authorization", "")):
                 self._say(401, {"WWW-Authenticate": 'Basic realm="git"'})
@@ -109,6 +116,9 @@ def _handler(state: GitServer) -> type[BaseHTTPRequestHandler]:
             said = subprocess.run(
                 ["git", "http-backend"], input=body, env=environment, capture_output=True, check=False
             ).stdout
+            if state.cut and self.command == "POST":
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return
             head, _, content = said.partition(b"\r\n\r\n")
             pairs = [line.partition(": ") for line in head.decode().split("\r\n")]
             headers = {name: value for name, _, value in pairs if value}

@@ -211,6 +211,31 @@ def test_what_a_server_answers_has_its_right_name(
     assert site.ground.do(remote.head("main")) == site.tip()
 
 
+@pytest.mark.parametrize(("status", "kind"), [(403, ForgeDenied), (500, ForgeUnreachable), (503, ForgeUnreachable)])
+def test_trouble_in_the_middle_of_a_push_leaves_the_remote_as_it_was(
+    site: Site, server: GitServer, status: int, kind: type[GangerError]
+) -> None:
+    """D05: the branch was shown, the commit was not taken; the next push takes it."""
+    server.post_trouble, before = status, site.tip()
+    remote, commit = site.remote(server.url("owner/name.git"), token=TOKEN), site.commit("mine")
+    with pytest.raises(kind):
+        site.ground.do(remote.push(commit, "main"))
+    assert site.tip() == before
+    server.post_trouble = 0
+    assert site.ground.do(remote.push(commit, "main")) == Sent()
+
+
+def test_a_push_whose_answer_was_lost_is_found_the_next_time(site: Site, server: GitServer) -> None:
+    """D05, D18: it is not known whether it was done; looking tells, and nothing is pushed twice."""
+    server.cut = True
+    remote, commit = site.remote(server.url("owner/name.git"), token=TOKEN), site.commit("mine")
+    with pytest.raises(ForgeUnreachable):
+        site.ground.do(remote.push(commit, "main"))
+    assert site.tip() == commit
+    server.cut = False
+    assert site.ground.do(remote.push(commit, "main")) == Sent(found=True)
+
+
 def test_a_token_is_not_sent_on_to_another_host(site: Site, server: GitServer) -> None:
     """D19: a redirect elsewhere is refused, so that the header goes nowhere else."""
     with serving(site.root / "remotes") as other:
@@ -226,7 +251,7 @@ def test_a_server_that_never_answers_costs_no_more_than_the_deadline(site: Site,
     remote = site.remote(server.url("owner/name.git"), token=TOKEN, look_sec=0.5)
     with pytest.raises(ForgeUnreachable):
         site.ground.do(remote.head("main"))
-    assert _gone(lambda: not _running("owner/name.git"))
+    assert _gone(lambda: not _running(server.url("")))
 
 
 def test_a_call_that_is_given_up_ends_its_processes(site: Site, server: GitServer) -> None:
@@ -242,7 +267,7 @@ def test_a_call_that_is_given_up_ends_its_processes(site: Site, server: GitServe
         await asyncio.gather(asking, return_exceptions=True)
 
     site.ground.do(give_up())
-    assert _gone(lambda: not _running("owner/name.git"))
+    assert _gone(lambda: not _running(server.url("")))
 
 
 def test_no_secret_stands_on_a_command_line(site: Site, server: GitServer) -> None:
@@ -252,9 +277,9 @@ def test_no_secret_stands_on_a_command_line(site: Site, server: GitServer) -> No
 
     async def look() -> str:
         asking = asyncio.create_task(remote.head("main"))
-        while not (server.seen and _running("owner/name.git")):
+        while not (server.seen and _running(server.url(""))):
             await asyncio.sleep(0.01)
-        shown = "\n".join(_running("owner/name.git"))
+        shown = "\n".join(_running(server.url("")))
         await asyncio.gather(asking, return_exceptions=True)
         return shown
 
