@@ -43,7 +43,7 @@ _GATES = "Existing tests, checks and their settings are not yours to change."
 _PROTOCOL = "`ganger worker brief` tells more, `ganger worker escalate` asks a person."
 _CI = """## CI is red: fix {fix} of {most}
 
-Your change was merged and pushed (`{commit}`). CI says: {why}. The note below has the end of the log{more}.
+Your change was merged and pushed (`{commit}`). CI says: {why}. The end of the log is in the note below{more}.
 This folder holds that change: mend the code, not the job. Ganger pushes and follows CI itself; you need not push, poll
 or re-run."""
 _SAVED = """## Work that was begun
@@ -199,7 +199,7 @@ def _goes_to(handoff: Handoff) -> str:
 
 def ci_text(note: CiNote, *, protocol: bool) -> str:
     """Held to `CI_BOUND` tokens with the longest names."""
-    more = "; `ganger worker brief ci` has the jobs and more" if protocol else ""
+    more = ", or: `ganger worker brief ci`, with all jobs" if protocol else ""
     why = clipped(" ".join(neutralise(note.why).split()).rstrip("."), _WHY_TOKENS)
     return _CI.format(fix=note.fix, most=note.most, commit=note.commit[:12], why=why, more=more)
 
