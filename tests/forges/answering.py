@@ -40,13 +40,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`drop`: the connection ends without an answer. `hang`: nothing comes at all."""
+    """`drop`: the connection ends without an answer. `hang`: nothing comes at all. `exact`: these bytes alone."""
 
     status: int = 200
     body: object = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     drop: bool = False
     hang: bool = False
+    exact: bytes = b""
 
     def raw(self) -> bytes:
         content = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
@@ -93,8 +94,10 @@ class Host:
                     await reader.read()
                 if reply.drop or reply.hang:
                     break
-                writer.write(reply.raw())
+                writer.write(reply.exact or reply.raw())
                 await writer.drain()
+                if reply.exact:
+                    break
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:

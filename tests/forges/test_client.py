@@ -91,6 +91,33 @@ def test_a_host_that_is_not_there_is_unreachable() -> None:
         asyncio.run(client.send(GET, "token", ""))
 
 
+BROKEN = [
+    b"nonsense",
+    b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort",
+    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 3\r\n\r\nabc",
+    b"HTTP/1.1 9999999999999999999999 OK\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n" + b"x: " + b"y" * 200_000 + b"\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("raw", BROKEN)
+def test_an_answer_cut_off_or_garbled_is_trouble(raw: bytes) -> None:
+    """D05: half an answer is none."""
+    with pytest.raises(ForgeUnreachable):
+        talk(lambda _: Reply(exact=raw), send(GET))
+
+
+@pytest.mark.parametrize(
+    "target", ["http://[bad", "http://x:99999999/", "//", "ftp://127.0.0.1/", "http://a\\b@c/", "x:y"]
+)
+def test_an_address_that_leads_nowhere_is_not_followed(target: str) -> None:
+    """D19: whatever the header holds, the token goes home or nowhere."""
+    for ask in (GET, Ask("GET", "/x", away=True, tail=True)):
+        with pytest.raises(ForgeError):
+            talk(lambda _: Reply(302, b"", {"location": target}), send(ask))
+
+
 LIMITS = [
     (429, {"retry-after": "20"}, 20),
     (403, {"retry-after": "7"}, 7),

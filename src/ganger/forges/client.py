@@ -202,6 +202,10 @@ class Client:
         except httpx.HTTPError as error:
             never = isinstance(error, httpx.ConnectError)
             raise self._trouble(_reason(error), sent=not never) from None
+        except httpx.InvalidURL:
+            # The library reads the address of a redirect even where it is not to follow it.
+            self._breaker.gave_up()
+            raise ForgeError(f"{self.address.name} sends on to an address that is none") from None
         except BaseException:
             self._breaker.gave_up()
             raise
@@ -223,7 +227,7 @@ class Client:
             target = answer.headers.get("location", "")
             if answer.status not in (301, 302, 303, 307, 308) or not target or ask.method != "GET":
                 return answer
-            url = urljoin(url, target)
+            url = _joined(url, target)
             if not self._at_home(url) and not (ask.away and self._fit_for_logs(url)):
                 raise ForgeError(
                     f"{self.address.name} sends on to {urlsplit(url).hostname or 'nowhere'}, which is not followed",
@@ -289,6 +293,14 @@ class Client:
                 cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
             )
         return self._http
+
+
+def _joined(url: str, target: str) -> str:
+    """Where an answer sends on to; empty where that is no address."""
+    try:
+        return str(httpx.URL(urljoin(url, target)))
+    except (ValueError, httpx.InvalidURL):
+        return ""
 
 
 @cache

@@ -44,9 +44,9 @@ def deleted(run: RunFact) -> RunFact:
 
 
 async def job_log(site: Site, path: str) -> str:
-    """The end of it; empty where there is none (any more)."""
+    """The end of it; empty where there is none (any more). As it is: a token in it is a leak that must be seen."""
     answer = await site.ask(Ask("GET", path, away=True, tail=True), also=GONE)
-    return "" if answer.status in GONE else site.scrubbed(answer.text)
+    return "" if answer.status in GONE else answer.text
 
 
 async def run_again(site: Site, path: str) -> bool:

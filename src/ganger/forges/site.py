@@ -94,9 +94,6 @@ class Site:
             )
         return rows(value, under) if under and isinstance(value, dict) else rows(value)
 
-    def scrubbed(self, text: str) -> str:
-        return scrub(text, self._token().strip())
-
     def _path(self, path: str) -> str:
         if path.startswith("/"):
             return path
@@ -120,4 +117,5 @@ class Site:
                 hint="check delivery.project, that the token may read it, and that CI is switched on there",
                 code="FORGE_NOT_FOUND",
             )
-        return ForgeError(f"{where} answered {answer.status} to {ask.method} {ask.path}{told}")
+        moved = "it has moved: give its new name as delivery.project" if 300 <= answer.status < 400 else ""
+        return ForgeError(f"{where} answered {answer.status} to {ask.method} {ask.path}{told}", hint=moved)
