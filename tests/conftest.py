@@ -18,10 +18,10 @@ NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 sys.dont_write_bytecode = False
 
 settings.register_profile(
-    "slice", deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+    "slice", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
-    "fuzz", settings.get_profile("slice"), derandomize=False, max_examples=int(FUZZ_EXAMPLES or 100), print_blob=True
+    "fuzz", settings.get_profile("slice"), derandomize=False, max_examples=int(FUZZ_EXAMPLES or 60), print_blob=True
 )
 settings.load_profile("fuzz" if FUZZ_EXAMPLES else "slice")
 
@@ -30,6 +30,29 @@ def present(need: str) -> bool:
     if need == "root":
         return os.geteuid() == 0
     return shutil.which(need) is not None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Tests wait for processes much of their time: three for every two cores, unless a person has said how many."""
+    cores = os.cpu_count() or 1
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else cores + cores // 2
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the cases slow that a test's `brief` mark leaves out; a case that was asked for alone is never left out."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("brief"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for found in cases.values():
+        mark = found[0].get_closest_marker("brief")
+        assert mark is not None
+        kept = {place * len(found) // mark.args[0] for place in range(mark.args[0])}
+        for place, item in enumerate(found):
+            if place not in kept:
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

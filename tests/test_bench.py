@@ -18,7 +18,12 @@ from bench.project import AGENTS, Fleet
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.parametrize("part", PARTS)
+LONG = ("overhead", "plan", "parser")
+
+
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=pytest.mark.slow) if part in LONG else part for part in PARTS]
+)
 def test_every_part_prints_a_table_and_writes_its_figures(part: str, tmp_path: Path) -> None:
     """The measured promises come out as finite numbers, on screen and in the file."""
     out = tmp_path / "results.json"

@@ -117,6 +117,7 @@ def test_the_adapter_of_the_page_drives_its_cli_to_done(aviary: Callable[..., Av
     assert "120" in json.dumps(cost) and KEY not in json.dumps(cost) + said + project.log(1).read_text()
 
 
+@pytest.mark.slow
 def test_its_session_goes_on_after_a_crash(aviary: Callable[..., Aviary]) -> None:
     """H05 T24: the second process is told which one, finds it in its home, and ends the task."""
     project = aviary("Stumble over it.\n")

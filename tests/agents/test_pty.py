@@ -97,6 +97,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("look", ["tui", "screen", "line"])
 def test_a_task_is_typed_and_its_answer_is_read_from_the_screen(tmp_path: Path, look: str) -> None:
     """T25: redrawn in place, on the other screen, and line by line; the example in the echoed prompt is no answer."""

@@ -73,6 +73,7 @@ def test_every_cheat_is_refused(base: Path, tmp_path: Path, cheat: Cheat) -> Non
     assert found[0][0] in cheat.files
 
 
+@pytest.mark.brief(15)
 @pytest.mark.parametrize("cheat", EFFECTIVE)
 def test_without_the_gates_the_cheat_turns_the_real_command_green(base: Path, tmp_path: Path, cheat: Cheat) -> None:
     """G09 control: the command is green after the cheat, and a judge that knows no gates would let it through."""
@@ -87,6 +88,7 @@ def test_the_honest_twin_passes_under_every_command(base: Path, tmp_path: Path) 
     assert answers(base, changed(base, tmp_path, HONEST), Rules(verify=EVERY_COMMAND)) == []
 
 
+@pytest.mark.brief(7)
 @pytest.mark.parametrize("command", RUNNABLE)
 def test_only_the_honest_twin_repairs_the_project(base: Path, tmp_path: Path, command: str) -> None:
     """G09 control: every command that a cheat deceives is red before the fix and green after it."""

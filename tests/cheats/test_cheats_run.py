@@ -96,6 +96,7 @@ def play(root: Path, mode: str, plays: Mapping[str, tuple[Mapping[str, Planted],
     return read_state(newest_run(opened, None))
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("mode", ["local-git", "direct"])
 def test_no_cheat_ends_done(tmp_path: Path, mode: str) -> None:
     """G09 T17 T18: each is a policy violation or red, whatever it claims, and nothing of it that counts is left."""

@@ -128,6 +128,7 @@ def test_a_program_of_another_generation_is_noted(machine: Machine) -> None:
     assert row["ready"] is True and any("another generation" in word for word in row["details"])
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize(("said", "code"), [("", 0), ("no number here", 0), ("7.1.2", 3)])
 def test_a_program_that_tells_no_version_has_none(machine: Machine, said: str, code: int) -> None:
     """T24: unknown, and said so."""

@@ -158,6 +158,7 @@ def test_only_runs_the_named_tasks(tmp_path: Path) -> None:
     assert ganger("run", cwd=root).code == 0
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("code", ["NO_SENTINEL", "test_error", "PATH_PROTECTED", "COMMAND_DENIED", "dependency_failed"])
 def test_explain_knows_codes_classes_and_reasons(tmp_path: Path, code: str) -> None:
     """T26: explain."""
@@ -171,6 +172,7 @@ def test_explain_suggests_for_a_misspelt_code(tmp_path: Path) -> None:
     assert ganger("explain", cwd=tmp_path).out.count("\n") > 50
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     "name", ["manifest", "task_result", "heal_decision", "state", "verify_profile", "config", "events"]
 )
@@ -238,6 +240,7 @@ def test_init_writes_a_project_that_runs_and_keeps_what_exists(tmp_path: Path) -
     assert ganger("run", cwd=tmp_path).code == 0 and (tmp_path / "HELLO.md").exists()
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     ("file", "text", "command"),
     [
@@ -279,6 +282,7 @@ def test_help_is_answered_without_importing_anything_heavy() -> None:
     assert all(f"  {name} " in done.stdout for name in COMMANDS)
 
 
+@pytest.mark.brief(8)
 @pytest.mark.parametrize("name", [name for name, row in COMMANDS.items() if row.built])
 def test_every_command_has_help_with_examples(tmp_path: Path, name: str) -> None:
     """T26: examples in every help."""

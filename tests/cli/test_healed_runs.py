@@ -26,6 +26,7 @@ def until(holds: Callable[[], object], within_sec: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("answers", [(RIGHT,), (WRONG, RIGHT)], ids=["right", "wrong first"])
 @pytest.mark.parametrize("schedule", ["auto", "batch", "epoch"])
 def test_one_missing_sentence_breaks_40_of_60_tasks_and_is_healed_within_bounds(
@@ -172,6 +173,7 @@ BUDGETS: dict[str, tuple[str, str, int]] = {
 }
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("case", BUDGETS)
 def test_a_run_stops_before_it_overspends_and_goes_on_with_more(tmp_path: Path, case: str) -> None:
     """G04 Z07: exit 4 with a question of kind budget; a larger budget finishes the same run."""

@@ -65,6 +65,7 @@ def test_a_check_that_removes_its_own_log_fails_its_task_and_nothing_else(tmp_pa
     assert (root / "code.txt").read_text() == "good\n"
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("command", ["rm -f .ganger/r1/ganger.db*", "rm -rf .ganger"])
 def test_a_check_that_removes_the_store_stops_the_run(tmp_path: Path, command: str) -> None:
     """T19: nothing is called done that is not recorded."""

@@ -8,6 +8,7 @@ import pytest
 from cli_project import ganger, make_project, task
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     "path",
     ["ganger.toml", "verify.json", "plan.json", "manifest.json", ".ganger/r1/state.json", "Ganger.TOML", ".git/config"],

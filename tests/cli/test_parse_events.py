@@ -59,6 +59,7 @@ def test_people_get_a_line_for_each_sign(tmp_path: Path) -> None:
     assert "if no result  quota" in answer.out and "1200 in, 34 out, $0.0055" in answer.out
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     "text", ["", "\n\n", "{", "[]", '{"type": 3}', "\x00\xff", '{"type": "result"}', "x" * 100_000]
 )
@@ -90,6 +91,7 @@ def test_a_wrong_question_is_refused_with_a_sentence(tmp_path: Path, words: tupl
     assert answer.code != 0 and answer.out == "" and code in answer.err
 
 
+@pytest.mark.brief(3)
 @pytest.mark.parametrize("kind", ["claude", "codex", "opencode", "agent", "gemini", "qwen", "copilot", "acp", "pty"])
 def test_every_kind_reads_a_log_without_its_program(tmp_path: Path, kind: str) -> None:
     """T24: on a machine where nothing is installed."""

@@ -68,6 +68,7 @@ def test_reconciling_says_what_it_does_then_runs_what_changed_and_nothing_else(r
     assert "COMPLETED already" in ganger("run", cwd=root).err
 
 
+@pytest.mark.slow
 def test_dependencies_written_in_another_order_change_nothing(tmp_path: Path) -> None:
     """T20: what is DONE stays done while the digest matches."""
     last = task("last", depends_on=["one", "two"])

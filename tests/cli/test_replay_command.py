@@ -41,6 +41,7 @@ def test_another_setting_shows_where_the_road_would_part(played: Path) -> None:
     assert "  recorded  start one, two\n  today     start one\n" in answer.out
 
 
+@pytest.mark.slow
 def test_a_run_is_found_by_its_folder_from_anywhere(played: Path, tmp_path: Path) -> None:
     """G07: also without the project it came from."""
     answer = replay(tmp_path, str(played / ".ganger" / "r1"), "--logs")
@@ -57,6 +58,7 @@ def test_an_answer_that_is_read_differently_now_is_shown(tmp_path: Path) -> None
     assert "  recorded  DONE with 0 writes\n  today     refused: NO_SENTINEL\n" in answer.out
 
 
+@pytest.mark.slow
 def test_a_log_that_is_gone_is_counted_and_no_difference(tmp_path: Path) -> None:
     """G07: an old run may have been cleaned."""
     root = make_project(tmp_path, task("one"), script={"one": DONE})
@@ -66,6 +68,7 @@ def test_a_log_that_is_gone_is_counted_and_no_difference(tmp_path: Path) -> None
     assert answer.code == 0 and "0 answers read again from their logs, 1 logs are gone" in answer.out
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

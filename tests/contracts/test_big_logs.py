@@ -58,6 +58,7 @@ def growth(log: Path) -> tuple[str, int]:
     return kind, int(kilobytes)
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     ("unit", "first", "last", "kind"),
     [
@@ -103,6 +104,7 @@ ADVERSARIES = {
 }  # fmt: skip
 
 
+@pytest.mark.brief(9)
 @pytest.mark.parametrize("unit", ADVERSARIES.values(), ids=ADVERSARIES)
 def test_an_adversarial_log_takes_linear_time_and_hides_nothing(unit: bytes, log: Path) -> None:
     """T07: four times the log takes about four times the time; an answer before it is found, or is one huge body."""

@@ -13,7 +13,7 @@ from ganger.contracts.blocks import HEAL_DECISION, TASK_RESULT, find_body
 from ganger.contracts.parser import Parsed, Refused, neutralise, parse_heal, parse_result
 from ganger.contracts.repair import repair
 
-LOOK = settings(max_examples=max(300, settings().max_examples))
+LOOK = settings(max_examples=max(200, settings().max_examples))
 CODES = {"NO_SENTINEL", "INVALID_JSON", "SCHEMA_VIOLATION", "MISSING_REQUIRED_FIELD", "UNSUPPORTED_VERSION"}
 START, END = TASK_RESULT.start, TASK_RESULT.end
 GOOD = b'{"contract_version": "2.0", "task_id": "a", "status": "DONE", "summary": "s"}'

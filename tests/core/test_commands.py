@@ -229,6 +229,7 @@ def test_accepted_words_are_the_words_a_real_shell_sees(text: str) -> None:
         assert shell.stdout.decode() == "".join(f"{word}\0" for word in words)
 
 
+@pytest.mark.brief(6)
 @pytest.mark.parametrize(
     "piece",
     [

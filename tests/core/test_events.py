@@ -48,7 +48,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("name", ev.EVENT_TYPES)
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_every_event_comes_back_as_it_was(name: str, data: st.DataObject) -> None:
     """T19: encode and decode lose nothing, for any content of any field."""
     event = data.draw(values(ev.EVENT_TYPES[name]))

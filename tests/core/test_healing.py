@@ -316,6 +316,7 @@ def test_a_runtime_patch_moves_the_window_size_of_auto_alone() -> None:
 # --- the sixty tasks ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.brief(6)
 @pytest.mark.parametrize("healer", [in_turn(RIGHT), in_turn(WRONG, RIGHT)], ids=["right", "wrong first"])
 @pytest.mark.parametrize("schedule", [AUTO, BATCH, EPOCH])
 @pytest.mark.parametrize("first", [1, 11, 21])

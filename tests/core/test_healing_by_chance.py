@@ -126,7 +126,7 @@ def test_a_run_stopped_anywhere_in_its_healing_goes_on_to_a_sound_end(seed: int,
 
 
 @given(seeds)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_held_tasks_are_not_started_before_their_canary_has_passed(seed: int) -> None:
     """T12: whoever is held starts only after it was released, promoted or its canary is DONE."""
     run = random_ward(seed).begin()

@@ -12,7 +12,7 @@ from ganger.core import health
 from ganger.core.health import HealthPolicy, What
 
 # A story is a thousand looks: a third of the usual number of them is as much.
-FEW = settings(max_examples=30)
+FEW = settings(max_examples=20)
 HABIT = (4, 8, 12)
 KINDS = ("output", "files", "beats", "events", "tool")
 QUIET = replace(POLICY, working_sec=9000, working_warn_sec=9000, no_change_sec=9000)

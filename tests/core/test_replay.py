@@ -114,6 +114,7 @@ def differences(rows: Sequence[ev.Recorded], *settings: tuple[str, str]) -> list
     return [(d.recorded, d.today) for d in found.divergences]
 
 
+@pytest.mark.brief(3)
 @pytest.mark.parametrize("healer", ["", "healer"])
 @pytest.mark.parametrize("schedule", HealSchedule)
 def test_a_core_that_has_not_changed_decides_everything_again(schedule: HealSchedule, healer: str) -> None:

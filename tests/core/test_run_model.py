@@ -32,7 +32,7 @@ def models(draw: st.DrawFn) -> Model:
 
 
 @given(models())
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_every_run_ends_and_says_completed_exactly_when_every_task_is_done(model: Model) -> None:
     """T03 T04 T22: and on the way one attempt per task, concurrency kept, windows apart, indexes true."""
     model.begin().run()
@@ -60,7 +60,7 @@ def test_behind_a_task_that_ended_badly_everything_is_blocked(model: Model) -> N
 
 
 @given(models(), st.integers(1, 25), schedules, st.integers(1, 3))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_a_run_stopped_anywhere_can_be_continued_under_another_policy(
     model: Model, after: int, schedule: HealSchedule, attempts: int
 ) -> None:
@@ -206,6 +206,7 @@ def seconds_for(count: int, schedule: HealSchedule) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("schedule", [HealSchedule.AUTO, HealSchedule.EPOCH, HealSchedule.OFF])
 def test_no_step_of_a_run_looks_at_every_task(schedule: HealSchedule) -> None:
     """T19: eight times the tasks cost about eight times the time, not sixty-four."""

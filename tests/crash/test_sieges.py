@@ -20,6 +20,7 @@ def harness(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=110)
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize(("mode", "tasks"), [("direct", 60), ("local-git", 24)])
 def test_of_all_who_ask_one_gets_each_task_and_no_report_is_lost(mode: str, tasks: int) -> None:
     """Z02 W03 H07 H10 G02: sockets, HTTP, programs, MCP and files, under two dead leads."""

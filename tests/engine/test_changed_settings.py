@@ -64,6 +64,7 @@ def logins(project: Project) -> list[str]:
 
 
 @CHANGES
+@pytest.mark.brief(1)
 def test_an_attempt_that_works_on_is_read_by_those_who_know_it(tmp_path: Path, speech: Speech, change: Change) -> None:
     """G01 H10: it ends after the change; its answer is used and paid once."""
     go = tmp_path / "go"
@@ -81,6 +82,7 @@ def test_an_attempt_that_works_on_is_read_by_those_who_know_it(tmp_path: Path, s
 
 
 @CHANGES
+@pytest.mark.brief(1)
 def test_an_attempt_that_ended_meanwhile_is_read_by_those_who_know_it(
     tmp_path: Path, speech: Speech, change: Change
 ) -> None:
@@ -96,6 +98,7 @@ def test_an_attempt_that_ended_meanwhile_is_read_by_those_who_know_it(
     assert (len(speech.starts()), project.state().spent.usd, ended(project).worker_attempts) == (1, 1.0, 1)
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("mode", [Project, GitProject])
 def test_an_answer_that_is_harvested_is_read_by_those_who_know_it(
     tmp_path: Path, speech: Speech, mode: type[Project]
@@ -128,6 +131,7 @@ def renamed(project: Project) -> None:
     edit(project, "mine", "new")
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("change", [other_kind, renamed])
 def test_no_session_goes_on_with_another_agent(tmp_path: Path, speech: Speech, change: Change) -> None:
     """H05: it would not know it; the task is begun anew with the whole prompt."""
@@ -208,6 +212,7 @@ def unpriced(root: Path, speech: Speech) -> GitProject:
     return project
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("more", ["attempt_usd = 1", '[prices."parrot-1"]\ninput = 1.0\noutput = 2.0'])
 def test_a_budget_in_dollars_stops_where_nobody_knows_the_price_until_somebody_does(
     tmp_path: Path, speech: Speech, more: str

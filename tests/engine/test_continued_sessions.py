@@ -138,6 +138,7 @@ def test_a_session_that_is_gone_is_begun_anew_and_nobody_pays(in_git: Any, speec
     assert project.find(ev.WorkSaved)
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_run_goes_on_with_the_same_session(in_git: Any, speech: Speech, number: int) -> None:
     """H05 T23: the stop ends the agent and counts nothing; `ganger run` continues it."""
@@ -208,6 +209,7 @@ def test_what_a_session_used_is_counted_once(in_git: Any, second: dict[str, Any]
     assert (spent.input_tokens, spent.output_tokens, spent.usd) == (250, 30, 2.5)
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("running", [1, 0], ids=["running totals", "own"])
 def test_what_a_stopped_agent_had_told_is_counted_once(in_git: Any, running: int) -> None:
     """G04 T23: it was paid for, however its process ended; what its session tells later comes on top."""

@@ -250,6 +250,7 @@ def test_levels_merge_at_the_barrier_and_the_next_level_starts_from_it(tmp_path:
     assert bases["a"] == bases["b"] != bases["c"] == bases["d"] != bases["e"]
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("schedule", ["auto", "batch", "epoch", "task"])
 def test_levels_go_with_every_schedule(tmp_path: Path, schedule: str) -> None:
     """Z01 T10: windows close before their level is merged."""

@@ -41,6 +41,7 @@ def stopped_while_it_is_judged(project: Project, lead: Any) -> None:
     assert lead.wait(30) == 130 and project.status("a") is TaskStatus.PENDING
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("made", [people_in_git, people_project], ids=["git", "direct"])
 def test_what_a_session_reported_is_judged_although_nobody_asks(tmp_path: Path, made: Callable[..., Project]) -> None:
     """H07 H10: also in a run that starts nobody; and it is offered to nobody else meanwhile."""
@@ -56,6 +57,7 @@ def test_what_a_session_reported_is_judged_although_nobody_asks(tmp_path: Path, 
     assert [(e.attempt, e.worker) for e in project.find(ev.AttemptStarted)] == [(1, "me"), (2, "")]
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("kind", [GitProject, Project], ids=["git", "direct"])
 def test_what_an_agent_reported_is_judged_without_asking_it_again(tmp_path: Path, kind: type[Project]) -> None:
     """H07 H10: its report counts, although its output says nothing."""

@@ -41,6 +41,7 @@ def _happened(project: Project, name: str) -> list[str]:
         return []
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_every_agent_and_the_same_command_continues(tmp_path: Path, number: signal.Signals) -> None:
     """T28 signal-shutdown T23: exit 130, nothing alive, a valid state; then finished work is not run again."""
@@ -226,6 +227,7 @@ def is_whole(project: Project) -> bool:
     return found == {"good0.txt", "good1.txt", "good2.txt"}
 
 
+@pytest.mark.brief(5)
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_lead_killed_right_after_any_event_is_continued_without_loss(tmp_path: Path, moment: str) -> None:
     """T28 resume T19 T20: at each recorded step, and with two of three files written."""

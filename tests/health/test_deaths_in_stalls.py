@@ -29,6 +29,7 @@ def means_a_stall(made: Project) -> bool:
     return failed == [("stalled", "stalls")] and (now.attempts, now.stalls, now.respawns) == (2, 1, 0)
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("when", ["before", "between", "after"])
 def test_the_next_lead_decides_as_the_dead_one_did(tmp_path: Path, when: str) -> None:
     """H09 H10 Z03: one stall is counted, no crash; what was decided is carried out, not waited for once more."""

@@ -17,6 +17,7 @@ SLOW_DIRECT = (pytest.param("direct", marks=pytest.mark.slow), "local-git")
 LONG = ("hangs", "loops", "babbles")
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_whatever_breaks_is_noticed_at_once_and_keeps_what_it_said(tmp_path: Path, mode: str) -> None:
     """H04 H07: crash at start, at work, after its answer, report or mark; half a request, a lost acknowledgement."""

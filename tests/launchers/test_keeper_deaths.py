@@ -46,6 +46,7 @@ def outcome(exit_: Exit | None) -> tuple[int | None, bool, bool] | None:
     return (exit_.code, exit_.started, exit_.lost) if exit_ is not None else None
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("cgroup", [True, False], ids=["cgroup", "no-cgroup"])
 @pytest.mark.parametrize("parts", DEATHS.values(), ids=DEATHS)
 def test_a_lead_that_lives_learns_what_is_lost_once_it_is_gone(
@@ -68,6 +69,7 @@ def test_a_lead_that_lives_learns_what_is_lost_once_it_is_gone(
     run.clear()
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("cgroup", [True, False], ids=["cgroup", "no-cgroup"])
 @pytest.mark.parametrize("parts", DEATHS.values(), ids=DEATHS)
 def test_without_a_lead_nothing_runs_on_and_the_next_one_finds_out(
@@ -196,6 +198,7 @@ def test_a_terminal_that_goes_away_is_nothing_to_the_keeper(run: Run, number: si
     assert run.play(main) == 4
 
 
+@pytest.mark.brief(3)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_killed_at_any_moment_nothing_is_lost_that_was_told_and_nothing_is_left(tmp_path: Path, seed: int) -> None:
     """G01 H08 T19: the keeper dies somewhere in a stream of starts and ends; GANGER_TEST_ROUNDS sets how often."""

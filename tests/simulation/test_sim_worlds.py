@@ -10,6 +10,7 @@ from sim.report import play_seed, told
 SEEDS = [seed for seed in range(1, 28) if seed % 10 and seed != 25]
 
 
+@pytest.mark.brief(12)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_rule_breaks_in_a_world_full_of_faults(seed: int, tmp_path: Path) -> None:
     """G01 G04 G12 H04 H08 H09 H10 T03 T05 T12 T13 T19 T22 T23 W03 W07 Z02 Z06: lead, keeper, agents and store fail."""
@@ -24,6 +25,7 @@ def test_a_long_night_with_twenty_workers_breaks_no_rule(tmp_path: Path) -> None
     assert played.run_hours > 1
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("seed", [6, 13, 24])
 def test_a_seed_played_twice_gives_the_same_events_bit_by_bit(seed: int, tmp_path: Path) -> None:
     """G07: a seed is enough to see a failure again."""

@@ -52,6 +52,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.needs("strace")
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda one: f"{one[0]}-{one[1]}-{'opened' if one[2] else 'new'}")
 def test_a_round_that_was_killed_can_be_repeated(moment: Moment, tmp_path: Path) -> None:
     """G01 T19 G08: one merge, the right tree, a sound repository, nothing left over."""

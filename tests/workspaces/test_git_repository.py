@@ -79,6 +79,7 @@ def _sha256(root: Path) -> None:
     make_project(root / "project", None, "--object-format=sha256")
 
 
+@pytest.mark.brief(3)
 @pytest.mark.parametrize(
     "build", [_linked_worktree, _detached, _with_alternates, _packed, _shallow, _with_a_branch_in_the_way, _sha256]
 )

@@ -23,6 +23,7 @@ def sweep(phase: str, fault: str, step: int, *planted: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     ("phase", "step", "least"), [("begin", 3, 30), ("begin-twice", 3, 30), ("accept", 4, 30), ("undo", 9, 60)]
 )
@@ -45,6 +46,7 @@ def test_an_error_of_the_disk_never_spoils_the_baseline(phase: str, step: int, f
     assert found["points"] > 15
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     ("planted", "phase", "step"),
     [

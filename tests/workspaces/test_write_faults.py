@@ -23,7 +23,8 @@ def sweep(phase: str, fault: str, *planted: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("phase", ["prepare", "apply", "rollback"])
+@pytest.mark.brief(1)
+@pytest.mark.parametrize("phase", ["apply", "prepare", "rollback"])
 def test_a_kill_at_any_system_call_leaves_nothing_that_rollback_cannot_mend(phase: str) -> None:
     """T18 T28 failed-verify-rollback: byte-identical afterwards, also when rolled back twice."""
     found = sweep(phase, "kill")
