@@ -48,6 +48,7 @@ TREES: dict[str, tuple[dict[str, object], str, str]] = {
 }
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("case", BYTES)
 def test_a_file_that_is_no_manifest_is_named(tmp_path: Path, case: str) -> None:
     """T01: missing, empty, binary, broken files."""
@@ -59,6 +60,7 @@ def test_a_file_that_is_no_manifest_is_named(tmp_path: Path, case: str) -> None:
     assert ganger("run", cwd=tmp_path).code == 1 and not (tmp_path / ".ganger").exists()
 
 
+@pytest.mark.brief(5)
 @pytest.mark.parametrize("case", TREES)
 def test_a_faulty_manifest_is_refused_with_the_place(tmp_path: Path, case: str) -> None:
     """T01 T02: ids, graph, prompts, profiles, roles."""
@@ -86,6 +88,7 @@ def test_a_cycle_is_printed_as_a_path(tmp_path: Path) -> None:
     assert answer.code == 1 and "a -> c -> b -> a" in answer.out
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     ("cmd", "code"),
     [
@@ -137,6 +140,7 @@ def _symlinked_prompt(root: Path) -> None:
     (root / "prompt.md").symlink_to("/etc/hosts")
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize(
     ("spoil", "code"),
     [

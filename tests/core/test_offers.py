@@ -79,7 +79,7 @@ def yards(draw: st.DrawFn) -> Yard:
 
 
 @given(yards())
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_a_run_with_sessions_that_ask_ends_exactly_when_nothing_can_happen(yard: Yard) -> None:
     """W03 T03 T04: no task has two holders, none is left lying, agents keep to their places."""
     yard.begin().run()
