@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from run_model import Model, random_specs
 
-from ganger.core import events as ev, windows
+from ganger.core import choosing, events as ev, windows
 from ganger.core.records import Budget, Policy, RunState, TaskSpec
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
 from ganger.core.windows import Decision, Finish, Start, Wait, decide, offer, starts_after
@@ -244,7 +244,7 @@ def test_the_yard_notices_a_run_that_does_not_wait_for_sessions(monkeypatch: pyt
 
 def test_the_yard_notices_an_agent_started_for_a_task_that_is_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """W03: a planted bug: the role is not looked at."""
-    monkeypatch.setattr(windows._Choice, "_is_meant", lambda *_: True)
+    monkeypatch.setattr(choosing.Choice, "_is_meant", lambda *_: True)
     monkeypatch.setattr(windows, "_no_account_is_free", lambda *_: False)
     with pytest.raises(AssertionError, match="only a session that asks"):
         Yard(handed("a", "b"), OFF).begin().run()

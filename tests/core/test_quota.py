@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from heal_ward import RIGHT, Ailment, Ward, in_turn, names, tasks
 
-from ganger.core import events as ev, windows
+from ganger.core import choosing, events as ev
 from ganger.core.quota import after_quota, after_success, has_room, paused_until, spread_after
 from ganger.core.records import Budget, Policy, RunState, TaskState
 from ganger.core.transitions import apply
@@ -256,5 +256,5 @@ def test_ten_thousand_tasks_behind_an_account_are_decided_about_at_once(now: flo
 
 def test_the_ward_notices_a_pause_that_holds_one_task_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """G04: a planted bug: the account's clock is not looked at."""
-    monkeypatch.setattr(windows, "paused_until", lambda *_: 0.0)
+    monkeypatch.setattr(choosing, "paused_until", lambda *_: 0.0)
     assert "first" in starts_while_paused(ward(12, ("t01",)).run())
