@@ -27,6 +27,8 @@ _KEY_HEAD_BYTES = 600
 _KEY_BLOCK = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(rb"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
 _LARGEST_KEY = 1 << 14
+_LONGEST_KEY_LINE = 200
+_SHORT_LINES = 2
 _KEY_BODY = re.compile(rb"[A-Za-z0-9+/]{40,}")
 _UNREAL_KEY = re.compile(rb"\.\.\.|" + PRETENDED.pattern, re.IGNORECASE)
 _ADDRESS = re.compile(rb"://([^\s:/@'\"<>`]{0,64}):([^\s@/'\"<>`{}$]{8,128})@([\w.-]{1,253})")
@@ -105,7 +107,33 @@ def secret_spans(text: bytes) -> list[Span]:
         if at >= reached:
             reached = _block_end(text, at)
             found.append(Span(at, reached, _KEY))
-    return sorted(found)
+    return sorted([*found, *_cut_keys(text, [span for span in found if span.kind == _KEY])])
+
+
+def _cut_keys(text: bytes, whole: Sequence[Span]) -> Iterator[Span]:
+    """Keys whose head was cut off: what stands above their last line and looks like a key's body."""
+    ends = {span.end for span in whole}
+    reached = 0
+    for match in _KEY_END.finditer(text) if b"PRIVATE KEY" in text else ():
+        start = _body_above(text, match.start(), reached)
+        if match.end() not in ends and start < match.start():
+            yield Span(start, match.end(), _KEY)
+        reached = match.end()
+
+
+def _body_above(text: bytes, end: int, lowest: int) -> int:
+    """Where the lines of a body begin that end here. What is before the last line, and one more, may be short."""
+    start = at = end
+    short = 0
+    while at > lowest and end - at < _LARGEST_KEY and short <= _SHORT_LINES:
+        farthest = max(lowest, at - _LONGEST_KEY_LINE)
+        above = max(text.rfind(b"\n", farthest, at - 1) + 1, farthest)
+        if _KEY_BODY.search(text, above, at):
+            start, short = above, _SHORT_LINES
+        else:
+            short += 1
+        at = above
+    return start
 
 
 def _block_end(text: bytes, at: int) -> int:
