@@ -37,6 +37,30 @@ def test_a_missing_tool_skips_a_test_at_home_and_fails_it_on_ci(tmp_path: Path, 
     assert "no-such-program" in report
 
 
+CASES = """
+import pytest
+
+@pytest.mark.brief(2)
+@pytest.mark.parametrize("case", range(5))
+def test_cases(case):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"), [(("-m", "not slow"), "02"), (("-m", "slow"), "134"), (("-m", "not slow", "-k", "3"), "")]
+)
+def test_of_many_cases_a_few_are_in_the_default_slice_and_none_is_lost(
+    tmp_path: Path, words: tuple[str, ...], kept: str
+) -> None:
+    shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  brief(count): test\n  slow: test\n", encoding="utf-8")
+    (tmp_path / "test_cases.py").write_text(CASES, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *words, str(tmp_path)]
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    assert [case for case in range(5) if f"test_cases[{case}]" in shown] == [int(case) for case in kept]
+
+
 def test_no_configuration_of_the_developer_is_visible(own_world: Path) -> None:
     assert Path.home() == own_world
     assert [name for name in os.environ if name.startswith("GANGER_")] == ["GANGER_SANDBOX_USE"]
