@@ -72,6 +72,7 @@ class Row:
     required: Sequence[str] = ("check", "test")
     attempts: Sequence[Mapping[str, str]] = ()
     tasks: int = 1
+    hold: int = 0
     skew: float = 0.0
     token: str = TOKEN
     events: Sequence[str] = ()
@@ -91,6 +92,7 @@ class Scene:
         self.row, self.folder = row, folder
         self.ground = Ground(folder / "forge.git")
         self.world = World(self.ground, row.pushes, others=row.others, skew=row.skew)
+        self.world.hold = row.hold
         self.hooks: list[int] = []
         self.hook_port = free_port() if "webhook_port" in row.more else 0
 
@@ -107,14 +109,14 @@ class Scene:
             remote=self.ground.path,
             required=list(row.required),
             poll=POLL_SEC,
-            more=row.more.format(port=self.hook_port),
+            more=row.more.format(port=self.hook_port, remote=self.ground.path),
         )
         config = _override(config)
         project = GitProject(
             self.folder / "project",
             [task(name) for name in names],
             script,
-            policy=f"concurrency = {row.tasks}",
+            policy=f"concurrency = {min(row.tasks, 8)}",
             more=config,
         )
         project.make()

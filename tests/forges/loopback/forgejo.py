@@ -257,7 +257,7 @@ class Forgejo13(GiteaLike):
         words = self.world.words(run)
         script, stamp, told = run.script, self.world.stamp(), self.world.told_sha(run)
         dispatched = script.event == "workflow_dispatch"
-        status = script.word or run_word(list(words.values()))
+        status = self.world.list_as(run, script.word or run_word(list(words.values())))
         row = {
             "id": run.id, "title": self.world.ground.subject(run.sha), "repository": self.repo(),
             "workflow_id": script.workflow, "index_in_repo": run.number, "trigger_user": self.user(), "ScheduleID": 0,

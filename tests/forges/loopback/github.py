@@ -78,6 +78,7 @@ class GitHub(Flavour):
 
     def run(self, run: Made) -> dict[str, Any]:
         status, conclusion = completed(self.world.words(run))
+        self.world.list_as(run, f"{run.attempt} {status} {conclusion}")
         row = copy.deepcopy(examples()["workflow-run"]["value"])
         link = f"{self.address}/api/v3/repos/{PROJECT}/actions/runs/{run.id}"
         return {

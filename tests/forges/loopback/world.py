@@ -66,6 +66,7 @@ class World:
     """`pushes` says what CI does for the first push, the second and so on; the last holds for all that follow.
 
     Time goes by looks: each list of runs somebody asks for is one, and `meanwhile` has what happens at one of them.
+    Until there were `hold` pushes no job goes on.
     """
 
     def __init__(
@@ -92,6 +93,9 @@ class World:
         self.waiting_for_request: list[tuple[Push, Run]] = []
         self.labels = {"ganger": 7, "robots": 9}
         self.merge_refused = ""
+        self.hold = 0
+        self.released: int | None = None
+        self.listed: dict[int, list[str]] = {}
 
     # --- time -------------------------------------------------------------------------------------------------------
 
@@ -100,6 +104,8 @@ class World:
         with self.lock:
             self.sync()
             self.looks += 1
+            if self.released is None and self.own >= self.hold:
+                self.released = self.looks
             for act in self.meanwhile.pop(self.looks, ()):
                 act()
             self.sync()
@@ -155,7 +161,15 @@ class World:
         return next((run for run in self.visible() if run.id == run_id), None)
 
     def words(self, run: Made) -> dict[str, str]:
-        return run.script.words(run.attempt, max(0, self.looks - run.attempt_born))
+        begun = self.looks if self.released is None else max(run.attempt_born, self.released)
+        return run.script.words(run.attempt, max(0, self.looks - begun))
+
+    def list_as(self, run: Made, word: str) -> str:
+        """Remembers each change of what lists say of a run."""
+        told = self.listed.setdefault(run.id, [])
+        if not told or told[-1] != word:
+            told.append(word)
+        return word
 
     def final(self, run: Made) -> dict[str, str]:
         return run.script.words(run.attempt, 10_000)
