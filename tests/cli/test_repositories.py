@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from cli_project import CONFIG, Answer, make_project, task
+from cli_project import CONFIG, Answer, ganger, make_project, task
 
 from ganger.cli.main import run_command
 
@@ -88,3 +89,28 @@ def test_unlock_asks_for_a_reason(tmp_path: Path, call: Here) -> None:
     """D09: none given is no use of the command."""
     project(tmp_path, GIT + REPOS, "core")
     assert call("unlock", "core").code == 64
+
+
+def repository(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "readme").write_text("here\n")
+    who = ["-c", "user.name=n", "-c", "user.email=n@localhost"]
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], [*who, "commit", "-q", "-m", "first"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+
+
+def test_a_run_that_a_lock_ended_goes_on_when_a_person_frees_it(tmp_path: Path) -> None:
+    """D09 G10 G12: the holder failed, what builds on it waits; the reason is kept with the run."""
+    root = tmp_path / "project"
+    root.mkdir()
+    project(root, GIT + REPOS, "core", "lib")
+    done = {"files": {"new.txt": "x"}, "result": {"status": "DONE", "summary": "did it"}}
+    (root / "script.json").write_text(json.dumps({"tasks": {"t0": [{"crash": True}], "t1": [done]}}))
+    for folder in (root, tmp_path / "core", tmp_path / "lib", tmp_path / "own"):
+        repository(folder)
+    assert "held by t0 (" in ganger("run", cwd=root).out + ganger("why", "t1", cwd=root).out
+    assert ganger("unlock", "core", "--why", "reverted by hand", cwd=root).code == 0
+    ganger("run", cwd=root)
+    events = ganger("events", "--json", cwd=root).lines
+    assert next(e for e in events if e["type"] == "repo_unlocked")["why"] == "reverted by hand"
+    assert [row["status"] for row in ganger("tasks", "--json", cwd=root).json["tasks"] if row["id"] == "t1"] == ["DONE"]

@@ -163,6 +163,21 @@ def _ending_sentence(event: ev.Event) -> str:
             return f"{task}: a fresh worker goes on: {why}"
         case ev.MessageLeft(task=task, kind=kind, text=text):
             return f"{task}: its worker is told ({kind}): {text}"
+    return _chain_sentence(event)
+
+
+def _chain_sentence(event: ev.Event) -> str:
+    match event:
+        case ev.ChainHalted(repo=repo, why=why):
+            return f"{repo or 'the project'} and its chain are halted: {why}"
+        case ev.ChainPaused(repo=repo, task=task, downstream=below, why=why):
+            waits = f"; {_listed(below)} wait" if below else ""
+            return f"{repo or 'the project'} was turned red by {task}: {why}{waits}"
+        case ev.ChainCleared(repo=repo):
+            return f"{repo or 'the project'} is green again"
+        case ev.RepoUnlocked(repo=repo, why=why, tasks=tasks):
+            freed = f" by {_listed(tasks)}" if tasks else ""
+            return f"{repo or 'the project'} is no longer held{freed}: {why}"
     return ""
 
 
