@@ -22,7 +22,7 @@ from ganger.core.transitions import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.ports import Clock, Entry, Listener, Store
 
-_MENTIONED_WITHIN_SEC = 0.2
+_MENTIONED_WITHIN_SEC = 0.05
 # A snapshot costs time in proportion to the tasks, so it is made only after as many events as that is worth.
 _SNAPSHOT_EVERY_EVENTS = 5000
 _SNAPSHOT_EVENTS_PER_TASK = 0.5
