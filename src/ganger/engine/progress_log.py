@@ -193,9 +193,10 @@ class ProgressLog:
         return self._names.get((task, attempt), f"attempt-{attempt}")
 
     def _note_name(self, event: ev.AttemptStarted) -> None:
+        """A delivery that goes on has no worker."""
         begun = worker_after(TaskState(), event, "").worker
-        assert begun is not None
-        self._names[event.task, event.attempt] = begun.name
+        if begun is not None:
+            self._names[event.task, event.attempt] = begun.name
 
 
 def _safe(text: str, longest: int = _LONGEST) -> str:
