@@ -315,6 +315,9 @@ class DeliverySection(Section):
     jobs: dict[str, list[str]] = Field(
         default_factory=dict, description="forge command: name = program and arguments of each CI job, in order"
     )
+    reruns: bool = Field(
+        default=True, description="forge command: CI can be run again for the same commit; else by an empty commit"
+    )
     mirror_job: str = Field(default="radicle-push", description="CI job that mirrors")
     mirror_command: list[str] = Field(
         default_factory=list, description="proves the mirror instead of a job, with {sha} {branch}: exit code 0 does"

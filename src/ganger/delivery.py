@@ -230,6 +230,8 @@ class Delivery:
             branch=rules.branch,
             readable=repository.shared,
             timeout_sec=section.ci_sec,
+            output_limit_bytes=int(self.project.config.policy.output_limit_mb * 1024 * 1024),
+            can_rerun=section.reruns,
             halted=lambda: self.state.stopping,
         )
         return CommandForge(ci, launcher, repository, walls)

@@ -60,3 +60,20 @@ def test_however_leads_end_nothing_is_pushed_or_paid_twice_and_all_is_proved(
     worked = Counter(one.event.task for one in events if isinstance(one.event, ev.AttemptLaunched))
     assert pushes["units"] <= 2 and pushes["rounding"] <= 1 and pushes["report"] <= 1
     assert worked == {"units": 2, "rounding": 1, "report": 1} and state.refused == []
+
+
+def test_where_ci_cannot_be_run_again_an_empty_commit_does_and_moves_the_tracking(tmp_path: Path) -> None:
+    """D04: the new commit holds the same tree, is what is proved, and there is one of it."""
+    office = build_delivery(tmp_path)
+    config = office / "ganger.toml"
+    config.write_text(config.read_text().replace("[delivery]\n", "[delivery]\nreruns = false\n"))
+    for end in (("retrigger_intended", 1, KILL), None):
+        lead(office, end)
+    folder = RunFolder.of(office / ".ganger", "delivery")
+    state, events = read_state(folder), list(read_events(folder, 0))
+    assert shortcomings(tmp_path, state, events) == []
+    intended = [one.event for one in events if isinstance(one.event, ev.PushIntended) and one.event.task == "report"]
+    assert [one.cause for one in intended] == ["change", "mirror_skipped"] and len({one.tree for one in intended}) == 1
+    bare = ["git", "--git-dir", str(tmp_path / "remotes" / "app.git")]
+    said = subprocess.run([*bare, "log", "--format=%B", "main"], check=True, capture_output=True, text=True).stdout
+    assert said.count("Ganger-Retrigger: mirror_skipped") == 1
