@@ -158,14 +158,18 @@ class Delivery:
         section, path = section_of(self.project, repo), path_of(self.project, repo)
         token = token_reader(self.project, section)
         address = remote_address(path, section.remote)
-        secrets = [secret for secret in (token(), _secret(section.webhook_secret_env)) if secret]
         settings = RemoteSettings(
-            address, token(), look_sec=section.call_sec, transfer_sec=_TRANSFER_SEC, environ=environment()
+            address, token, look_sec=section.call_sec, transfer_sec=_TRANSFER_SEC, environ=environment()
         )
+
+        def mask(text: str) -> tuple[str, tuple[str, ...]]:
+            secrets = (token(), _secret(section.webhook_secret_env))
+            return Mask(filter(None, secrets))(text)
+
         return Outlet(
             name=repo,
             remote=GitRemote(self.project.state_path / repo_store(repo), settings),
-            mask=Mask(secrets),
+            mask=mask,
             forge=self._forge(repo, section, rules, address, token, repository, launcher, walls),
             prove_mirror=_prover(section.mirror_command, path) if section.mirror_command else None,
             poll_sec=section.poll_sec,
@@ -199,6 +203,7 @@ class Delivery:
             first_sec=min(5.0, section.poll_sec),
             most_sec=section.poll_most_sec,
             rest_sec=min(30.0, 6 * section.poll_sec),
+            rest_most_sec=5 * section.poll_most_sec,
         )
         settings = ForgeSettings(
             url=section.url or url,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -28,10 +29,9 @@ def change(task: str) -> Waiting:
 
 async def two_in_one_commit() -> list[Outcome]:
     state = RunState(merging="queue", rank={"first": 0, "second": 1})
-    tools: Any = SimpleNamespace(journal=SimpleNamespace(state=state), merge_batch=16)
+    tools: Any = SimpleNamespace(journal=SimpleNamespace(state=state), merge_batch=16, repositories={"": None})
     gate: Any = SimpleNamespace(check=lambda: None)
-    repository: Any = None
-    queue = AtOnce(tools, repository, gate, asyncio.get_running_loop().create_task)
+    queue = AtOnce(tools, "", gate, asyncio.get_running_loop().create_task, itertools.count(1), None)
     queue.commit = asyncio.Event()
 
     async def second() -> Outcome:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from git_runs import GitProject
@@ -48,10 +49,10 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
         yield Worker(project, mine["task"]["prompt"], {**env, "GANGER_TOKEN": mine["token"]})
 
 
-def took_one(project: GitProject, env: dict[str, str], name: str) -> dict[str, dict[str, str]]:
+def took_one(project: GitProject, env: dict[str, str], name: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "ganger", "worker", "next", "--worker", name, "--wait", "20", "--json"]
     made = subprocess.run(command, cwd=project.root, env=env, capture_output=True, text=True, timeout=60, check=True)
-    found: dict[str, dict[str, str]] = json.loads(made.stdout)
+    found: dict[str, Any] = json.loads(made.stdout)
     return found
 
 

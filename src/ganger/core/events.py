@@ -62,6 +62,18 @@ from ganger.core.heal_events import (
     PatchUndone as PatchUndone,
 )
 from ganger.core.hearing_events import AgentHeard as AgentHeard, CostSettled as CostSettled
+from ganger.core.people_events import (
+    AccountLimited as AccountLimited,
+    AccountPaused as AccountPaused,
+    CommandTaken as CommandTaken,
+    DrainRequested as DrainRequested,
+    QuestionAnswered as QuestionAnswered,
+    QuestionAsked as QuestionAsked,
+    RunPaused as RunPaused,
+    RunResumed as RunResumed,
+    SettingsChanged as SettingsChanged,
+    StopRequested as StopRequested,
+)
 from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.core.worker_events import (
@@ -319,86 +331,6 @@ class TaskHeld:
 
     task: str
     canary: str
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionAsked:
-    """Something only a person can decide. `report` is the request with which a worker of `attempt` asked it.
-
-    With a `default`, that counts once `deadline` (Unix time) is past.
-    """
-
-    question: str
-    task: str
-    kind: str
-    text: str
-    attempt: int = 0
-    report: str = ""
-    context: str = ""
-    options: tuple[str, ...] = ()
-    default: str = ""
-    deadline: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionAnswered:
-    question: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class AccountPaused:
-    """Every worker of this account waits until then (Unix time)."""
-
-    account: str
-    until: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class AccountLimited:
-    """How many attempts of this account may run at once; 0 takes the limit away."""
-
-    account: str
-    at_once: int
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class CommandTaken:
-    """What a person asked for, and what came of it."""
-
-    number: int
-    kind: str
-    outcome: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunPaused:
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunResumed:
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsChanged:
-    """A person changed these while the run went on."""
-
-    policy: Policy
-    budget: Budget
-
-
-@dataclass(frozen=True, slots=True)
-class DrainRequested:
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class StopRequested:
-    why: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -90,7 +91,7 @@ class CiTrouble:
         if owner is not None and self.outlet.forge is not None and job.reason != MISSING_JOB:
             with contextlib.suppress(ForgeError):
                 text = await self.outlet.forge.log(owner, job)
-        masked, kinds = self.outlet.mask(text[-_MOST_LOG_CHARS:])
+        masked, kinds = await asyncio.to_thread(self.outlet.mask, _end_of(text))
         found = (trim(masked), masked, kinds)
         self._excerpts[f"{sha}:{job.id or job.name}"] = found
         return found
@@ -149,3 +150,8 @@ class CiTrouble:
             options = traced.options
             asked.append(ev.QuestionAsked("", case.task, "cascade", traced.text, attempt=case.number, options=options))
         return asked
+
+
+def _end_of(text: str) -> str:
+    """Cut at a line: half a key is not known for one."""
+    return text if len(text) <= _MOST_LOG_CHARS else text[-_MOST_LOG_CHARS:].partition("\n")[2]

@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,14 +59,14 @@ _NO_RIGHT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RemoteSettings:
-    """`token` is given to git through its environment alone. `environ` is the operator's; little of it is passed on.
+    """`token` is given to git through its environment alone; a callable is asked each time, for a file may be renewed. `environ` is the operator's; little of it is passed on.
 
     `user` is the name that goes with the token: forges take any. `look_sec` is the deadline of a question,
     `transfer_sec` that of a fetch or a push.
     """
 
     address: str
-    token: str = field(default="", repr=False)
+    token: str | Callable[[], str] = field(default="", repr=False)
     user: str = "x-access-token"
     look_sec: float = 30.0
     transfer_sec: float = 600.0
@@ -80,9 +80,16 @@ class GitRemote:
         self._git = Git(store)
         self._settings = settings
         self._to: Address = parse_address(settings.address)
-        self._token = settings.token or self._to.password
-        self._mask = Mask(filter(None, (settings.token, self._to.password)))
         self._writing = asyncio.Lock()
+
+    @property
+    def _given(self) -> str:
+        token = self._settings.token
+        return token if isinstance(token, str) else token()
+
+    @property
+    def _token(self) -> str:
+        return self._given or self._to.password
 
     @property
     def address(self) -> str:
@@ -181,7 +188,7 @@ class GitRemote:
         if self._to.scheme == "ssh":
             environment["GIT_SSH_COMMAND"] = _SSH
         if self._to.web and self._token:
-            user = self._to.user if self._to.password and not self._settings.token else self._settings.user
+            user = self._to.user if self._to.password and not self._given else self._settings.user
             word = base64.b64encode(f"{user}:{self._token}".encode()).decode()
             environment |= {
                 "GIT_CONFIG_COUNT": "1",
@@ -243,7 +250,8 @@ class GitRemote:
         )
 
     def _said(self, text: str) -> str:
-        plain = "".join(sign if sign.isprintable() else " " for sign in self._mask.shown(text))
+        shown = Mask(filter(None, (self._given, self._to.password))).shown(text)
+        plain = "".join(sign if sign.isprintable() else " " for sign in shown)
         return " ".join(plain.split())[:_MOST_WHY]
 
 

@@ -1,0 +1,87 @@
+"""What people and accounts have to say while a run goes on: questions, answers, pauses, commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ganger.core.records import Budget, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAsked:
+    """Something only a person can decide. `report` is the request with which a worker of `attempt` asked it.
+
+    With a `default`, that counts once `deadline` (Unix time) is past.
+    """
+
+    question: str
+    task: str
+    kind: str
+    text: str
+    attempt: int = 0
+    report: str = ""
+    context: str = ""
+    options: tuple[str, ...] = ()
+    default: str = ""
+    deadline: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswered:
+    question: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPaused:
+    """Every worker of this account waits until then (Unix time)."""
+
+    account: str
+    until: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLimited:
+    """How many attempts of this account may run at once; 0 takes the limit away."""
+
+    account: str
+    at_once: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTaken:
+    """What a person asked for, and what came of it."""
+
+    number: int
+    kind: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaused:
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """A person changed these while the run went on."""
+
+    policy: Policy
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class DrainRequested:
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    why: str
