@@ -59,7 +59,8 @@ _NO_RIGHT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RemoteSettings:
-    """`token` is given to git through its environment alone; a callable is asked each time, for a file may be renewed. `environ` is the operator's; little of it is passed on.
+    """`token` is given to git through its environment alone; a callable is asked each time, as a file may be renewed.
+    `environ` is the operator's; little of it is passed on.
 
     `user` is the name that goes with the token: forges take any. `look_sec` is the deadline of a question,
     `transfer_sec` that of a fetch or a push.
