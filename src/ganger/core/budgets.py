@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ganger.core.delivery import NO_RULES
 from ganger.core.moments import seconds_between
 from ganger.core.records import Budget, RunState, Spending, TaskState
 
@@ -90,9 +91,13 @@ def task_refusal(budget: Budget, task: TaskState, wanted: Reservation) -> str:
 
 
 def time_limit(state: RunState, task: str, now: str) -> float:
-    """How long an attempt may take: its own limit, and what is left of the run's and the task's wall time."""
+    """How long an attempt may take: its own limit, that of a mend of CI (D06), and what is left of the run's and the
+    task's wall time."""
     own = state.tasks[task].timeout_sec or state.specs[task].timeout_sec
     limits = [own]
+    mending = state.tasks[task].delivery
+    if mending is not None and mending.fixing:
+        limits.append(state.repos.get(state.specs[task].repo, NO_RULES).fix_sec)
     if state.budget.wall_sec is not None:
         limits.append(state.budget.wall_sec - active_seconds(state, now))
     if state.budget.task_wall_sec is not None:

@@ -86,6 +86,11 @@ class Attempt:
             await self._hand_over(left)
         except Waits as waits:
             await self._wait(waits)
+        except GangerError as damage:
+            if damage.code != "REPO_DAMAGED":
+                raise
+            # Whatever else would be done here would be built on what is lost (D12).
+            await self._fail(self.case.failed(FailureClass.FATAL, damage.code, f"{damage.message}; {damage.hint}"))
         await self.road.leave()
         await self.shift.leave()
 
@@ -291,8 +296,9 @@ class Attempt:
             ev.TaskSettled(self.task, TaskStatus.BLOCKED, waits.why, waits.reason, final=False),
         ]
         if waits.question:
+            text, options = waits.text or waits.why, waits.options
             settled.append(
-                ev.QuestionAsked("", self.task, waits.question, waits.text or waits.why, attempt=self.number)
+                ev.QuestionAsked("", self.task, waits.question, text, attempt=self.number, options=options)
             )
         await self.case.record(*settled)
 
