@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganger.core import events as ev
+from ganger.core.ledger_invariants import LedgerWalk
 from ganger.core.outside import Attempt as Attempt, Seen as Seen, state_file, told
 from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.core.retries import allowed_attempts
@@ -76,6 +77,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self.state = RunState()
+        self.ledger = LedgerWalk()
         self.wrong: list[str] = []
         self.tasks: dict[str, _Task] = {}
         self.live: dict[str, None] = {}
@@ -112,7 +114,11 @@ class _Walk:
             self.say("end", "something happened after the run had ended and before a lead took it up again")
         apply(self.state, recorded)
         check = _CHECKS.get(type(event))
-        if check is not None and self._belongs(event):
+        if (check is not None or isinstance(event, ev.AttemptEvent)) and not self._belongs(event):
+            return
+        for rule, what in self.ledger.take(event):
+            self.say(rule, what)
+        if check is not None:
             check(self, event)
 
     def say(self, rule: str, what: str) -> None:
@@ -489,11 +495,12 @@ class _Walk:
         """Own account against the state: the two must tell the same story."""
         told = {name: task.status for name, task in self.tasks.items()}
         kept = {name: task.status for name, task in self.state.tasks.items()}
-        return [
+        wrong = [
             f"account: {name} is {told.get(name)} by its events and {kept.get(name)} in the state"
             for name in sorted(told.keys() | kept.keys())
             if told.get(name) is not kept.get(name)
         ]
+        return wrong + self.ledger.at_end(self.state)
 
 
 _CHECKS: dict[type[ev.Event], Callable[[_Walk, Any], None]] = {

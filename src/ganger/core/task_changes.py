@@ -234,6 +234,9 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
             task = replace(task, stalls=task.stalls + 1)
         case "ci_fixes":
             task = replace(task, ci_fixes=task.ci_fixes + 1)
+    if task.delivery is not None and task.delivery.pending and not task.merged and task.delivery.review != "wanted":
+        # An approved change that does not fit any more is nothing to go on with.
+        task = replace(task, delivery=dataclasses.replace(task.delivery, pending=False))
     return replace(
         task,
         last_failure_class=event.failure_class,
@@ -328,12 +331,15 @@ def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled,
     )
 
 
-def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued, _at: str) -> TaskState:
+def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued, at: str) -> TaskState:
     """A granted attempt begins a new life: its crash and repeat counters start again when a person granted it."""
     if event.by_person:
         extra = task.granted_by_person + event.granted
         task = replace(task, respawns=0, repeats=0, transient_retries=0, granted_by_person=extra)
         task = replace(task, merge_retries=0, no_change_retries=0, stalls=0, checkpoints=0, ci_fixes=0)
+    if task.delivery is not None and task.delivery.milestone is Milestone.DONE:
+        # A person wants it done once more: D07 begins anew.
+        task = replace(task, delivery=dataclasses.replace(task.delivery, milestone=Milestone.WORKING, since=at))
     return replace(
         task,
         status=P,

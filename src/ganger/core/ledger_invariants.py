@@ -1,0 +1,371 @@
+"""What must hold of every delivery and every lock, told by the events alone: one commit, proved step by step.
+
+An account of its own, so that a mistake in `delivery_changes` does not excuse itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ganger.core import events as ev
+from ganger.core.ci import RunFact, Word
+from ganger.core.delivery import MIRRORED, MOVES, NO_RULES, Milestone, RepoRules
+from ganger.core.records import RunState
+from ganger.core.repos import graph_of
+from ganger.core.vocabulary import TaskStatus
+
+M = Milestone
+_MEND = "mend_"
+# Rule and what is wrong.
+Wrong = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """One task's delivery as its events tell it. `finding` and `runs` are of `pushed` alone."""
+
+    milestone: Milestone = M.WORKING
+    merged: bool = False
+    intended: str = ""
+    branch: str = ""
+    pushed: str = ""
+    finding: str = ""
+    runs: tuple[RunFact, ...] = ()
+    verdict: str = ""
+    green: str = ""
+    mirrored: str = ""
+    causes: list[str] = field(default_factory=list)
+    fixes: int = 0
+    asked: str = ""
+    request: str = ""
+
+
+class LedgerWalk:
+    """Takes one event after the other and says what may not be."""
+
+    def __init__(self) -> None:
+        self.rules: dict[str, RepoRules] = {}
+        self.repos: dict[str, str] = {}
+        self.ledgers: dict[str, _Ledger] = {}
+        self.sent: set[tuple[str, str, str]] = set()
+        self.holders: dict[str, str] = {}
+        self.live: set[str] = set()
+        self.halted: set[str] = set()
+        self.person_acted = False
+        self._most: dict[str, tuple[int, int]] = {}
+
+    def take(self, event: ev.Event) -> Iterator[Wrong]:
+        rule = _RULES.get(type(event))
+        if rule is not None:
+            yield from rule(self, event)
+
+    def at_end(self, state: RunState) -> list[str]:
+        """Own account against the state."""
+        held = {(name, repo) for repo, names in state.locks.items() for name in names}
+        wrong = [f"locks: {name} holds {repo or 'the project'} by its events, and not in the state"
+                 for name, repo in sorted(self.holders.items() - held)]  # fmt: skip
+        wrong += [f"locks: {name} holds {repo or 'the project'} in the state, and not by its events"
+                  for name, repo in sorted(held - self.holders.items())]  # fmt: skip
+        for name, task in state.tasks.items():
+            now, own = task.delivery, self.ledgers.get(name, _Ledger())
+            if now is not None and (now.pushed, now.green, now.mirrored) != (own.pushed, own.green, own.mirrored):
+                wrong.append(f"account: what was pushed, green and mirrored of {name} differs from its events")
+            if now is not None and now.milestone is not own.milestone:
+                wrong.append(f"account: {name} is {own.milestone} by its events and {now.milestone} in the state")
+        return wrong
+
+    def of(self, task: str) -> _Ledger:
+        return self.ledgers.setdefault(task, _Ledger())
+
+    def rules_of(self, task: str) -> RepoRules:
+        return self.rules.get(self.repos.get(task, ""), NO_RULES)
+
+    # --- the run ----------------------------------------------------------------------------------------------------
+
+    def run_started(self, event: ev.RunStarted) -> Iterator[Wrong]:
+        self.repos = {spec.id: spec.repo for spec in event.tasks}
+        yield from ()
+
+    def lead_started(self, event: ev.LeadStarted) -> Iterator[Wrong]:
+        """A later, narrower rule does not forbid what an earlier one allowed."""
+        rules = {one.name: one for one in event.repos}
+        self.person_acted = self.person_acted or bool(self.rules and rules != self.rules)
+        self.rules = rules
+        for name, one in rules.items():
+            retriggers, fixes = self._most.get(name, (0, 0))
+            self._most[name] = (max(retriggers, one.retriggers), max(fixes, one.fixes))
+        yield from ()
+
+    def reconciled(self, event: ev.Reconciled) -> Iterator[Wrong]:
+        self.person_acted = True
+        self.repos = {spec.id: spec.repo for spec in event.tasks}
+        for name in {*event.added, *event.changed, *event.removed}:
+            self.ledgers.pop(name, None)
+            self.holders.pop(name, None)
+        yield from ()
+
+    # --- locks and halts --------------------------------------------------------------------------------------------
+
+    def attempt_started(self, event: ev.AttemptStarted) -> Iterator[Wrong]:
+        task, rules = event.task, self.rules_of(event.task)
+        self.live.add(task)
+        if not event.delivers:
+            yield from self._halts(task, "it starts")
+            yield from self._in_its_way(task, rules)
+        if rules.locks == "none":
+            self.holders.pop(task, None)
+        else:
+            self.holders[task] = self.repos[task]
+
+    def _chain(self, task: str) -> set[str]:
+        repo = self.repos.get(task, "")
+        return {repo, *graph_of(self.rules).chain(repo)}
+
+    def _halts(self, task: str, what: str) -> Iterator[Wrong]:
+        halted = sorted(self._chain(task) & self.halted)
+        if halted:
+            yield "halts", f"{what} although {halted[0] or 'the project'} is halted"
+
+    def _in_its_way(self, task: str, rules: RepoRules) -> Iterator[Wrong]:
+        """Only what a person did can leave a lock behind that gives way; one that is at work never does."""
+        if rules.locks == "none":
+            return
+        closed = self._chain(task) - ({self.repos[task]} if rules.locks == "shared" else set())
+        for other, repo in self.holders.items():
+            if other != task and repo in closed and (other in self.live or not self.person_acted):
+                yield "locks", f"{other} holds {repo or 'the project'}"
+
+    def halt(self, event: ev.ChainHalted) -> Iterator[Wrong]:
+        self.halted.add(event.repo)
+        yield from ()
+
+    def unlocked(self, event: ev.RepoUnlocked) -> Iterator[Wrong]:
+        self.person_acted = True
+        for name in event.tasks:
+            self.holders.pop(name, None)
+        if event.lifts:
+            self.halted.discard(event.repo)
+        yield from ()
+
+    # --- the push ---------------------------------------------------------------------------------------------------
+
+    def merged(self, event: ev.Merged) -> Iterator[Wrong]:
+        """A mend of CI that changed nothing leaves what is tracked, and what was tried."""
+        now = self.of(event.task)
+        now.merged = True
+        if event.commit or now.milestone is not M.FIXING_CI:
+            now.causes, now.verdict = [], ""
+        yield from ()
+
+    def push_intended(self, event: ev.PushIntended) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        if not now.merged:
+            yield "pushes", "nothing of it was merged"
+        yield from self._halts(event.task, "it is to be pushed")
+        if event.cause != "change":
+            yield from self._cause(event.task, event.cause)
+        if event.commit != now.intended:
+            now.finding, now.runs = "", ()
+        now.intended, now.branch = event.commit, event.branch
+
+    def pushed(self, event: ev.Pushed) -> Iterator[Wrong]:
+        now, key = self.of(event.task), (self.repos.get(event.task, ""), event.branch, event.commit)
+        if (event.commit, event.branch) != (now.intended, now.branch):
+            yield "pushes", f"{event.commit[:12]} was pushed to {event.branch} without a recorded intent"
+        if event.how == "pushed":
+            if key in self.sent:
+                yield "pushes", f"{event.commit[:12]} was pushed to {event.branch} before"
+            self.sent.add(key)
+        now.pushed = event.commit
+        yield from self._move(now, M.PUSHED_TO_CI)
+
+    # --- CI ---------------------------------------------------------------------------------------------------------
+
+    def _tracked(self, now: _Ledger, sha: str) -> Iterator[Wrong]:
+        if not sha or sha != now.pushed or sha != now.intended:
+            known = now.pushed[:12] if now.pushed == now.intended else f"{now.intended[:12]}, not yet pushed,"
+            yield "verdicts", f"it is about {sha[:12] or 'no commit'}; {known or 'nothing'} is what counts"
+
+    def ci_seen(self, event: ev.CiSeen) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        yield from self._tracked(now, event.sha)
+        other = [run.id for run in event.runs if run.sha != event.sha]
+        if other:
+            yield "verdicts", f"run {other[0]} is of another commit"
+        if event.finding == "green":
+            yield from _not_green(self.rules_of(event.task), event.runs)
+        now.finding, now.runs = event.finding, event.runs
+
+    def ci_judged(self, event: ev.CiJudged) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        yield from self._tracked(now, event.sha)
+        now.verdict = event.verdict
+        if event.verdict == "green":
+            if now.finding != "green":
+                yield "verdicts", f"green, although CI was seen as {now.finding or 'nothing'}"
+            now.green = event.sha
+            return
+        yield from self._move(now, M.FIXING_CI)
+
+    def mirror_proved(self, event: ev.MirrorProved) -> Iterator[Wrong]:
+        now, rules = self.of(event.task), self.rules_of(event.task)
+        yield from self._tracked(now, event.sha)
+        if not rules.mirror_command and not _succeeded(event.how, now.runs):
+            yield "verdicts", f"mirrored, although no run of it shows that {event.how} succeeded"
+        now.mirrored = event.sha
+
+    def retrigger_intended(self, event: ev.RetriggerIntended) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        yield from self._tracked(now, event.sha)
+        if event.cause.startswith(_MEND):
+            return
+        if now.verdict == "red":
+            yield "retriggers", "CI is red: a mend is needed, and no other run"
+        if event.cause.startswith("mirror") and now.finding != "mirror":
+            yield "retriggers", f"the mirror shall run again although CI is {now.finding or 'unknown'}"
+        if event.cause in now.causes:
+            yield "retriggers", f"CI was run again for {event.cause} before"
+
+    def retriggered(self, event: ev.Retriggered) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        yield from self._tracked(now, event.sha)
+        if event.how == "rerun" or event.cause not in now.causes:
+            yield from self._cause(event.task, event.cause)
+        now.finding, now.runs = "", ()
+        yield from self._move(now, M.PUSHED_TO_CI)
+
+    def _cause(self, task: str, cause: str) -> Iterator[Wrong]:
+        now, most = self.of(task), self._most.get(self.repos.get(task, ""), (0, 0))[0]
+        if cause in now.causes:
+            yield "retriggers", f"CI was run again for {cause} before"
+        now.causes.append(cause)
+        count = sum(not one.startswith(_MEND) for one in now.causes)
+        if count > most:
+            yield "retriggers", f"CI was run again {count} times, {most} are allowed"
+
+    # --- change requests, milestones, ends ---------------------------------------------------------------------------
+
+    def request_intended(self, event: ev.RequestIntended) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        now.asked = event.branch
+        if now.request:
+            yield "requests", f"there is #{now.request} already"
+
+    def request_opened(self, event: ev.RequestOpened) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        if not now.asked:
+            yield "requests", f"#{event.number} was opened without a recorded intent"
+        if now.request and now.request != event.number:
+            yield "requests", f"#{event.number} was opened although there is #{now.request}"
+        now.request = event.number
+
+    def request_changed(self, event: ev.RequestChanged) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        if now.request != event.number:
+            yield "requests", f"#{event.number} is not the change request of this task ({now.request or 'none'})"
+        if event.what == "merged" and self.rules_of(event.task).follows_ci and now.green != now.pushed:
+            yield "requests", "merged although its commit is not green"
+
+    def reviewed(self, event: ev.Reviewed) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        if event.verdict == "rework" and now.milestone is M.PUSHED_TO_CI:
+            yield from self._move(now, M.FIXING_CI)
+
+    def reached(self, event: ev.MilestoneReached) -> Iterator[Wrong]:
+        yield from self._move(self.of(event.task), event.milestone)
+
+    def _move(self, now: _Ledger, to: Milestone) -> Iterator[Wrong]:
+        if to is not now.milestone and to not in MOVES[now.milestone]:
+            yield "milestones", f"{now.milestone.value} does not lead to {to.value}"
+        now.milestone = to
+
+    def attempt_failed(self, event: ev.AttemptFailed) -> Iterator[Wrong]:
+        if event.counter != "ci_fixes":
+            return
+        now, most = self.of(event.task), self._most.get(self.repos.get(event.task, ""), (0, 0))[1]
+        now.fixes += 1
+        if now.verdict != "red":
+            yield "fixes", f"CI is to be mended although it is {now.verdict or 'not judged'}"
+        if now.fixes > most:
+            yield "fixes", f"{now.fixes} attempts to mend CI, {most} are allowed"
+
+    def over(self, event: ev.AttemptInterrupted | ev.AttemptCheckpointed) -> Iterator[Wrong]:
+        self.live.discard(event.task)
+        yield from ()
+
+    def requeued(self, event: ev.TaskRequeued) -> Iterator[Wrong]:
+        self.live.discard(event.task)
+        now = self.of(event.task)
+        if event.by_person:
+            self.person_acted, now.fixes = True, 0
+        if now.milestone is M.DONE:
+            now.milestone = M.WORKING
+        yield from ()
+
+    def settled(self, event: ev.TaskSettled) -> Iterator[Wrong]:
+        self.live.discard(event.task)
+        if event.status is not TaskStatus.DONE:
+            return
+        self.holders.pop(event.task, None)
+        rules, now = self.rules_of(event.task), self.of(event.task)
+        if rules.delivers:
+            lacking = _lacking(rules, now)
+            if lacking:
+                yield "proof", f"DONE, and {now.intended[:12] or 'no commit'} was not {', '.join(lacking)}"
+            yield from self._move(now, M.DONE)
+
+
+def _lacking(rules: RepoRules, now: _Ledger) -> list[str]:
+    sha = now.intended
+    return [
+        what
+        for what, known in (
+            ("pushed", bool(sha) and now.pushed == sha),
+            ("green", now.green == sha or not rules.follows_ci),
+            ("mirrored", now.mirrored == sha or MIRRORED not in rules.completion),
+        )
+        if not known
+    ]
+
+
+def _not_green(rules: RepoRules, runs: tuple[RunFact, ...]) -> Iterator[Wrong]:
+    if not runs:
+        yield "verdicts", "green without any run"
+    for name in rules.required_jobs:
+        if not _succeeded(name, runs):
+            yield "verdicts", f"green, and no run shows that {name} succeeded"
+
+
+def _succeeded(name: str, runs: tuple[RunFact, ...]) -> bool:
+    found = [job for run in runs for job in run.jobs if name in (job.name, f"{run.workflow}/{job.name}")]
+    return any(job.word is Word.SUCCESS for job in found)
+
+
+_RULES: dict[type[ev.Event], Callable[[LedgerWalk, Any], Iterator[Wrong]]] = {
+    ev.RunStarted: LedgerWalk.run_started,
+    ev.LeadStarted: LedgerWalk.lead_started,
+    ev.Reconciled: LedgerWalk.reconciled,
+    ev.AttemptStarted: LedgerWalk.attempt_started,
+    ev.ChainHalted: LedgerWalk.halt,
+    ev.RepoUnlocked: LedgerWalk.unlocked,
+    ev.Merged: LedgerWalk.merged,
+    ev.PushIntended: LedgerWalk.push_intended,
+    ev.Pushed: LedgerWalk.pushed,
+    ev.CiSeen: LedgerWalk.ci_seen,
+    ev.CiJudged: LedgerWalk.ci_judged,
+    ev.MirrorProved: LedgerWalk.mirror_proved,
+    ev.RetriggerIntended: LedgerWalk.retrigger_intended,
+    ev.Retriggered: LedgerWalk.retriggered,
+    ev.RequestIntended: LedgerWalk.request_intended,
+    ev.RequestOpened: LedgerWalk.request_opened,
+    ev.RequestChanged: LedgerWalk.request_changed,
+    ev.Reviewed: LedgerWalk.reviewed,
+    ev.MilestoneReached: LedgerWalk.reached,
+    ev.AttemptFailed: LedgerWalk.attempt_failed,
+    ev.AttemptInterrupted: LedgerWalk.over,
+    ev.AttemptCheckpointed: LedgerWalk.over,
+    ev.TaskRequeued: LedgerWalk.requeued,
+    ev.TaskSettled: LedgerWalk.settled,
+}
