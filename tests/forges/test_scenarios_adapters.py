@@ -94,7 +94,15 @@ def test_matrix_legs_are_jobs_of_their_own(ground: Ground, flavour: str) -> None
 
 
 @pytest.mark.parametrize("flavour", on(ALL))
-@pytest.mark.parametrize("kind", ["502", "reset", "garbage", "cut", "silence", "limited", "secondary"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "502",
+        "reset",
+        "cut",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("garbage", "silence", "limited", "secondary")),
+    ],
+)
 def test_trouble_costs_time_and_never_a_verdict(ground: Ground, flavour: str, kind: str) -> None:
     """D05: each kind of it, once at each kind of call, and CI is still read as it is."""
     faults = [Fault(what, kind, 2, 1) for what in ("runs", "jobs", "tasks", "status")]
