@@ -55,10 +55,11 @@ def test_a_stop_while_ci_runs_costs_nothing(tmp_path: Path) -> None:
     wait = tmp_path / "go"
     job = ("sh", "-c", f"while [ ! -e {wait} ]; do sleep 0.05; done")
     project = DeliveryProject(tmp_path / "p", script=GOOD, jobs={"test": job}, more='[sandbox]\nuse = "off"').make()
-    process = project.start()
-    until(lambda: bool(project.of(ev.CiSeen)), beside=process)
-    process.terminate()
-    assert process.wait(30) == 130
+    with project.start() as process:
+        until(lambda: bool(project.of(ev.CiSeen)), beside=process)
+        process.terminate()
+        process.communicate(timeout=30)
+    assert process.returncode == 130
     wait.touch()
     assert project.run() == 0
     assert (project.workers(), len(project.pushed()), len(project.of(ev.Pushed))) == (1, 1, 1)

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 
-from ganger.core.ci import RunFact, is_sha
+from ganger.core.ci import ABSENT, RunFact, is_sha
 from ganger.engine.gate import Stopped
 from ganger.engine.outlets import Outlet
 from ganger.errors import ForgeError, ForgeLimited, ForgeUnreachable
@@ -141,11 +141,12 @@ class Following:
             if known is None or (run.jobs, run.state) != (known.jobs, known.state):
                 changed = True
             watched.runs[row.id] = run
-        if alone and rows and (gone := watched.runs.keys() - {row.id for row in rows}):
-            # The list was of this commit alone, so what is not in it was deleted.
-            for name in gone:
-                del watched.runs[name]
-            changed = True
+        if alone:
+            # The list was of this commit alone, so what is not in it may have been deleted.
+            for name in watched.runs.keys() - {row.id for row in rows}:
+                if (await self.forge.jobs(watched.runs[name])).reason == ABSENT:
+                    del watched.runs[name]
+                    changed = True
         if changed:
             watched.version += 1
         return changed
