@@ -72,6 +72,14 @@ class Project:
     def profiles_path(self) -> Path:
         return self.root / self.config.verify.profiles_file
 
+    def delivery_of(self, repo: str) -> DeliverySection:
+        """What holds for one repository: the project's settings, and over them its own."""
+        given, known = self.config.delivery, self.config.repos.get(repo)
+        own = known.delivery if known is not None else None
+        if own is None:
+            return given
+        return given.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
     def settings(self) -> list[Setting]:
         return [Setting(k, v, self.origins.get(k, "default")) for k, v in _flatten(self.config.model_dump(mode="json"))]
 

@@ -32,12 +32,7 @@ _MIRROR_SEC = 120.0
 
 
 def section_of(project: Project, repo: str) -> DeliverySection:
-    """What holds for one repository: the project's settings, and over them its own."""
-    given = project.config.delivery
-    own = project.config.repos[repo].delivery if repo else None
-    if own is None:
-        return given
-    return given.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+    return project.delivery_of(repo)
 
 
 def path_of(project: Project, repo: str) -> Path:
@@ -89,6 +84,7 @@ def rules_for(project: Project, repo: str, *, used: bool = True) -> RepoRules:
         fix_sec=section.fix_sec,
         review=section.review,
         review_when=section.review_when,
+        reviewer=section.reviewer,
         auto_merge=section.auto_merge,
     )
 

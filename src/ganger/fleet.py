@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from ganger.agents.streams import signs_of
 from ganger.agents.table import PROGRAMS, kinds, make_agent
 from ganger.check import Checked
 from ganger.config import AgentSection, Project, environment
+from ganger.core.records import TaskSpec
 from ganger.core.signs import Heard, Sign
 from ganger.core.workers import PULL
 from ganger.engine.tools import Stronger
@@ -116,6 +117,7 @@ def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
     wanted = dict.fromkeys(spec.role for spec in checked.specs)
     if heals(project):
         wanted[HEALER] = None
+    wanted |= dict.fromkeys(reviewers(project, checked.specs))
     roles = {role: agent_of_role(project, role) for role in wanted}
     health_of = {agent.name: agent.healthcheck() for agent in {a.name: a for a in roles.values()}.values()}
     for role, agent in roles.items():
@@ -127,6 +129,16 @@ def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
                 code="AGENT_NOT_READY",
             )
     return roles
+
+
+def reviewers(project: Project, specs: Iterable[TaskSpec]) -> list[str]:
+    """The roles that review changes of this run."""
+    found: dict[str, None] = {}
+    for spec in specs if project.config.workspace.mode != "direct" else ():
+        section = project.delivery_of(spec.repo)
+        if (spec.review or section.review) == "agent":
+            found[section.reviewer] = None
+    return list(found)
 
 
 def fallback_agents(project: Project, roles: Collection[str]) -> dict[str, Agent]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ganger.core import events as ev, worker_control
+from ganger.core import events as ev, reviews, worker_control
 from ganger.core.comeback import bad_need, bring_back, but, close_questions, following
 from ganger.core.dependents import behind_failed
 from ganger.core.effects import Effect, Refusal as Refusal, counted, number_of, task_named, text_of
@@ -115,6 +115,8 @@ def _retry(state: RunState, data: Mapping[str, object], now: float) -> Effect:
         raise Refusal(f"{name} is DONE; ganger retry {name} --force runs it again")
     if task.status is TaskStatus.PENDING and not hint and task.not_before <= now:
         raise Refusal(f"{name} is PENDING and runs by itself; ganger why {name} says what it waits for")
+    if task.block_reason is BlockReason.AWAITING_REVIEW and data.get("force") is not True:
+        raise Refusal(f"{name} awaits a review: ganger approve {name}, or ganger rework {name} TEXT")
     need = bad_need(state, name)
     if need is not None:
         raise Refusal(f"{name} needs {need}, which is {state.tasks[need].status.value}: retry {need}, {name} follows")
@@ -190,7 +192,10 @@ def _answer(state: RunState, data: Mapping[str, object], now: float) -> Effect:
     question, text = find_question(state, data.get("question")), text_of(data, "text")
     if not text:
         raise Refusal("the answer is empty")
-    return answer(state, question, chosen(question, text), now)
+    meant = chosen(question, text)
+    if question.kind == reviews.REVIEW and reviews.is_open(state, question.task):
+        return reviews.answer_review(state, question, meant, now)
+    return answer(state, question, meant, now)
 
 
 def _undo_patch(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
@@ -304,6 +309,8 @@ KINDS: Mapping[str, Callable[[RunState, Mapping[str, object], float], Effect]] =
     "retry": _retry,
     "skip": _skip,
     "unlock": _unlock,
+    "approve": reviews.approve,
+    "rework": reviews.rework,
     "set": _set,
     "answer": _answer,
     "extend": worker_control.extend,

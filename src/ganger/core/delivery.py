@@ -69,6 +69,7 @@ class RepoRules:
     fix_sec: float = 900.0
     review: str = ""
     review_when: str = "after"
+    reviewer: str = "reviewer"
     auto_merge: bool = False
     interface: tuple[str, ...] = ()
 

@@ -198,6 +198,9 @@ def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: st
     now = replace(task.delivery, review=event.verdict, reviewed=event.commit or task.delivery.reviewed)
     if sent_back:
         now = replace(now, pending=False)
+        if not task.merged and task.change is not None:
+            # Whoever does it again can take over what was good.
+            task = replace(task, saved=task.change.commit, saved_files=task.change.files)
         if now.milestone is Milestone.PUSHED_TO_CI:
             now = _moved(now, Milestone.FIXING_CI, "diagnosing", at)
     return replace(task, delivery=now)
@@ -240,6 +243,8 @@ def delivery_misfit(task: TaskState, event: object) -> str:
             if event.verdict == "green" and now.finding not in ("green", "mirror"):
                 return f"a green verdict although CI is {now.finding or 'unknown'}"
             return _of_tracked(now, event.sha)
+        case ev.Reviewed():
+            return "" if event.commit == now.reviewed else f"{event.commit[:12]} is not what awaits a review"
         case ev.MirrorProved() | ev.RetriggerIntended() | ev.Retriggered():
             return _of_tracked(now, event.sha)
         case ev.MilestoneReached(milestone=after) if after is not now.milestone:

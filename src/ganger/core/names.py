@@ -32,6 +32,20 @@ def ci_log(task_id: str, attempt: int) -> str:
     return f"logs/{file_stem(task_id)}.ci.{attempt}.log"
 
 
+def review_log(task_id: str, attempt: int, again: int = 0) -> str:
+    """A reviewer that was lost or misunderstood is asked again, with a log of its own."""
+    return f"logs/{file_stem(task_id)}.review.{attempt}.{again + 1}.log"
+
+
+def review_prompt(task_id: str, attempt: int, again: int = 0) -> str:
+    return f"prompts/{file_stem(task_id)}.review.{attempt}.{again + 1}.md"
+
+
+def reviews_folder(task_id: str) -> str:
+    """Where a reviewer of the task works; nothing of the project is there."""
+    return f"reviews/{file_stem(task_id)}"
+
+
 def prompt_file(task_id: str, attempt: int) -> str:
     return f"prompts/{file_stem(task_id)}.{attempt}.md"
 

@@ -86,6 +86,14 @@ def _after_ci(task: TaskState, fixes: int) -> Next:
     return Next(Then.SETTLE, "worker_attempts", f"CI is red after {fixes} attempts to mend it", TaskStatus.ESCALATED)
 
 
+def _after_review(task: TaskState, fixes: int) -> Next:
+    if task.ci_fixes < fixes:
+        return Next(
+            Then.AGAIN_NOW, "ci_fixes", f"sent back by its reviewer; done again, {task.ci_fixes + 1} of {fixes}"
+        )
+    return Next(Then.SETTLE, "worker_attempts", f"its reviewer sent it back {fixes + 1} times", TaskStatus.ESCALATED)
+
+
 # What stands outside the task uses up nothing of it.
 _PAID_BY = {
     FailureClass.QUOTA: "none",
@@ -103,10 +111,14 @@ def after_failure(
     healing: bool = False,
     asks: bool = False,
     fixes: int = 5,
+    sent_back: bool = False,
 ) -> Next:
     """`task` is the state while the failed attempt still runs, so its counters include that attempt. `asks`: its worker
-    left a question that is open. `fixes`: how often what CI found may be mended."""
+    left a question that is open. `fixes`: how often what CI or a reviewer found may be mended; `sent_back`: a reviewer
+    said no."""
     cls = failure.failure_class
+    if sent_back:
+        return _after_review(task, fixes)
     if asks and cls is FailureClass.BLOCKED_EXTERNAL:
         return Next(Then.SETTLE, "none", "it waits for an answer", TaskStatus.ESCALATED)
     if cls is FailureClass.CONTRACT_ERROR and task.format_retries < policy.format_retries:

@@ -297,9 +297,7 @@ class Attempt:
         ]
         if waits.question:
             text, options = waits.text or waits.why, waits.options
-            settled.append(
-                ev.QuestionAsked("", self.task, waits.question, text, attempt=self.number, options=options)
-            )
+            settled.append(ev.QuestionAsked("", self.task, waits.question, text, attempt=self.number, options=options))
         await self.case.record(*settled)
 
     async def abandon(self, why: str) -> None:
@@ -328,7 +326,14 @@ class Attempt:
         asks = problem.escalated
         fixes = rules_of(self.state, self.task).fixes
         chosen = after_failure(
-            self.spec, self.case.now, policy, failed, healing=healing_on(self.state), asks=asks, fixes=fixes
+            self.spec,
+            self.case.now,
+            policy,
+            failed,
+            healing=healing_on(self.state),
+            asks=asks,
+            fixes=fixes,
+            sent_back=problem.sent_back,
         )
         mark = ev.AttemptFailed(
             self.task,

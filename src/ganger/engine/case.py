@@ -33,6 +33,7 @@ class Failed(Exception):
         self.before: tuple[ev.Event, ...] = ()
         self.question = ""
         self.escalated = False
+        self.sent_back = False
         self.reset_at: float | None = None
 
 

@@ -28,7 +28,7 @@ def handoff_of(rules: RepoRules, repo: str) -> Handoff:
 def ci_note(state: RunState, task: str) -> CiNote | None:
     """There for an attempt that mends what CI found, and for no other."""
     now = state.tasks[task]
-    if now.delivery is None or not now.delivery.fixing:
+    if now.delivery is None or not now.delivery.fixing or now.delivery.review == "rework":
         return None
     rules = rules_of(state, task)
     why = now.delivery.why or "a required job did not succeed"

@@ -7,11 +7,13 @@ The store is trusted over everything else.
 from __future__ import annotations
 
 from ganger.core.misfits import open_round
-from ganger.core.names import healer_log, worker_log
+from ganger.core.names import healer_log, review_log, worker_log
 from ganger.core.records import RunState
 from ganger.core.resume import taken_up
+from ganger.core.reviews import WANTED
 from ganger.engine.files import RunFolder, named_os_errors
 from ganger.engine.journal import Journal
+from ganger.engine.reviewer import MOST_REVIEWS
 from ganger.ports import Launcher, Workspace
 
 
@@ -35,6 +37,10 @@ async def recover(
 def _kept(state: RunState, folder: RunFolder) -> set[str]:
     """The keys of agents whose answer still counts. Verification is run again, so its processes are not among them."""
     logs = {worker_log(name, state.tasks[name].attempts) for name in state.running}
+    for name in state.running:
+        now = state.tasks[name].delivery
+        if now is not None and now.review == WANTED:
+            logs.update(review_log(name, state.tasks[name].attempts, again) for again in range(MOST_REVIEWS))
     round_ = open_round(state)
     if round_ is not None:
         logs.add(healer_log(round_.number, round_.tries))

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from ganger.core import events as ev
 from ganger.core.delivery_changes import rules_of
-from ganger.core.vocabulary import BlockReason
-from ganger.engine.case import Case
+from ganger.core.names import repo_store
+from ganger.core.reviews import APPROVE_WORD, APPROVED, PERSON, REVIEW, REWORK, WANTED
+from ganger.core.vocabulary import BlockReason, FailureClass
+from ganger.engine.case import Case, Failed
+from ganger.engine.reviewer import Opinion, Reviewer
 from ganger.engine.settling import Waits
+from ganger.engine.tools import one_line
 from ganger.ports import Repository
+
+_BY_PERSON = f"review asked of {PERSON}"
 
 
 class Reviewing:
@@ -29,12 +35,49 @@ class Reviewing:
         """Raises Waits until `commit` is approved, Failed when it is sent back."""
         if not self.of or when != self.when:
             return
-        known = self.case.now.delivery
-        if known is not None and known.review == "approved" and known.reviewed == commit:
+        known, case = self.case.now.delivery, self.case
+        if known is not None and known.review == APPROVED and known.reviewed == commit:
             return
-        case = self.case
-        if known is None or known.review != "wanted" or known.reviewed != commit:
-            await case.record(ev.ReviewAsked(case.task, case.number, self.of, commit))
+        by_agent = self.of != PERSON
+        if known is None or known.review != WANTED or known.reviewed != commit:
+            asked = self.rules.reviewer if by_agent else PERSON
+            await case.record(ev.ReviewAsked(case.task, case.number, asked, commit))
         why = f"{commit[:12]} waits for a review"
-        text = f"{why}: ganger approve {case.task}, or ganger rework {case.task} TEXT; git show {commit[:12]} shows it"
-        raise Waits(BlockReason.AWAITING_REVIEW, why, question="review", text=text)
+        if by_agent and not self._is_persons(commit):
+            opinion = await Reviewer(case, self.repository, self.rules.reviewer, commit).opinion()
+            if opinion.verdict:
+                await self._heed(opinion, commit)
+                return
+            why = f"{why}: the reviewer gave no usable answer ({opinion.text})"
+            await case.record(*opinion.costs, ev.ReviewAsked(case.task, case.number, PERSON, commit))
+        text = f"{why}: ganger approve {case.task}, or ganger rework {case.task} TEXT; {self._where(commit)}"
+        raise Waits(BlockReason.AWAITING_REVIEW, why, question=REVIEW, text=text, options=(APPROVE_WORD,))
+
+    def _is_persons(self, commit: str) -> bool:
+        """An agent was asked in vain."""
+        known = self.case.now.delivery
+        return known is not None and any(fact.what == _BY_PERSON and fact.commit == commit for fact in known.facts)
+
+    def _where(self, commit: str) -> str:
+        request = self.case.now.delivery.request if self.case.now.delivery is not None else None
+        if request is not None and request.url:
+            return f"it is at {request.url}"
+        store = self.case.tools.folder.path.parent / repo_store(self.case.spec.repo)
+        return f"git --git-dir={store} show {commit[:12]} shows it"
+
+    async def _heed(self, opinion: Opinion, commit: str) -> None:
+        """The verdict and what it cost are one commit, so no lead pays or judges twice."""
+        case = self.case
+        reviewed = ev.Reviewed(case.task, opinion.verdict, self.rules.reviewer, opinion.text, commit)
+        await case.record(*opinion.costs, reviewed)
+        if opinion.verdict == REWORK:
+            raise self._sent_back(opinion.text)
+
+    def _sent_back(self, text: str) -> Failed:
+        problem = self.case.failed(
+            FailureClass.POLICY_VIOLATION, f"review: {text}", f"the reviewer sent it back: {one_line(text)}"
+        )
+        merged = " It is merged already; this folder holds it." if self.case.now.merged else ""
+        problem.reminder = f"A reviewer sent your change back.{merged} The reason:\n\n{text}"
+        problem.sent_back = True
+        return problem

@@ -24,9 +24,11 @@ class Left(Exception):
 class Waits(Exception):
     """Nothing failed and nothing is left to do but for somebody else: a reviewer, or who halted the chain."""
 
-    def __init__(self, reason: BlockReason, why: str, *, question: str = "", text: str = "") -> None:
+    def __init__(
+        self, reason: BlockReason, why: str, *, question: str = "", text: str = "", options: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(why)
-        self.reason, self.why, self.question, self.text = reason, why, question, text
+        self.reason, self.why, self.question, self.text, self.options = reason, why, question, text, options
 
 
 def heed_person(task: TaskState) -> None:

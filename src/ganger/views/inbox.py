@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ganger.core.moments import stamp
 from ganger.core.records import Question, RunState
+from ganger.core.reviews import REVIEW
 from ganger.core.vocabulary import TaskStatus
 
 _MOST_NAMED = 5
@@ -119,5 +120,7 @@ def _commands(state: RunState, question: Question) -> tuple[str, ...]:
     answer = f"ganger answer {shlex.quote(question.id)} {said}{run}"
     if question.task:
         task = shlex.quote(question.task)
+        if question.kind == REVIEW:
+            return f"ganger approve {task}{run}", f"ganger rework {task} TEXT{run}", f"ganger ledger {task}{run}"
         return answer, f"ganger logs {task}{run}", f"ganger skip {task}{run}"
     return (f"ganger set budget.usd=AMOUNT{run}", answer) if question.kind == "budget" else (answer,)

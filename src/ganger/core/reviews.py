@@ -1,0 +1,83 @@
+"""A person's word on a change that awaits review (W08): what it needs to count, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ganger.core import events as ev
+from ganger.core.comeback import bring_back, but, close_questions, following
+from ganger.core.effects import Effect, Refusal, task_named, text_of
+from ganger.core.records import Question, RunState
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+REVIEW = "review"
+APPROVED, REWORK, WANTED = "approved", "rework", "wanted"
+APPROVE_WORD = "approve"
+PERSON = "person"
+
+
+def approve(state: RunState, data: Mapping[str, object], now: float) -> Effect:
+    """The delivery goes on from its ledger; nobody works on the task again for it."""
+    name, text = task_named(state, data), text_of(data, "text")
+    commit = _awaited(state, name, data.get("commit"))
+    events = _decided(state, name, APPROVED, text, commit, text or APPROVED, "approved by a person", "")
+    then = "merged" if not state.tasks[name].merged else "delivered"
+    return Effect(
+        f"{name} is approved ({commit[:12]}) and is {then} without another worker{_rest(state, name, now, events)}",
+        events,
+    )
+
+
+def rework(state: RunState, data: Mapping[str, object], now: float) -> Effect:
+    """The next worker is told why."""
+    name, text = task_named(state, data), text_of(data, "text")
+    if not text:
+        raise Refusal("it gives no reason; a worker needs one to do better")
+    commit = _awaited(state, name, data.get("commit"))
+    events = _decided(state, name, REWORK, text, commit, text, "sent back by a person", text)
+    return Effect(f"{name} is sent back; it runs again with your remark{_rest(state, name, now, events)}", events)
+
+
+def answer_review(state: RunState, question: Question, text: str, now: float) -> Effect:
+    """An answer to a review question is the review: its option approves, words of one's own send back."""
+    data = {"task": question.task, "text": "" if text.lower() in (APPROVE_WORD, APPROVED) else text}
+    return rework(state, data, now) if data["text"] else approve(state, data, now)
+
+
+def is_open(state: RunState, name: str) -> bool:
+    task = state.tasks.get(name)
+    return task is not None and task.delivery is not None and task.delivery.review == WANTED
+
+
+def _awaited(state: RunState, name: str, seen: object) -> str:
+    """The commit that awaits the review. `seen` is the one the person looked at, where that is known."""
+    task = state.tasks[name]
+    now = task.delivery
+    if now is None or now.review != WANTED:
+        told = (
+            f"it was {now.review} already ({now.reviewed[:12]})" if now is not None and now.review else "nobody asked"
+        )
+        raise Refusal(f"{name} is {task.status.value} and no change of it awaits a review: {told}")
+    if task.status is TaskStatus.RUNNING:
+        raise Refusal(f"{name} is being reviewed by an agent; its verdict comes first")
+    if task.block_reason is not BlockReason.AWAITING_REVIEW:
+        raise Refusal(f"{name} is {task.status.value} and waits for something else; ganger why {name} says for what")
+    if isinstance(seen, str) and seen and seen != now.reviewed:
+        raise Refusal(f"{name} has another commit by now: {now.reviewed[:12]} awaits review, not {seen[:12]}")
+    return now.reviewed
+
+
+def _decided(
+    state: RunState, name: str, verdict: str, text: str, commit: str, answer: str, why: str, hint: str
+) -> tuple[ev.Event, ...]:
+    reviewed = ev.Reviewed(name, verdict, PERSON, text, commit)
+    back = bring_back(state, name, why, hint)
+    if verdict == APPROVED:
+        # Nobody works again for it, so nothing is granted.
+        back = [replace(e, granted=0) if isinstance(e, ev.TaskRequeued) else e for e in back]
+    return (reviewed, *close_questions(state, name, answer), *back)
+
+
+def _rest(state: RunState, name: str, now: float, events: tuple[ev.Event, ...]) -> str:
+    return f"{but(state, name, now)}{following(events, name)}"

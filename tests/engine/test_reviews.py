@@ -1,0 +1,202 @@
+"""Changes that await a review: real runs, approved or sent back by a person or by an agent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from git_runs import GitProject, edits, git
+from run_projects import kill, task, until
+
+from ganger.core import events as ev
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+ALONE = '[delivery]\nreview = "person"\nreview_when = "before"\n'
+AFTER_CI = """
+[delivery]
+completion = ["verified", "committed", "pushed", "ci"]
+forge = "command"
+remote = "{remote}"
+review = "person"
+review_when = "{when}"
+poll_sec = 0.05
+[delivery.jobs]
+test = ["true"]
+"""
+AGENT = """
+[delivery]
+review = "agent"
+[agents.judge]
+kind = "scripted"
+script = "judge.json"
+[roles.reviewer]
+agent = "judge"
+"""
+SAYS = {"a": [edits({"a.txt": f"attempt {n}\n"}) for n in range(1, 9)]}
+GOOD, BAD = (
+    {"result": {"status": "DONE", "summary": "fine"}},
+    {"result": {"status": "FAILED", "summary": "the name is wrong"}},
+)
+
+
+def project_in(folder: Path, more: str, **given: object) -> GitProject:
+    return GitProject(folder / "project", [task("a")], SAYS, more=more, **given).make()  # type: ignore[arg-type]
+
+
+def local(folder: Path) -> GitProject:
+    return project_in(folder, ALONE)
+
+
+def delivered(folder: Path, when: str = "after") -> GitProject:
+    remote = folder / "remote.git"
+    project = project_in(folder, AFTER_CI.format(remote=remote, when=when))
+    git(folder, "clone", "-q", "--bare", str(project.root), str(remote))
+    return project
+
+
+def judged(folder: Path, *answers: object) -> GitProject:
+    """The reviewer's answers, attempt by attempt of the worker."""
+    judge = json.dumps({"tasks": {"a": list(answers)}})
+    return project_in(folder, AGENT, files={"judge.json": judge})
+
+
+def launches(project: GitProject) -> int:
+    return len(project.find(ev.AttemptLaunched))
+
+
+@pytest.mark.parametrize("make", [local, delivered], ids=["merged", "after CI"])
+def test_an_approved_change_goes_on_without_another_worker(tmp_path: Path, make) -> None:  # type: ignore[no-untyped-def]
+    """W08: BLOCKED(awaiting_review) with a question; approve delivers exactly that commit and starts nobody."""
+    project = make(tmp_path)
+    assert project.run() == 4
+    waits = project.state().tasks["a"]
+    assert (waits.status, waits.block_reason) == (TaskStatus.BLOCKED, BlockReason.AWAITING_REVIEW)
+    said = json.loads(project.ganger("approve", "a", "--text", "read it", "--json").stdout)
+    assert said["ok"] and said["kind"] == "approve"
+    assert project.run() == 0
+    assert project.status() is TaskStatus.DONE and launches(project) == 1
+    (reviewed,) = project.find(ev.Reviewed)
+    assert (reviewed.verdict, reviewed.by, reviewed.commit) == ("approved", "person", waits.delivery.reviewed)
+    assert not [q for q in project.state().questions.values() if q.answer is None]
+
+
+@pytest.mark.parametrize("make", [local, delivered], ids=["merged", "after CI"])
+def test_a_change_that_is_sent_back_is_done_again_with_the_remark(tmp_path: Path, make) -> None:  # type: ignore[no-untyped-def]
+    """W08: the remark is in the next prompt, CI is not spoken of, and the new commit needs a review of its own."""
+    project = make(tmp_path)
+    project.run()
+    first = project.state().tasks["a"].delivery.reviewed
+    assert project.ganger("rework", "a", "keep the old name").returncode == 0
+    assert project.run() == 4
+    prompt = project.prompt("a", project.state().tasks["a"].attempts)
+    assert "keep the old name" in prompt and "CI is red" not in prompt
+    again = project.state().tasks["a"].delivery
+    assert again.review == "wanted" and again.reviewed != first
+    assert project.ganger("approve", "a").returncode == 0
+    assert project.run() == 0 and launches(project) == 2
+
+
+def test_what_was_not_merged_is_kept_for_whoever_does_it_again(tmp_path: Path) -> None:
+    """W08 W10: a change that was sent back before the push is named in the next prompt."""
+    project = local(tmp_path)
+    project.run()
+    change = project.state().tasks["a"].change
+    assert change is not None
+    project.ganger("rework", "a", "not like this")
+    project.run()
+    assert change.commit in project.prompt("a", 2)
+
+
+def test_answering_the_question_is_a_review_too(tmp_path: Path) -> None:
+    """W08 G11: option 1 approves."""
+    project = local(tmp_path)
+    project.run()
+    assert "ganger approve a" in project.ganger("inbox").stdout
+    assert project.ganger("answer", "a", "1").returncode == 0
+    assert project.run() == 0 and launches(project) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["approve", "a"], "no change of it awaits a review"),
+        (["rework", "a", "why"], "no change of it awaits a review"),
+        (["rework", "a", " "], "no reason"),
+    ],
+)
+def test_a_word_that_nobody_asked_for_is_refused(tmp_path: Path, words: list[str], why: str) -> None:
+    """W08: the refusal names why."""
+    project = GitProject(tmp_path / "project", [task("a")], SAYS).make()
+    project.run()
+    made = project.ganger(*words)
+    assert made.returncode == 1 and why in made.stderr
+
+
+def test_retry_does_not_pass_a_review_by(tmp_path: Path) -> None:
+    """W08: who only retries is told what to type instead."""
+    project = local(tmp_path)
+    project.run()
+    made = project.ganger("retry", "a")
+    assert made.returncode == 1 and "ganger approve a" in made.stderr
+
+
+# --- by an agent -----------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_approves(tmp_path: Path) -> None:
+    """W08: the reviewer sees the task, the change and the evidence; DONE approves."""
+    project = judged(tmp_path, GOOD)
+    assert project.run() == 0
+    prompt = (project.folder.path / "prompts/a.review.1.1.md").read_text()
+    assert "Do it." in prompt and "+attempt 1" in prompt and "test: passed" in prompt
+    (reviewed,) = project.find(ev.Reviewed)
+    assert (reviewed.verdict, reviewed.by) == ("approved", "reviewer")
+
+
+def test_an_agent_sends_back(tmp_path: Path) -> None:
+    """W08: its summary is what the next worker is told; it pays with the counter of mends, not of attempts."""
+    project = judged(tmp_path, BAD, GOOD)
+    assert project.run() == 0
+    assert "the name is wrong" in project.prompt("a", 2)
+    now = project.state().tasks["a"]
+    assert (now.ci_fixes, now.worker_attempts) == (1, 1) and project.shown("a.txt") == "attempt 2"
+
+
+def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path) -> None:
+    """W08: bounded like mends of CI."""
+    project = judged(tmp_path, BAD)
+    config = project.root / "ganger.toml"
+    config.write_text(config.read_text().replace('review = "agent"', 'review = "agent"\nfixes = 1'))
+    assert project.run() == 4
+    assert project.status() is TaskStatus.ESCALATED and launches(project) == 2
+
+
+def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_a_person_is(tmp_path: Path) -> None:
+    """W08: a broken answer is no verdict."""
+    project = judged(tmp_path, {"text": "looks good to me"})
+    assert project.run() == 4
+    assert sorted(name for name in project.logs() if "review" in name) == ["a.review.1.1.log", "a.review.1.2.log"]
+    assert project.state().tasks["a"].block_reason is BlockReason.AWAITING_REVIEW
+    assert project.ganger("approve", "a").returncode == 0
+    assert project.run() == 0 and launches(project) == 1
+
+
+def test_a_reviewer_outlives_the_lead_and_is_found_again(tmp_path: Path) -> None:
+    """W08 H10: kill -9 of the lead while the reviewer works: nobody is asked twice."""
+    project = judged(tmp_path, {"needs": "go", **GOOD})
+    lead = project.start()
+    until(lambda: "a.review.1.1.log" in project.logs() if project.folder.path.exists() else False, beside=lead)
+    kill(lead)
+    lead.communicate()
+    (project.folder.path / "reviews/a/go").write_text("")
+    assert project.run() == 0
+    assert [name for name in project.logs() if "review" in name] == ["a.review.1.1.log"] and launches(project) == 1
+
+
+def test_what_a_review_costs_is_counted_once(tmp_path: Path) -> None:
+    """Q01 W08: with its verdict, and for the task it judged."""
+    used = {"input_tokens": 100, "output_tokens": 20}
+    project = judged(tmp_path, {"usage": used, **GOOD})
+    assert project.run() == 0
+    assert project.state().spent.tokens == 120
