@@ -48,10 +48,13 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(ADAPTERS, INNER),
     "engine": INNER,
     "views": INNER | {"config"},
-    "check": INNER | {"config"},
+    "check": INNER | {"config", "check_delivery"},
+    "check_delivery": INNER | {"config"},
     "contents": INNER | {"engine.files", "workspaces"},
     "control": INNER | {"engine.files", "stores"},
-    "app": INNER | ADAPTERS | {"engine", "views", "config", "check", "contents", "fleet", "notify", "worker", "delivery"},
+    "app": INNER
+    | ADAPTERS
+    | {"engine", "views", "config", "check", "contents", "fleet", "notify", "worker", "delivery"},
     "delivery": INNER | {"config", "engine.files", "engine.outlets", "forges", "workspaces"},
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
     "runs": INNER | {"config", "engine.files", "stores"},

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from ganger.check_delivery import delivery_faults
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.digest import manifest_digest
 from ganger.contracts.documents import read_document
@@ -79,6 +80,8 @@ def check_project(project: Project, manifest_path: Path | None = None) -> Checke
     else:
         _check_levels(project, checked)
         checked.faults.extend(_repo_faults(project, checked.specs))
+        for fault in delivery_faults(project.config, {spec.repo for spec in checked.specs}):
+            checked.faults.append(Fault(_in_file(PROJECT_FILE, fault.path), fault.code, fault.message))
         _check_references(project, checked)
     _bound(checked.faults)
     return checked

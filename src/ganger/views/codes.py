@@ -31,6 +31,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "CYCLE": ("tasks wait for each other in a circle", "None of them could ever start; the circle is printed.", "Remove one of its dependencies."),
     "UNKNOWN_REPO": ("there is no such repository", "metadata.repo and depends_on of [repos.NAME] name sections [repos.NAME].", "Correct the spelling, or add the section."),
     "REPO_CYCLE": ("repositories build on each other in a circle", "None of them could be first; the circle is printed.", "Remove one of its depends_on."),
+    "DELIVERY_UNFIT": ("settings of delivery that can never work", "The message says which, such as a completion that asks for CI where nothing runs it.", "Correct the setting; ganger config show tells where it comes from."),
     "REPOS_NEED_GIT": ("several repositories, and no workspaces", "In direct mode agents work in the project's own folder, and there is only one.", 'Set workspace.mode = "local-git" or "forge".'),
     "PROMPT_MISSING": ("a prompt or context file is not there", "prompt_ref and context_refs are files of the project.", "Create the file, or correct the path."),
     "PROMPT_OUTSIDE_PROJECT": ("a prompt lies outside the project", "Absolute paths, .. and symbolic links are not followed.", "Move the file into the project."),

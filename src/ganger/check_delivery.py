@@ -1,0 +1,61 @@
+"""What of [delivery] can never work, found before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ganger.config import Config, DeliverySection
+from ganger.core.delivery import CI, MIRRORED, PUSHED
+from ganger.errors import Fault
+
+CODE = "DELIVERY_UNFIT"
+
+
+def delivery_faults(config: Config, used: set[str]) -> Iterator[Fault]:
+    """`used` are the repositories that tasks work on; the project's own has no name."""
+    for repo in ("", *config.repos):
+        if repo in used:
+            place = f"repos.{repo}.delivery" if repo and config.repos[repo].delivery is not None else "delivery"
+            for key, message in _of(config, _section(config, repo)):
+                yield Fault(f"{place}.{key}", CODE, message)
+    if config.delivery.webhook_port and not config.delivery.webhook_secret_env:
+        message = "webhooks that nobody signed could be anybody's; name the variable with their secret"
+        yield Fault("delivery.webhook_secret_env", CODE, message)
+
+
+def _section(config: Config, repo: str) -> DeliverySection:
+    own = config.repos[repo].delivery if repo else None
+    if own is None:
+        return config.delivery
+    return config.delivery.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+
+def _of(config: Config, section: DeliverySection) -> Iterator[tuple[str, str]]:
+    wanted = set(section.completion)
+    by_job = MIRRORED in wanted and not section.mirror_command
+    if wanted & {PUSHED, CI, MIRRORED} and config.workspace.mode == "direct":
+        yield "completion", 'what is delivered has to be a commit; set workspace.mode = "local-git" or "forge"'
+    if (CI in wanted or by_job) and not section.forge:
+        yield "forge", f"completion asks for {'ci' if CI in wanted else 'mirrored'}, and nothing says who runs CI"
+    if section.forge == "command":
+        yield from _of_commands(section, follows=CI in wanted or by_job, by_job=by_job)
+    elif section.jobs:
+        yield "jobs", f'they are for forge = "command"; {section.forge or "no forge"} runs its own'
+    if section.review == "agent" and section.reviewer not in config.roles:
+        yield "reviewer", f"no agent plays the role {section.reviewer!r}; add [roles.{section.reviewer}]"
+
+
+def _of_commands(section: DeliverySection, *, follows: bool, by_job: bool) -> Iterator[tuple[str, str]]:
+    if section.style == "request":
+        yield "style", 'there are no change requests where CI is a local command; use style = "branch"'
+    if follows and not section.jobs:
+        yield "jobs", 'there is no CI job; name some, as [delivery.jobs] test = ["make", "test"]'
+    for name, argv in section.jobs.items():
+        if not argv or not argv[0]:
+            yield f"jobs.{name}", "it names no program"
+    known = ", ".join(section.jobs) or "none"
+    for name in section.required_jobs:
+        if name not in section.jobs:
+            yield "required_jobs", f"there is no job {name!r}; there are: {known}"
+    if by_job and section.mirror_job not in section.jobs:
+        yield "mirror_job", f"there is no job {section.mirror_job!r}; there are: {known}"
