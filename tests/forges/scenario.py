@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
@@ -18,11 +19,16 @@ from loopback.world import World
 from run_projects import task
 from truth import Needs, lies
 
+from ganger.app import RunOptions, open_lead
+from ganger.check import check_project
+from ganger.config import load_project
 from ganger.core import events as ev
+from ganger.engine.run import Lead
 
 SECRET = "hook-secret"
 LEAK = "AKIA" + "IOSFODNN7EXAMPLX"
 POLL_SEC = 0.03
+_SOMEBODY = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
 FULL = '["verified", "committed", "pushed", "ci", "mirrored"]'
 CONFIG = """
 [delivery]
@@ -47,10 +53,12 @@ style = "branch"
 @dataclass(frozen=True)
 class Row:
     """`pushes` is what CI does with the first push, the second and so on. `meanwhile` is what happens at which look.
+    `locks`: the tasks work on a repository of a graph, with these locks. `hold`: no CI goes on before so many pushes.
 
     `ends` is the status of task `a`, with the reason where it is blocked. What is counted is counted by the server:
     pushes, empty commits, runs begun again, change requests. `fixes` are the attempts CI's red cost. `says` must be
-    in the reason it ended with, or in a question.
+    in the reason it ended with, or in a question. `retry` is what happens once it is blocked, before a person has it
+    tried again; then no worker is paid again. `unchanged` are answers of 304 at least, `answers` those to webhooks.
     """
 
     name: str
@@ -74,6 +82,10 @@ class Row:
     attempts: Sequence[Mapping[str, str]] = ()
     tasks: int = 1
     hold: int = 0
+    locks: str = ""
+    retry: str = ""
+    unchanged: int = 0
+    answers: Sequence[int] = ()
     skew: float = 0.0
     token: str = TOKEN
     events: Sequence[str] = ()
@@ -115,14 +127,23 @@ class Scene:
         config = _override(config)
         project = GitProject(
             self.folder / "project",
-            [task(name) for name in names],
+            [task(name, **({"metadata": {"repo": "app"}} if row.locks else {})) for name in names],
             script,
             policy=f"concurrency = {min(row.tasks, 8)}",
-            more=config,
+            more=config + (f'\n[repos.app]\npath = "../app"\nlocks = "{row.locks}"\n' if row.locks else ""),
         )
         project.make()
-        Ground.make(self.ground.path, project.root)
+        Ground.make(self.ground.path, self._other() if row.locks else project.root)
         return project
+
+    def _other(self) -> Path:
+        """A repository beside the project, which the tasks work on."""
+        place = self.folder / "app"
+        place.mkdir()
+        (place / "shared.txt").write_text("one\n")
+        for words in (["init", "-q", "-b", "main"], ["add", "-A"], [*_SOMEBODY, "commit", "-qm", "begin"]):
+            git(place, *words)
+        return place
 
     def act(self, what: str, server: LoopbackForge) -> None:
         match what.partition(" "):
@@ -130,6 +151,13 @@ class Scene:
                 self.world.somebody_pushes("main", name or "theirs.txt")
             case "revoke", _, _:
                 server.revoke()
+            case "restore", _, _:
+                server.restore()
+            case "approve", _, _:
+                self.world.runs[-1].script = GREEN
+            case "begin", _, _:
+                push = self.ground.pushes()[-1]
+                self.world.begin(push.after, push.branch, GREEN)
             case "refuse", _, why:
                 self.ground.refuse(why)
             case "allow", _, _:
@@ -191,10 +219,24 @@ def play(row: Row, folder: Path) -> Outcome:
                 scene.act(what, server)
             for look, what in row.meanwhile:
                 scene.world.meanwhile.setdefault(look, []).append(lambda what=what: scene.act(what, server))  # type: ignore[misc]
-            code = project.run()
+            code = _lead(project, 60 + 5 * row.tasks)
+            if row.retry:
+                assert Outcome(scene, project, server, code).ended() == "BLOCKED(external)"
+                scene.act(row.retry, server)
+                assert project.ganger("retry", "a").returncode == 0
+                code = _lead(project, 60)
             scene.world.sync()
             assert TOKEN not in "\n".join(map(str, server.log.lines))
     return Outcome(scene, project, server, code)
+
+
+def _lead(project: GitProject, most_sec: float) -> int:
+    async def lead_on(lead: Lead) -> int:
+        return await asyncio.wait_for(lead.run(), most_sec)
+
+    found = load_project(project.root)
+    with open_lead(found, check_project(found), RunOptions()) as lead:
+        return asyncio.run(lead_on(lead))
 
 
 def require(row: Row, outcome: Outcome) -> None:
@@ -209,14 +251,30 @@ def require(row: Row, outcome: Outcome) -> None:
     now = project.state().tasks["a"]
     assert now.ci_fixes == row.fixes and row.says in outcome.detail(), story
     asked = [e for e in project.find(ev.QuestionAsked) if e.task == "a"]
-    assert bool(asked) == (row.blocked if row.asks is None else row.asks), story
+    assert bool(asked) == (row.blocked or bool(row.retry) if row.asks is None else row.asks), story
     at = -1
     for name in row.events:
         assert name in happened[at + 1 :], (name, story)
         at = happened.index(name, at + 1)
     assert not set(row.never) & set(happened), story
+    assert not row.retry or happened.count("attempt_launched") == 1, story
+    assert server.log.count("runs", status=304) >= row.unchanged, story
+    assert sorted(outcome.scene.hooks) == sorted(row.answers), story
+    if row.locks == "exclusive":
+        require_one_by_one(project.events())
     require_bounded(outcome)
     require_no_secret(outcome)
+
+
+def require_one_by_one(recorded: Sequence[ev.Recorded]) -> None:
+    """Whoever begins in the repository is through with it before the next one begins."""
+    at_work = ""
+    for one in recorded:
+        if isinstance(one.event, ev.AttemptStarted):
+            assert at_work in ("", one.event.task), f"{one.event.task} began beside {at_work}"
+            at_work = one.event.task
+        elif isinstance(one.event, ev.TaskSettled):
+            at_work = ""
 
 
 def require_bounded(outcome: Outcome) -> None:

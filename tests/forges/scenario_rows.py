@@ -98,6 +98,8 @@ ABSENT = [
     Row("no run ever", ((),), ends=EXTERNAL, says="never started", never=("ci_judged",)),
     Row("no run ever on github", ((),), "github", EXTERNAL, says="never started", slow=True),
     Row("the run comes late", ((ci(after=6),),), more="appear_sec = 5"),
+    Row("the run comes late on github, and asking is free", ((ci(after=8),),), "github", more="appear_sec = 5",
+        unchanged=3),
     Row("an older commit's run is green", ((ci(sha="parent"),),), ends=EXTERNAL, says="never started"),
     Row("another commit's run is green", ((ci(sha="other"),),), "github", EXTERNAL, says="never started", slow=True),
     Row("the commit's field is empty", ((ci(sha="empty"),),), ends=EXTERNAL, says="never started"),
@@ -174,6 +176,8 @@ OTHERS = [
         says="not today"),
     Row("two tasks side by side", tasks=2, pushed=2),
     Row("five tasks side by side", tasks=5, pushed=5, slow=True),
+    Row("three tasks share a repository of a graph", tasks=3, pushed=3, locks="shared", slow=True),
+    Row("three tasks one after the other in a repository of a graph", tasks=3, pushed=3, locks="exclusive"),
     Row("only pushed: CI is not asked for", ((RED,),), completion=ONLY_PUSHED,
         needs=Needs(ci=False, mirrored=False), never=("ci_seen",)),
 ]  # fmt: skip
@@ -200,15 +204,21 @@ ASKED = [
     Row("mirror skipped in a change request", ((SKIPPED,), (GREEN,)), more=REQUEST, requests=1, pushed=2, empty=1,
         slow=True),
 ]  # fmt: skip
+RETRIED = [
+    Row("token renewed, then retried", faults=(Fault("runs", "revoked", 3, 1),), retry="restore"),
+    Row("approved, then retried", ((ci({"test": "approve", MIRROR: "block"}),),), retry="approve"),
+    Row("begun by hand, then retried", ((),), retry="begin"),
+    Row("allowed by the remote, then retried", before=("refuse policy: not today",), retry="allow", slow=True),
+]  # fmt: skip
 HOOKS = [
-    Row(f"{what} on {flavour}", flavour=flavour, meanwhile=meanwhile, more=(
+    Row(f"{what} on {flavour}", flavour=flavour, meanwhile=meanwhile, answers=answers, more=(
         'poll_sec = 0.4\npoll_most_sec = 0.5\nwebhook_port = {port}\nwebhook_secret_env = "LOOPBACK_HOOKS"'),
         slow=slow)
-    for what, meanwhile, flavour, slow in (
-        ("a webhook hastens the next look", ((1, "hook d1"), (2, "hook d2")), "forgejo-16", False),
-        ("duplicate webhooks", ((1, "hook d1"), (1, "hook d1"), (2, "hook d1"), (3, "hook d1")), "github", True),
-        ("a forged webhook", ((1, "forged d1"), (2, "forged d2")), "forgejo-16", False),
-        ("a webhook", ((1, "hook d1"),), "gitlab", True),
+    for what, meanwhile, flavour, answers, slow in (
+        ("a webhook hastens the next look", ((1, "hook d1"), (2, "hook d2")), "forgejo-16", (200, 200), False),
+        ("duplicate webhooks", ((1, "hook d1"), (1, "hook d1"), (2, "hook d1")), "github", (200,) * 3, True),
+        ("a forged webhook", ((1, "forged d1"), (2, "forged d2")), "forgejo-16", (401, 401), False),
+        ("a webhook", ((1, "hook d1"),), "gitlab", (200,), True),
     )
 ]  # fmt: skip
 
@@ -263,6 +273,7 @@ _MORE = frozenset(
     }
 )
 _EVERY: list[Row] = [
-    *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *HOOKS, *_timeline(),
+    *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *RETRIED, *HOOKS,
+    *_timeline(),
 ]  # fmt: skip
 ROWS = [replace(row, slow=row.slow or row.name in _MORE) for row in _EVERY]

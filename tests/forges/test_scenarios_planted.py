@@ -17,6 +17,7 @@ NEWER = Row(
     "", ((RED,), (GREEN,)), meanwhile=((1, "push"),), others=(ci(dict.fromkeys(("check", "test", MIRROR), "ok")),)
 )
 SKIPPED = Row("", ((ci({MIRROR: "block block skip"}),), (GREEN,)))
+PATIENT = "appear_sec = 300\nci_sec = 300\nci_most_sec = 300"
 CASES = [
     ("newest run", NEWER, "but the forge had told"),
     ("skipped is success", SKIPPED, "never told so"),
@@ -40,7 +41,7 @@ def test_many_who_wait_cost_one_list_a_look_and_one_call_per_change_of_a_run(
     tmp_path: Path, tasks: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """D02 D05: nobody's CI goes on before everybody has pushed; counted by the server."""
-    row = Row("all wait at once", tasks=tasks, pushed=tasks, more="appear_sec = 300\nci_sec = 300\nci_most_sec = 300")
+    row = Row("all wait at once", tasks=tasks, pushed=tasks, more=PATIENT, locks="shared")
     outcome = play(replace(row, hold=tasks), tmp_path)
     require(row, outcome)
     log, world = outcome.server.log, outcome.scene.world

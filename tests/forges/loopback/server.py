@@ -105,6 +105,9 @@ class LoopbackForge:
     def revoke(self) -> None:
         self.wire.revoked.set()
 
+    def restore(self) -> None:
+        self.wire.revoked.clear()
+
     def start(self) -> LoopbackForge:
         self._thread.start()
         return self

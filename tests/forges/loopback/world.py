@@ -81,6 +81,7 @@ class World:
         self.scripts = [tuple(one) for one in pushes]
         self.others = tuple(others)
         self.skew = skew
+        self.began = time.time()
         self.lock = threading.RLock()
         self.looks = 0
         self.runs: list[Made] = []
@@ -110,8 +111,9 @@ class World:
                 act()
             self.sync()
 
-    def stamp(self, back: float = 0.0) -> str:
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self.skew - back))
+    def stamp(self) -> str:
+        """Always the same: what has not changed is answered with the same bytes."""
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.began + self.skew))
 
     def sync(self) -> None:
         """Runs begin for whatever was pushed since."""
