@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from ganger.core.transitions import apply
 from ganger.engine.files import RunFolder
 from ganger.errors import NotFoundError
 from ganger.stores.sqlite import SqliteStore
+
+_PACE_HOLDS_SEC = 120.0
 
 
 def newest_run(project: Project, run_id: str | None) -> RunFolder:
@@ -71,6 +75,17 @@ def keeper_pid(folder: RunFolder) -> int | None:
     except (OSError, ValueError):
         return None
     return pid if pid and Path(f"/proc/{pid}").exists() else None
+
+
+def forge_pace(folder: RunFolder) -> dict[str, int]:
+    """Requests in the last minute by forge, as the lead last told; empty where it told nothing lately."""
+    try:
+        told = json.loads((folder.path / "forges.json").read_text(encoding="utf-8"))
+        if time.time() - float(told["at"]) > _PACE_HOLDS_SEC:
+            return {}
+        return {str(name): int(counts["per_minute"]) for name, counts in told["forges"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def size_of(path: Path) -> int:

@@ -20,7 +20,8 @@ from ganger.core.names import verify_log, worker_log
 from ganger.core.vocabulary import TaskStatus
 from ganger.core.workers import WorkerNow
 from ganger.engine.run import Lead
-from ganger.views.board import GLYPHS, counts_line, open_questions, rest_seconds, shown_duration
+from ganger.views.board import GLYPHS, counts_line, open_questions, rest_seconds, sentence, shown_duration
+from ganger.views.deliveries import delivery_row
 from ganger.views.text import clean_text, one_line
 
 _REFRESH_SEC = 0.25
@@ -121,10 +122,22 @@ class Live:
         told, style = last, ""
         if task.worker is not None and task.step == "agent":
             told, style = _told(task.worker, last)
+        if name in self._lead.state.delivering:
+            return self._delivery_row(name)
         return (
             Text(f"{GLYPHS[TaskStatus.RUNNING]} {name}", style="cyan", no_wrap=True, overflow="ellipsis"),
             Text(f"{task.step or 'agent'} {shown_duration(since)}", style="dim", no_wrap=True),
             Text(told, style=style, no_wrap=True, overflow="ellipsis"),
+        )
+
+    def _delivery_row(self, name: str) -> tuple[Text, ...]:
+        """What is on its way has no worker to show, but CI's own progress."""
+        row = delivery_row(self._lead.state, name, stamp(time.time()))
+        parts = row.parts if row is not None else []
+        return (
+            Text(f"{GLYPHS[TaskStatus.RUNNING]} {name}", style="cyan", no_wrap=True, overflow="ellipsis"),
+            Text(parts[0] if parts else "", style="dim", no_wrap=True),
+            Text(_flat(", ".join(parts[1:])), no_wrap=True, overflow="ellipsis"),
         )
 
     def close(self) -> None:
@@ -180,7 +193,32 @@ def _worker_text(event: ev.Event) -> Text | None:
             return Text.assemble(("! WARNING ", "yellow"), f" {task}  ", (_flat(text), "dim"))
         case ev.AttemptCheckpointed(task=task, why=why):
             return Text.assemble(("↻ HANDOVER", "yellow"), f" {task}  ", (_flat(why), "dim"))
-    return None
+    return _delivery_text(event)
+
+
+_MARKS: dict[type, tuple[str, str]] = {
+    ev.Pushed: ("→ PUSHED  ", "cyan"),
+    ev.PushRefused: ("✗ REFUSED ", "red"),
+    ev.Retriggered: ("↻ CI AGAIN", "yellow"),
+    ev.MirrorProved: ("✓ MIRROR  ", "green"),
+    ev.RequestOpened: ("→ REQUEST ", "cyan"),
+    ev.ReviewAsked: ("? REVIEW  ", "magenta"),
+    ev.Reviewed: ("→ REVIEWED", "cyan"),
+    ev.ChainHalted: ("! HALTED  ", "bold red"),
+    ev.ChainPaused: ("! RED     ", "red"),
+    ev.ChainCleared: ("✓ GREEN   ", "green"),
+    ev.RepoUnlocked: ("→ UNLOCKED", "yellow"),
+}
+
+
+def _delivery_text(event: ev.Event) -> Text | None:
+    if isinstance(event, ev.CiJudged):
+        mark = ("✓ CI GREEN", "green") if event.verdict == "green" else ("✗ CI RED  ", "red")
+    elif type(event) in _MARKS:
+        mark = _MARKS[type(event)]
+    else:
+        return None
+    return Text.assemble(mark, " ", (_flat(sentence(event)), "dim"))
 
 
 def _flat(text: str) -> str:

@@ -57,6 +57,20 @@ _SHOWN = (
     ev.QuestionAsked,
     ev.QuestionAnswered,
     ev.QuestionRaised,
+    ev.Pushed,
+    ev.PushRefused,
+    ev.HeadMoved,
+    ev.CiJudged,
+    ev.MirrorProved,
+    ev.Retriggered,
+    ev.RequestOpened,
+    ev.RequestChanged,
+    ev.ReviewAsked,
+    ev.Reviewed,
+    ev.ChainHalted,
+    ev.ChainPaused,
+    ev.ChainCleared,
+    ev.RepoUnlocked,
     ev.AccountPaused,
     ev.AccountLimited,
     ev.CommandTaken,
@@ -228,6 +242,10 @@ def _short(state: RunState, name: str) -> str:
 
 def _next(state: RunState) -> str:
     if state.status is RunStatus.COMPLETED:
+        if any(rules.delivers and rules.style == "branch" for rules in state.repos.values()):
+            return "everything is DONE with proof (ganger ledger); git pull brings it to your branch"
+        if any(rules.delivers for rules in state.repos.values()):
+            return "everything is DONE with proof (ganger ledger); the change requests wait to be merged"
         if state.mode != "direct" and not state.landed:
             return "everything is DONE, verified and merged; ganger land moves your branch to it"
         return "everything is DONE and verified"

@@ -52,6 +52,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
         return 0
     _echo_summary(state, led=led)
     _echo_rows(state, workers, accounts)
+    _echo_delivery(folder, state)
     if state.mode != "direct":
         merged = sum(bool(task.merged) for task in state.tasks.values())
         click.echo(f"  merged {merged}" + (f", branch at {state.heads[''][:12]}" if state.heads.get("") else ""))
@@ -64,10 +65,12 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
 def _print_document(
     folder: RunFolder, state: RunState, workers: list[WorkerRow], accounts: list[AccountRow], *, led: bool
 ) -> None:
+    from ganger.core.moments import stamp
     from ganger.core.vocabulary import TaskStatus
-    from ganger.runs import keeper_pid, size_of
+    from ganger.runs import forge_pace, keeper_pid, size_of
     from ganger.views.board import counts, open_questions, task_rows
     from ganger.views.costs import spending
+    from ganger.views.deliveries import delivery_rows, repo_rows
 
     open_rows = [row.as_json() for row in task_rows(state) if row.status is not TaskStatus.DONE]
     print_json(
@@ -79,6 +82,8 @@ def _print_document(
         merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.heads.get(""),
         landed=state.landed or None, disk_bytes=size_of(folder.path),
         workers=[row.as_json() for row in workers], accounts=[row.as_json() for row in accounts],
+        deliveries=[row.as_json() for row in delivery_rows(state, stamp(time.time()))],
+        repos=[row.as_json() for row in repo_rows(state)], forges=forge_pace(folder),
     )  # fmt: skip
 
 
@@ -117,3 +122,20 @@ def _echo_rows(state: RunState, workers: list[WorkerRow], accounts: list[Account
         click.echo(f"  {GLYPHS[running]} {running.value:<9} {one_line(worker.line(now))}")
     if len(workers) > _MOST_ROWS:
         click.echo(f"  … and {len(workers) - _MOST_ROWS} more at work: ganger workers")
+
+
+def _echo_delivery(folder: RunFolder, state: RunState) -> None:
+    from ganger.core.moments import stamp
+    from ganger.runs import forge_pace
+    from ganger.views.deliveries import delivery_rows, repo_rows
+    from ganger.views.text import one_line
+
+    for repo in repo_rows(state)[:_MOST_ROWS]:
+        click.echo(f"  repo {one_line(repo.line())}")
+    rows = delivery_rows(state, stamp(time.time()))
+    for row in rows[:_MOST_ROWS]:
+        click.echo(f"  → {one_line(row.line())}")
+    if len(rows) > _MOST_ROWS:
+        click.echo(f"  … and {len(rows) - _MOST_ROWS} more on their way: ganger status --json")
+    for forge, per_minute in forge_pace(folder).items():
+        click.echo(f"  forge {one_line(forge)}: {counted(per_minute, 'request')} in the last minute")

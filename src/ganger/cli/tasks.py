@@ -37,6 +37,9 @@ def command(project: Path | None, run_id: str | None, only: str | None, as_json:
     for row in rows:
         reason = f" ({row.block_reason})" if row.block_reason else ""
         tried = f"attempt {row.attempts}" if row.attempts else "not started"
-        line = f"{GLYPHS[row.status]} {row.status.value:<9} {row.id:<{width}}  {tried}{reason}  {printable(row.detail)}"
+        on_its_way = row.milestone and row.status in (TaskStatus.RUNNING, TaskStatus.PENDING)
+        way = f"  {f'{row.milestone} {row.substate}'.strip()}" if on_its_way else ""
+        told = f"{tried}{reason}{way}  {printable(row.detail)}"
+        line = f"{GLYPHS[row.status]} {row.status.value:<9} {row.id:<{width}}  {told}"
         click.echo(line.rstrip())
     return 0

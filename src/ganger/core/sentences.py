@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ganger.core import events as ev
+from ganger.core.delivery_sentences import delivery_sentence
 from ganger.core.workers import TierMark
 
 
@@ -19,6 +20,8 @@ def sentence(event: ev.Event) -> str:
             return f"window {index} opened: {_listed(tasks)}"
         case ev.WindowClosed(index=index, done=done, failed=failed, blocked=blocked, next_size=size):
             return f"window {index} closed: {done} done, {failed} failed, {blocked} blocked; next size {size}"
+        case ev.AttemptStarted(task=task, attempt=number, delivers=True):
+            return f"{task}: attempt {number}: its delivery goes on, no worker is needed"
         case ev.AttemptStarted(task=task, attempt=number, agent=agent, session=session, worker=worker):
             who = f"{worker} asked for it" if worker else agent
             return f"{task}: attempt {number} started ({who}{', goes on with its session' if session else ''})"
@@ -163,22 +166,7 @@ def _ending_sentence(event: ev.Event) -> str:
             return f"{task}: a fresh worker goes on: {why}"
         case ev.MessageLeft(task=task, kind=kind, text=text):
             return f"{task}: its worker is told ({kind}): {text}"
-    return _chain_sentence(event)
-
-
-def _chain_sentence(event: ev.Event) -> str:
-    match event:
-        case ev.ChainHalted(repo=repo, why=why):
-            return f"{repo or 'the project'} and its chain are halted: {why}"
-        case ev.ChainPaused(repo=repo, task=task, downstream=below, why=why):
-            waits = f"; {_listed(below)} wait" if below else ""
-            return f"{repo or 'the project'} was turned red by {task}: {why}{waits}"
-        case ev.ChainCleared(repo=repo):
-            return f"{repo or 'the project'} is green again"
-        case ev.RepoUnlocked(repo=repo, why=why, tasks=tasks):
-            freed = f" by {_listed(tasks)}" if tasks else ""
-            return f"{repo or 'the project'} is no longer held{freed}: {why}"
-    return ""
+    return delivery_sentence(event)
 
 
 def _progress(event: ev.WorkerBeat) -> str:

@@ -10,6 +10,7 @@ from ganger.core.delivery import NO_RULES
 from ganger.engine.case import Case
 from ganger.engine.delivering import Delivering
 from ganger.engine.following import Following
+from ganger.engine.forge_pace import ForgePace
 from ganger.engine.gate import Gate
 from ganger.engine.in_git import InGit
 from ganger.engine.merging import Merging, Spawn
@@ -27,6 +28,7 @@ class Branches:
         self._sending: dict[str, Sending] = {}
         self._following: dict[str, Following] = {}
         self._doorbell: Doorbell | None = None
+        self._pace: ForgePace | None = None
 
     async def recover(self) -> None:
         """Once it is known which rules hold."""
@@ -44,6 +46,14 @@ class Branches:
                     self._following[name] = Following(outlet, outlet.forge, self.tools.clock, self._spawn)
             self._merging[name] = Merging(self.tools, name, self.gate, self._spawn, numbers, pushes_head)
             await self._merging[name].recover()
+        forges = {
+            name: following.forge
+            for name, following in self._following.items()
+            if self.state.repos[name].forge != "command"
+        }
+        if forges:
+            self._pace = ForgePace(self.tools.folder, forges, self.tools.clock)
+            self._spawn(self._pace.run())
 
     def road(self, case: Case) -> InGit:
         name = case.spec.repo
@@ -69,6 +79,8 @@ class Branches:
             merging.stop()
         for following in self._following.values():
             following.stop()
+        if self._pace is not None:
+            self._pace.stop()
 
     async def close(self) -> None:
         if self._doorbell is not None:

@@ -35,6 +35,9 @@ class TaskRow:
     model: str = ""
     session: str = ""
     doing: str = ""
+    repo: str = ""
+    milestone: str = ""
+    substate: str = ""
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -52,6 +55,9 @@ class TaskRow:
             "model": self.model or None,
             "session": self.session or None,
             "doing": self.doing or None,
+            "repo": self.repo or None,
+            "milestone": self.milestone or None,
+            "substate": self.substate or None,
         }
 
 
@@ -67,7 +73,9 @@ def task_row(state: RunState, name: str) -> TaskRow:
     return TaskRow(
         name, task.status, reason, task.attempts, task.worker_attempts, task.step, said,
         task.last_failure_class, task.last_failure_signature, known_usd(task.spent), known_tokens(task.spent),
-        task.model, task.session, task.doing,
+        task.model, task.session, task.doing, state.specs[name].repo,
+        task.delivery.milestone.value if task.delivery is not None else "",
+        task.delivery.substate if task.delivery is not None else "",
     )  # fmt: skip
 
 

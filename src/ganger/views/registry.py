@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ganger.core.moments import seconds_between, stamp
-from ganger.core.names import file_stem
+from ganger.core.names import file_stem, repo_place
 from ganger.core.quota import account_of, paused_until
 from ganger.core.records import RunState, TaskState
 from ganger.core.sentences import tier_words
@@ -85,7 +85,9 @@ def registry(state: RunState, folder: Path, root: Path, *, past: bool = False) -
     `folder` is the run's, `root` the project's.
     """
     done, given = _shares(state)
-    named = state.running if not past else [n for n, t in state.tasks.items() if t.status is not TaskStatus.DONE]
+    # A change on its way has no worker any more.
+    at_work = state.running - state.delivering
+    named = at_work if not past else {n for n, t in state.tasks.items() if t.status is not TaskStatus.DONE}
     rows: list[WorkerRow] = []
     for name in sorted(named, key=lambda n: (n not in state.running, state.rank[n])):
         task = state.tasks[name]
@@ -119,7 +121,8 @@ def _agent(task: TaskState) -> str:
 def _place(state: RunState, name: str, folder: Path, root: Path) -> str:
     if state.mode == "direct":
         return str(root)
-    return str(folder / "work" / f"{file_stem(name)}.{state.tasks[name].workspace_of}")
+    place = folder / repo_place(state.specs[name].repo) / "work"
+    return str(place / f"{file_stem(name)}.{state.tasks[name].workspace_of}")
 
 
 def _row(

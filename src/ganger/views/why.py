@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from ganger.core.delivery_changes import rules_of
 from ganger.core.indexes import files_of
 from ganger.core.misfits import open_round
 from ganger.core.moments import seconds_between
@@ -15,6 +16,7 @@ from ganger.core.retries import allowed_attempts
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.core.workers import WorkerNow
 from ganger.views.costs import UNKNOWN, known_tokens, known_usd
+from ganger.views.why_delivery import delivery_blocked, delivery_evidence, delivery_running, mends
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ def _more(items: list[str]) -> str:
 
 
 def _running(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
+    if on_its_way := delivery_running(state, name, task):
+        return f"{name} is being delivered, no worker is needed: {on_its_way}.", f"ganger ledger {name}"
     doing = {
         "agent": "its agent is working",
         "parse": "its answer is being read",
@@ -114,6 +118,7 @@ def _running(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         what = f"its agent is at {task.doing}"
     if task.continued:
         what += "; it goes on with its earlier session"
+    what += mends(task)
     said = _worker(task.worker) if task.worker is not None and task.step == "agent" else ""
     asked = _question(state, name)
     if asked:
@@ -148,6 +153,8 @@ def _blocked(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
             f"{name} is BLOCKED because its dependency {shown} did not end DONE.",
             f"ganger why {bad[0]}" if bad else "",
         )
+    if (delivery := delivery_blocked(state, name, task)) is not None:
+        return delivery
     reason = task.block_reason.value if task.block_reason else "unknown"
     asked = _question(state, name)
     if asked:
@@ -185,7 +192,7 @@ _REASONS = {
 }
 
 
-def _evidence(_state: RunState, _name: str, task: TaskState) -> tuple[str, ...]:
+def _evidence(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
     lines = []
     for item in task.history:
         code = "" if item.exit_code is None else f", exit {item.exit_code}"
@@ -194,7 +201,7 @@ def _evidence(_state: RunState, _name: str, task: TaskState) -> tuple[str, ...]:
     for step in task.verify_steps:
         said = f": {step.first_error}" if step.first_error else ""
         lines.append(f"verify {step.name} ({step.tier}) {step.outcome}{said}")
-    return (*lines[-12:], *_left_behind(task))
+    return (*lines[-12:], *delivery_evidence(state, name, task), *_left_behind(task))
 
 
 def _left_behind(task: TaskState) -> tuple[str, ...]:
@@ -226,6 +233,7 @@ def _counters(state: RunState, name: str, task: TaskState) -> dict[str, str]:
         "checkpoints": f"{task.checkpoints} of {policy.checkpoints}",
         "transient_retries": f"{task.transient_retries} of {policy.transient_retries}",
         "merge_retries": f"{task.merge_retries} of {policy.merge_retries}",
+        "ci_fixes": f"{task.ci_fixes} of {rules_of(state, name).fixes}",
         "no_change_retries": f"{task.no_change_retries} of {policy.no_change_retries}",
         "heal_rounds": str(task.healer_attempts),
         "same_failure_after_healing": f"{task.repeats} of {policy.signature_repeat_limit}",
