@@ -162,11 +162,12 @@ class Delivery:
             secrets = (token(), _secret(section.webhook_secret_env))
             return Mask(filter(None, secrets))(text)
 
+        forge = self._forge(repo, section, rules, address, token, repository, launcher, walls)
         return Outlet(
             name=repo,
             remote=GitRemote(self.project.state_path / repo_store(repo), settings),
             mask=mask,
-            forge=self._forge(repo, section, rules, address, token, repository, launcher, walls),
+            forge=forge,
             prove_mirror=_prover(section.mirror_command, path) if section.mirror_command else None,
             poll_sec=section.poll_sec,
             poll_most_sec=max(section.poll_sec, section.poll_most_sec),
@@ -174,6 +175,7 @@ class Delivery:
             draft=section.draft,
             labels=tuple(section.labels),
             reviewer=section.reviewer,
+            jobs=getattr(forge, "keys", tuple),
         )
 
     def _forge(

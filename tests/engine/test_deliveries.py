@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from delivery_runs import DeliveryProject
 from git_runs import edits, git
-from run_projects import task, until
+from run_projects import kill, task, until
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
@@ -152,3 +152,19 @@ def test_a_drain_waits_for_what_is_being_delivered(tmp_path: Path) -> None:
 
     project.run(during)
     assert project.status("a") is TaskStatus.DONE and project.status("b") is TaskStatus.PENDING
+
+
+def test_ci_that_runs_here_is_not_begun_again_by_the_next_lead(tmp_path: Path) -> None:
+    """D18: a lead that dies takes no job with it, and the next one waits for that very job."""
+    go, begun = tmp_path / "go", tmp_path / "begun"
+    job = ("sh", "-c", f"echo x >> {begun}; while [ ! -e {go} ]; do sleep 0.05; done")
+    project = DeliveryProject(tmp_path / "p", script=GOOD, jobs={"test": job}, more='[sandbox]\nuse = "off"').make()
+    with project.start() as process:
+        until(begun.exists, beside=process)
+        kill(process)
+        process.communicate(timeout=30)
+    with project.start() as process:
+        until(lambda: len(project.of(ev.LeadStarted)) == 2, beside=process)
+        go.touch()
+        process.communicate(timeout=60)
+    assert begun.read_text() == "x\n" and project.is_proved()

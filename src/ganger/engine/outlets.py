@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from ganger.ports.forge import Forge, Remote
@@ -14,7 +14,7 @@ Mask = Callable[[str], tuple[str, tuple[str, ...]]]
 class Outlet:
     """`mask` takes secrets out of a text and says which kinds there were. `prove_mirror` asks whether the mirror has a
     commit of a branch; the sentence says what it answered. `poll_sec` and `poll_most_sec` are the shortest and the
-    longest time between two looks at CI."""
+    longest time between two looks at CI. `jobs` are the launcher's keys of CI that runs here."""
 
     name: str
     remote: Remote
@@ -27,3 +27,4 @@ class Outlet:
     draft: bool = True
     labels: tuple[str, ...] = ()
     reviewer: str = "reviewer"
+    jobs: Callable[[], Collection[str]] = tuple

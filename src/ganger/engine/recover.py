@@ -6,6 +6,8 @@ The store is trusted over everything else.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ganger.core.misfits import open_round
 from ganger.core.names import healer_log, review_log, worker_log
 from ganger.core.records import RunState
@@ -18,15 +20,22 @@ from ganger.ports import Launcher, Workspace
 
 
 async def recover(
-    journal: Journal, folder: RunFolder, workspace: Workspace, launcher: Launcher, *, clean: bool
+    journal: Journal,
+    folder: RunFolder,
+    workspace: Workspace,
+    launcher: Launcher,
+    *,
+    clean: bool,
+    needed: Collection[str] = (),
 ) -> list[str]:
     """The attempts to re-enter, those that hold files half-way first. Harmless to repeat at any point.
 
-    `clean`: the last lead had ended everything, and said so.
+    `clean`: the last lead had ended everything, and said so. `needed` are the keys of what runs besides agents and is
+    not to be run again.
     """
     state = journal.state
     if not clean and any(task.attempts for task in state.tasks.values()):
-        await launcher.end_others(_kept(state, folder))
+        await launcher.end_others(_kept(state, folder) | set(needed))
     after = taken_up(state)
     if after:
         await journal.record(*after)

@@ -225,7 +225,10 @@ class Lead:
             write_in_place(self.tools, self.state.patches)
         tools = self.tools
         self._sweep_homes()
-        self._taken_over = await recover(self.journal, tools.folder, tools.workspace, tools.launcher, clean=clean)
+        needed = [key for outlet in tools.outlets.values() for key in outlet.jobs()]
+        self._taken_over = await recover(
+            self.journal, tools.folder, tools.workspace, tools.launcher, clean=clean, needed=needed
+        )
 
     def _adopt(self) -> None:
         """Only once workers can reach this lead: what they spooled meanwhile is theirs to deliver."""
