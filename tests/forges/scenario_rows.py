@@ -115,7 +115,7 @@ WORKFLOWS = [
     Row("two workflows, one red", ((GREEN, LINT_RED), (GREEN, LINT)), required=WITH_LINT, needs=Needs(WITH_LINT),
         pushed=2, fixes=1),
     Row("two workflows, the second comes late and red", ((GREEN, replace(LINT_RED, after=6)), (GREEN, LINT)),
-        required=WITH_LINT, needs=Needs(WITH_LINT), pushed=2, fixes=1),
+        required=WITH_LINT, needs=Needs(WITH_LINT), pushed=2, fixes=1, more="appear_sec = 5", says="lint is broken"),
     Row("nothing is named: every job counts", ((GREEN, LINT_RED), (GREEN, LINT)), required=(), needs=Needs(()),
         pushed=2, fixes=1, slow=True),
     Row("an unrequired job fails first", ((ci({"lint": "run fail", "test": "wait wait run run run ok"}),),)),

@@ -29,6 +29,8 @@ MOVES: Mapping[Milestone, frozenset[Milestone]] = {
     Milestone.FIXING_CI: frozenset({Milestone.PUSHED_TO_CI}),
     Milestone.DONE: frozenset(),
 }
+# What the ledger says where a person took a delivery up again.
+TAKEN_UP = "taken up again"
 # D40, in the order they are gone through. The last of them is the one before the next milestone.
 SUBSTATES: Mapping[Milestone, tuple[str, ...]] = {
     Milestone.WORKING: ("analysing", "reading", "writing", "testing", "verifying", "preparing_commit"),

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from ganger.core import delivery_events as ev
-from ganger.core.ci import OVER, is_sha, mark
+from ganger.core.ci import is_sha, mark
 from ganger.core.delivery import (
     NO_RULES,
+    TAKEN_UP,
     Delivery,
     Fact,
     Milestone,
@@ -65,6 +66,12 @@ def _anew(delivery: Delivery) -> Delivery:
     )
 
 
+def taken_up(delivery: Delivery, at: str) -> Delivery:
+    """A person wants it to go on: what was tried before may be tried again, and time begins anew."""
+    since = at if delivery.pushed_at else ""
+    return _with(replace(delivery, retriggered=(), pushed_at=since), at, "person", TAKEN_UP, delivery.commit)
+
+
 def _with(delivery: Delivery, at: str, source: str, what: str, commit: str = "") -> Delivery:
     return replace(delivery, facts=(*delivery.facts, Fact(at, source, what, commit))[-_MOST_FACTS:])
 
@@ -114,7 +121,7 @@ def _ci_seen(_s: RunState, _n: str, task: TaskState, event: ev.CiSeen, at: str) 
         current=event.current,
         mirror=event.mirror,
         substate=_STAGES.get(event.finding, "ci_finishing"),
-        stale=old.stale if all(run.word in OVER for run in event.runs) else (),
+        stale=tuple(one for one in old.stale if not any(one.startswith(f"{run.id}:") for run in event.runs)),
     )
     if (event.finding, event.passed) != (old.finding, old.passed):
         jobs = f", {event.passed} of {event.total} jobs passed" if event.total else ""
@@ -152,7 +159,9 @@ def _retriggered(_s: RunState, _n: str, task: TaskState, event: ev.Retriggered, 
     now = task.delivery
     assert now is not None
     causes = now.retriggered if event.cause in now.retriggered else (*now.retriggered, event.cause)
-    stale = tuple(mark(run) for run in now.runs) if event.how == "rerun" else ()
+    asked = now.retrigger.run.split() if now.retrigger is not None else []
+    again = [run for run in now.runs if run.id in asked or not asked]
+    stale = tuple(map(mark, again)) if event.how == "rerun" else ()
     now = replace(now, retrigger=None, retriggered=causes, stale=stale, runs=(), finding="", why="", pushed_at=at)
     return replace(task, delivery=_moved(now, Milestone.PUSHED_TO_CI, "ci_queued", at))
 

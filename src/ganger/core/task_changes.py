@@ -9,7 +9,7 @@ from typing import Any
 from ganger.core import events as ev
 from ganger.core.copies import replace
 from ganger.core.delivery import Milestone
-from ganger.core.delivery_changes import DELIVERY_CHANGES, begun, rules_of
+from ganger.core.delivery_changes import DELIVERY_CHANGES, begun, rules_of, taken_up
 from ganger.core.names import verify_log, worker_log
 from ganger.core.records import ChangeRecord, Ended, HistoryItem, RunState, TaskState
 from ganger.core.spending import released, reserve, settle_cost
@@ -337,6 +337,8 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
         extra = task.granted_by_person + event.granted
         task = replace(task, respawns=0, repeats=0, transient_retries=0, granted_by_person=extra)
         task = replace(task, merge_retries=0, no_change_retries=0, stalls=0, checkpoints=0, ci_fixes=0)
+        if task.delivery is not None and task.delivery.pending:
+            task = replace(task, delivery=taken_up(task.delivery, at))
     if task.delivery is not None and task.delivery.milestone is Milestone.DONE:
         # A person wants it done once more: D07 begins anew.
         task = replace(task, delivery=dataclasses.replace(task.delivery, milestone=Milestone.WORKING, since=at))

@@ -11,10 +11,11 @@ Every step looks into the ledger first, so a new lead, or a later attempt, goes 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ganger.core import events as ev
-from ganger.core.ci import OVER, UNSETTLED, Ci, Finding, RunFact, chosen, is_stale, judge, mark
-from ganger.core.delivery import CI, MIRRORED, Delivery, RepoRules
+from ganger.core.ci import MISSING_JOB, OVER, UNSETTLED, Ci, Finding, RunFact, Word, chosen, is_stale, judge, mark
+from ganger.core.delivery import CI, MIRRORED, TAKEN_UP, Delivery, RepoRules
 from ganger.core.moments import unix_time
 from ganger.core.quota import after_success
 from ganger.core.repos import graph_of
@@ -28,7 +29,7 @@ from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed, Sending
 from ganger.engine.settling import Waits
 from ganger.engine.tools import one_line
-from ganger.errors import ForgeDenied, ForgeError
+from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
 from ganger.ports.forge import Behind, Rejected, Sent
 
 _SOONEST_SEC = 0.05
@@ -43,6 +44,7 @@ class Delivering:
         self.requests = Requesting(case, sending)
         self.reviewing = Reviewing(case, sending.repository)
         self.trouble = CiTrouble(case, sending.outlet)
+        self._since, self._early = ("", 0.0, 0.0), 0
 
     @property
     def now(self) -> Delivery:
@@ -125,12 +127,14 @@ class Delivering:
     async def _follow(self) -> None:
         """Until the tracked commit is green; what is tracked may change on the way."""
         await self._finish_retrigger()
+        assert self.following is not None
         while True:
             sha = self.now.commit
+            self.following.begin(sha, self.now.runs)
             try:
                 finding = await self._settled(sha)
             finally:
-                self._forget(sha)
+                self.following.forget(sha)
             if finding.ci is Ci.GREEN:
                 await self._green(sha, finding)
                 return
@@ -146,15 +150,16 @@ class Delivering:
     async def _settled(self, sha: str) -> Finding:
         """Waits until time alone does not bring another finding, or it is over time."""
         assert self.following is not None
-        seen, late, green = 0, -1, -1
+        seen, late, green, self._early = 0, -1, -1, 0
         while True:
             self.case.gate.check()
-            look = await self.following.look(sha, self.now.runs, after=seen, wait_sec=self._wait_sec(sha))
+            look = await self.following.look(sha, self.now.runs, after=seen, wait_sec=self._wait_sec())
             seen = look.version
             if look.trouble is not None and not _passes(look.trouble):
                 raise look.trouble
             runs = [run for run in look.runs if not is_stale(run, self.now.stale)]
-            finding = judge(sha, runs, self.rules.ci_rules)
+            old = [_held(run) for run in look.runs if is_stale(run, self.now.stale)]
+            finding = self._unless_early(judge(sha, [*runs, *old], self.rules.ci_rules), look)
             await self._seen(sha, runs, look, finding)
             unsure = finding.ci is Ci.GREEN and not self.rules.required_jobs
             if unsure and green < 0:
@@ -163,12 +168,21 @@ class Delivering:
                 self.following.nudge()
             elif finding.ci not in UNSETTLED and not (unsure and look.looks <= green):
                 return finding
-            over = await self._mind_time(sha, look, finding, late)
+            over = await self._mind_time(sha, look, finding, late, begun=not old)
             if isinstance(over, Finding):
                 return over
             late = over
 
-    def _wait_sec(self, sha: str) -> float:
+    def _unless_early(self, finding: Finding, look: Look) -> Finding:
+        """Runs of one push do not all appear at once: what only misses a job is believed when there was time for it,
+        and a look after that."""
+        if not finding.jobs or any(job.reason != MISSING_JOB for job in finding.jobs):
+            return finding
+        if self._spent_sec() < self.rules.appear_sec:
+            self._early = look.looks + 1
+        return finding if look.looks > self._early else replace(finding, ci=Ci.WAITING, why=f"{finding.why} so far")
+
+    def _wait_sec(self) -> float:
         """Until the next moment at which time itself says something."""
         spent = self._spent_sec()
         rules = self.rules
@@ -177,7 +191,12 @@ class Delivering:
         return max(_SOONEST_SEC, min([self.outlet.poll_most_sec, *ahead]))
 
     def _spent_sec(self) -> float:
-        return max(0.0, self.tools.clock.now() - unix_time(self.now.pushed_at))
+        """Since the push, or since CI was asked to run again. A clock that is set meanwhile changes nothing."""
+        clock, pushed_at = self.tools.clock, self.now.pushed_at
+        if self._since[0] != pushed_at:
+            self._since = (pushed_at, clock.monotonic(), max(0.0, clock.now() - unix_time(pushed_at)))
+        _, begun, before = self._since
+        return before + clock.monotonic() - begun
 
     async def _seen(self, sha: str, runs: Sequence[RunFact], look: Look, finding: Finding) -> None:
         now, ours = self.now, tuple(run for run in runs if run.sha == sha)
@@ -200,10 +219,11 @@ class Delivering:
             )
         )
 
-    async def _mind_time(self, sha: str, look: Look, finding: Finding, late: int) -> int | Finding:
-        """D14: CI is looked at once more before its time counts as over, and goes on while it is at work."""
+    async def _mind_time(self, sha: str, look: Look, finding: Finding, late: int, *, begun: bool) -> int | Finding:
+        """D14: CI is looked at once more before its time counts as over, and goes on while it is at work. `begun`:
+        what was asked to run again does."""
         spent, rules, task, number = self._spent_sec(), self.rules, self.case.task, self.case.number
-        absent = finding.ci is Ci.ABSENT and spent >= rules.appear_sec
+        absent = (finding.ci is Ci.ABSENT or not begun) and spent >= rules.appear_sec
         if not absent and spent < rules.ci_most_sec:
             await self._warn(spent, finding)
             return -1
@@ -242,9 +262,11 @@ class Delivering:
         return False
 
     def _never_started(self, sha: str) -> Finding:
-        """A push of what was there already starts no run, so one is started; another push is nobody's cure (D05)."""
-        if any(fact.commit == sha and fact.what.startswith("found on") for fact in self.now.facts):
-            return Finding(Ci.ABSENT, f"{sha[:12]} was on the remote before, so no run began", cause="no_run")
+        """A push of what was there already starts no run, so one is started; and so it is once a person has seen to it
+        that CI can start. Else another push is nobody's cure (D05)."""
+        own = [fact.what for fact in self.now.facts if fact.commit == sha]
+        if TAKEN_UP in own or any(what.startswith("found on") for what in own):
+            return Finding(Ci.ABSENT, f"no run began for {sha[:12]}, which was on the remote before", cause="no_run")
         why = f"CI never started for {sha[:12]} on {self.now.branch}"
         check = (
             "does the workflow run on pushes to this branch, does a path or branch filter leave it out, are Actions "
@@ -264,10 +286,6 @@ class Delivering:
             events.append(ev.ChainCleared(case.spec.repo, sha))
         await case.record(*events)
 
-    def _forget(self, sha: str) -> None:
-        if self.following is not None:
-            self.following.forget(sha)
-
     # --- once more --------------------------------------------------------------------------------------------------
 
     async def _again(self, finding: Finding) -> None:
@@ -277,33 +295,40 @@ class Delivering:
         if cause in used or len(used) >= self.rules.retriggers:
             done = f"CI was run again for {', '.join(used)} already" if used else "CI is not run again by itself here"
             raise self._outside(cause, self._told(finding.why, f"look at the job on the forge ({done})"))
-        run = self._run_of(finding)
-        if run is not None and await self._rerun(run, cause):
-            return
-        own = self.rules.style == "request"
+        if not await self._rerun(self._runs_of(finding), cause):
+            await self._empty_commit(cause)
+
+    async def _empty_commit(self, cause: str) -> None:
+        task, own = self.case.task, self.rules.style == "request"
+        self._require_open_chain()
         async with self.merging.turn:
-            await self.sending.again(self.case.task, cause, own_branch=own)
+            await self.sending.again(task, cause, own_branch=own)
+            if not own:
+                # In the same turn: below another commit it would be no tip, and CI begins for tips alone.
+                await self.sending.patiently(task, lambda: self.sending.to_branch(task), self.rules.ci_sec)
         await self._push()
-        await self.case.record(ev.Retriggered(self.case.task, self.case.number, self.now.commit, cause, "empty_commit"))
+        await self.case.record(ev.Retriggered(task, self.case.number, self.now.commit, cause, "empty_commit"))
 
-    def _run_of(self, finding: Finding) -> RunFact | None:
-        names = {job.name for job in finding.jobs}
+    def _runs_of(self, finding: Finding) -> list[RunFact]:
+        """Every run that has one of the jobs which explain it; the newest where a job is in none."""
         runs = chosen(self.now.commit, self.now.runs, self.rules.events)
-        with_job = [run for run in runs if names.intersection(job.name for job in run.jobs)]
-        found = with_job or runs
-        return found[-1] if found else None
+        return [run for run in runs if set(finding.jobs).intersection(run.jobs)] or runs[-1:]
 
-    async def _rerun(self, run: RunFact, cause: str) -> bool:
-        """Whether the forge runs it again."""
+    async def _rerun(self, runs: Sequence[RunFact], cause: str, *, asked: bool = False) -> bool:
+        """Whether the forge runs them again. `asked`: that is on record already."""
         case, sha = self.case, self.now.commit
-        assert self.following is not None
-        forge = self.following.forge
-        await case.record(ev.RetriggerIntended(case.task, case.number, sha, cause, "rerun", run.id))
-        done = await self.sending.patiently(case.task, lambda: forge.rerun(run), self.rules.ci_sec)
-        if not done:
+        if runs and not asked:
+            names = " ".join(run.id for run in runs)
+            await case.record(ev.RetriggerIntended(case.task, case.number, sha, cause, "rerun", names))
+        if not any([await self._run_again(run) for run in runs]):
             return False
         await case.record(ev.Retriggered(case.task, case.number, sha, cause, "rerun"))
         return True
+
+    async def _run_again(self, run: RunFact) -> bool:
+        assert self.following is not None
+        forge = self.following.forge
+        return await self.sending.patiently(self.case.task, lambda: forge.rerun(run), self.rules.ci_sec)
 
     async def _finish_retrigger(self) -> None:
         """An earlier lead wanted CI to run again, and nobody knows whether it does."""
@@ -319,15 +344,33 @@ class Delivering:
             cause = f"{_MEND}{self.case.now.ci_fixes}"
             await self._again_for_mend(cause)
 
-    async def _look_at_rerun(self, run_id: str, cause: str) -> None:
+    async def _look_at_rerun(self, names: str, cause: str) -> None:
+        """Only the forge knows which of them run again, so it is waited for."""
         assert self.following is not None
-        sha, old = self.now.commit, next((run for run in self.now.runs if run.id == run_id), None)
-        look = await self.following.look(sha, (), after=0, wait_sec=self.rules.appear_sec)
-        fresh = next((run for run in look.runs if run.id == run_id), None)
-        if fresh is not None and (old is None or mark(fresh) != mark(old) or fresh.word not in OVER):
-            await self.case.record(ev.Retriggered(self.case.task, self.case.number, sha, cause, "rerun"))
-        elif old is not None:
-            await self._rerun(old, cause)
+        sha, known = self.now.commit, {run.id: run for run in self.now.runs}
+        self.following.begin(sha)
+        try:
+            look = await self.sending.patiently(self.case.task, lambda: self._first_look(sha), self.rules.ci_sec)
+        finally:
+            self.following.forget(sha)
+        fresh = {run.id: run for run in look.runs}
+        wanted = names.split()
+        still = [known[name] for name in wanted if name in known and not _goes_again(known[name], fresh.get(name))]
+        if len(still) == len(wanted):
+            await self._rerun(still, cause, asked=True)
+            return
+        for run in still:
+            await self._run_again(run)
+        await self.case.record(ev.Retriggered(self.case.task, self.case.number, sha, cause, "rerun"))
+
+    async def _first_look(self, sha: str) -> Look:
+        assert self.following is not None
+        look = await self.following.look(sha, (), after=0, wait_sec=self.outlet.poll_most_sec)
+        if look.trouble is not None and not _passes(look.trouble):
+            raise look.trouble
+        if not look.looks:
+            raise ForgeUnreachable("the forge did not say whether CI runs again")
+        return look
 
     def _mends_nothing(self) -> bool:
         """CI was red, and a worker found nothing to change: perhaps it was not the code."""
@@ -335,13 +378,9 @@ class Delivering:
 
     async def _again_for_mend(self, cause: str) -> None:
         runs = chosen(self.now.commit, self.now.runs, self.rules.events)
-        if runs and await self._rerun(runs[-1], cause):
-            return
-        own = self.rules.style == "request"
-        async with self.merging.turn:
-            await self.sending.again(self.case.task, cause, own_branch=own)
-        await self._push()
-        await self.case.record(ev.Retriggered(self.case.task, self.case.number, self.now.commit, cause, "empty_commit"))
+        bad = [run for run in runs if any(job.word is not Word.SUCCESS for job in run.jobs)]
+        if not await self._rerun(bad or runs[-1:], cause):
+            await self._empty_commit(cause)
 
     # --- mirror and end ---------------------------------------------------------------------------------------------
 
@@ -397,3 +436,12 @@ class Delivering:
 
 def _passes(trouble: ForgeError) -> bool:
     return not isinstance(trouble, ForgeDenied)
+
+
+def _held(run: RunFact) -> RunFact:
+    """One that still tells how it was before it was asked to run again: nothing is known of it yet."""
+    return replace(run, word=Word.WAITING, raw="", reason="", jobs=(), asked="")
+
+
+def _goes_again(before: RunFact, now: RunFact | None) -> bool:
+    return now is not None and (mark(now) != mark(before) or now.word not in OVER)

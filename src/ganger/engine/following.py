@@ -24,12 +24,13 @@ _LOOK_SEC = 0.5
 
 @dataclass(slots=True)
 class _Watched:
-    """What is known of one commit. `looks` counts the looks since somebody began to wait."""
+    """What is known of one commit. `looks` counts the looks that were answered since somebody began to wait,
+    `followers` those who have not said yet that they are through with it."""
 
     runs: dict[str, RunFact]
     looks: int = 0
     version: int = 0
-    waiting: int = 0
+    followers: int = 0
     news: asyncio.Event = field(default_factory=asyncio.Event)
     trouble: ForgeError | None = None
 
@@ -52,32 +53,37 @@ class Following:
         self._nudged = asyncio.Event()
         self._stopped = False
 
+    def begin(self, sha: str, known: Iterable[RunFact] = ()) -> None:
+        """Somebody follows this commit from now on, until they `forget` it. `known` is what an earlier lead saw."""
+        self._of(sha, known).followers += 1
+        self._nudged.set()
+
     async def look(self, sha: str, known: Iterable[RunFact], *, after: int, wait_sec: float) -> Look:
-        """News of this commit since version `after`, or what is known once `wait_sec` is over. `known` is what an
-        earlier lead had seen."""
-        assert is_sha(sha)
-        watched = self._watched.get(sha)
-        if watched is None:
-            watched = self._watched[sha] = _Watched({run.id: run for run in known if run.sha == sha})
-            self._nudged.set()
-        watched.waiting += 1
+        """News of this commit since version `after`, or what is known once `wait_sec` is over."""
+        watched = self._of(sha, known)
         if self._work is None:
             self._work = self._spawn(self._follow())
-        try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait_sec):
-                    while watched.version <= after and not self._stopped:
-                        watched.news.clear()
-                        await watched.news.wait()
-        finally:
-            watched.waiting -= 1
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_sec):
+                while watched.version <= after and not self._stopped:
+                    watched.news.clear()
+                    await watched.news.wait()
         if self._stopped:
             raise Stopped
         return Look(tuple(watched.runs.values()), watched.looks, watched.version, watched.trouble)
 
+    def _of(self, sha: str, known: Iterable[RunFact]) -> _Watched:
+        assert is_sha(sha)
+        if sha not in self._watched:
+            self._watched[sha] = _Watched({run.id: run for run in known if run.sha == sha})
+        return self._watched[sha]
+
     def forget(self, sha: str) -> None:
-        """It is judged, or another commit took its place."""
-        self._watched.pop(sha, None)
+        """It is judged, or another commit took its place. Two tasks can have one commit: the last one ends it."""
+        watched = self._watched[sha]
+        watched.followers -= 1
+        if watched.followers < 1:
+            del self._watched[sha]
 
     def nudge(self) -> None:
         """Somebody says that there is news; it is looked for, not believed."""
@@ -120,7 +126,8 @@ class Following:
                 mine = [row for row in rows if row.sha == sha]
                 changed = await self._take(watched, mine, alone=len(before) == 1) or changed
         except ForgeLimited as limited:
-            self._tell(before, None)
+            # It will answer, so there is no trouble; but it has not said anything yet.
+            self._tell(before, None, answered=False)
             return False, max(0.0, limited.until - self._clock.now())
         except ForgeUnreachable as unreachable:
             self._tell(before, unreachable)
@@ -151,10 +158,18 @@ class Following:
             watched.version += 1
         return changed
 
-    def _tell(self, watched: dict[str, _Watched], trouble: ForgeError | None, *, wake: bool = False) -> None:
+    def _tell(
+        self,
+        watched: dict[str, _Watched],
+        trouble: ForgeError | None,
+        *,
+        answered: bool | None = None,
+        wake: bool = False,
+    ) -> None:
+        told = trouble is None if answered is None else answered
         for one in watched.values():
-            first = not one.looks and trouble is None
-            one.looks += trouble is None
+            first = not one.looks and told
+            one.looks += told
             one.trouble = trouble
             if first or wake:
                 one.version += 1
