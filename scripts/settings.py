@@ -59,11 +59,16 @@ def is_list(info: FieldInfo) -> bool:
     return getattr(info.annotation, "__origin__", None) is list
 
 
+def is_part(info: FieldInfo) -> bool:
+    """A section that may be left out: its keys have the variables."""
+    return any(isinstance(one, type) and issubclass(one, BaseModel) for one in getattr(info.annotation, "__args__", ()))
+
+
 def table(title: str, prefix: str | None, fields: dict[str, FieldInfo]) -> Iterator[str]:
     """Without a prefix: keys that no variable can set."""
     yield from (f"### {title}", "", "| key | default | meaning | variable |", "| --- | --- | --- | --- |")
     for key, info in fields.items():
-        name = "–" if prefix is None else f"`{variable(prefix + key)}`"
+        name = "–" if prefix is None else f"`{variable(prefix + key)}{'_…' if is_part(info) else ''}`"
         yield f"| `{key}` | {default_of(info)} | {meaning_of(info)} | {name} |"
     yield ""
 

@@ -51,6 +51,17 @@ def test_every_setting_can_come_from_the_environment(root: Path) -> None:
     assert config.verify.tiers == {"p/lint": "quality"}
 
 
+def test_what_differs_for_one_repository_can_come_from_the_environment_too(root: Path) -> None:
+    """W10 W02: and the rest of its delivery is shown nowhere as if it were set here."""
+    (root / "ganger.toml").write_text(f'{PROJECT}[delivery]\nbranch = "trunk"\n[repos.lib]\npath = "../lib"\n')
+    env = {"GANGER_REPOS_LIB_DELIVERY_POLL_SEC": "7", "GANGER_REPOS_LIB_DELIVERY_REQUIRED_JOBS": "build,test"}
+    own = load_project(root, environ={"GANGER_HOME": "/nowhere", **env}).delivery_of("lib")
+    assert (own.branch, own.poll_sec, own.required_jobs) == ("trunk", 7, ["build", "test"])
+    shown = {key: value for key, value in values(root, env).items() if key.startswith("repos.lib.delivery")}
+    origin = "environment GANGER_REPOS_LIB_DELIVERY_POLL_SEC"
+    assert len(shown) == 2 and shown["repos.lib.delivery.poll_sec"] == (7, origin)
+
+
 @pytest.mark.parametrize(
     ("env", "place"),
     [

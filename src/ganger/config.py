@@ -81,7 +81,12 @@ class Project:
         return given.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
 
     def settings(self) -> list[Setting]:
-        return [Setting(k, v, self.origins.get(k, "default")) for k, v in _flatten(self.config.model_dump(mode="json"))]
+        shown = self.config.model_dump(mode="json")
+        for name, repo in self.config.repos.items():
+            if repo.delivery is not None:
+                # What it does not name is as in [delivery], whatever the defaults say.
+                shown["repos"][name]["delivery"] = repo.delivery.model_dump(mode="json", exclude_unset=True)
+        return [Setting(k, v, self.origins.get(k, "default")) for k, v in _flatten(shown)]
 
 
 def find_root(start: Path) -> Path | None:
@@ -281,12 +286,19 @@ def _variables(known: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _keys(model: type[Section], prefix: str) -> Iterator[str]:
-    for key, info in model.model_fields.items():
-        inner = info.annotation
-        if isinstance(inner, type) and issubclass(inner, Section):
+    for key in model.model_fields:
+        inner = _inner(model, key)
+        if inner is not None:
             yield from _keys(inner, f"{prefix}.{key}")
         else:
             yield f"{prefix}.{key}"
+
+
+def _inner(model: type[Section], key: str) -> type[Section] | None:
+    """The section that stands at a key, also where it may be left out."""
+    found = model.model_fields[key].annotation if key in model.model_fields else None
+    choices = (found, *getattr(found, "__args__", ()))
+    return next((one for one in choices if isinstance(one, type) and issubclass(one, Section)), None)
 
 
 def _kind(model: type[Section], key: str) -> str:
@@ -325,8 +337,8 @@ def read_setting(key: str, text: str) -> object:
     section, _, rest = key.partition(".")
     model = _FIXED_SECTIONS.get(section) or _NAMED_SECTIONS.get(section)
     above, _, last = rest.rpartition(".")
-    if section == "agents" and above.endswith(".terminal"):
-        model = TerminalSection
+    if model is not None and section in _NAMED_SECTIONS:
+        model = _inner(model, above.rpartition(".")[2]) or model
     if model is None or last not in model.model_fields:
         return text
     return _read_value(text, _kind(model, last))

@@ -188,7 +188,7 @@ def test_a_full_disk_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
         ("parse", "events", "x"),
         ("worker", "frob"),
         ("worker", "heartbeat", "--percent", "101"),
-        ("approve", "one"),
+        ("export", "one", "to"),
         ("run", "--budget", "-3"),
         ("set", "concurrency"),
         ("answer", "q-1"),

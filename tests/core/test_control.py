@@ -118,6 +118,11 @@ TABLE = [
     *[("set", s, s, "policy.concurrency is 8 now (was 1)") for s in TaskStatus],
     *[("undo_patch", s, s, "refused: there is no patch p-1") for s in TaskStatus],
     *[("unlock", s, s, "refused: this run has no repositories") for s in TaskStatus],
+    *[
+        (kind, s, s, f"refused: a is {s.value} and no change of it awaits a review: nobody asked")
+        for kind in ("approve", "rework")
+        for s in TaskStatus
+    ],
 ]
 DATA: dict[str, dict[str, object]] = {
     "retry": {"task": "a"},
@@ -128,6 +133,8 @@ DATA: dict[str, dict[str, object]] = {
     "reassign": {"task": "a"},
     "set": {"key": "concurrency", "value": "8"},
     "undo_patch": {"patch": "p-1"},
+    "approve": {"task": "a"},
+    "rework": {"task": "a", "text": "the port must stay 8080"},
     "unlock": {"repo": "core", "why": "it was reverted"},
 }
 

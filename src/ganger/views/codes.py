@@ -11,6 +11,7 @@ from ganger.core.failures import CLASSES
 from ganger.core.vocabulary import BlockReason
 from ganger.core.write_codes import WRITE_CODES
 from ganger.errors import NotFoundError
+from ganger.views.violations import VIOLATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "FORGE_ERROR": ("a forge could not do what it was asked", "It answered with a refusal that neither time nor another token cures.", "The message has the forge's own words."),
     "FORGE_UNREACHABLE": ("a forge or a remote does not answer", "Or it answers with trouble of its own. It is asked again, less and less often; nothing is pushed twice.", "See whether it is up and delivery.url is right."),
     "FORGE_DENIED": ("a forge refuses the token", "It knows nobody by it, or the token lacks a right.", "Renew what delivery.token_env or delivery.token_file names, then answer the question or retry the task."),
+    "PUSH_REFUSED": ("a remote does not take a push", "Its branch is protected, a hook of it refuses, or others push faster than Ganger can join what they pushed.", "The message has the remote's own words; mend that, then answer the question or retry the task: nobody works on it again."),
     "FORGE_NOT_FOUND": ("a forge has no such project for this token", "A private one without the right looks the same as one that is not there.", "Check delivery.project, the token's rights, and that CI is switched on there."),
     "FORGE_LIMITED": ("a forge wants to be asked later", "It named the moment; nothing is lost until then.", "Wait, or raise delivery.poll_sec."),
     "ROLLBACK_FAILED": ("files could not be put back", "The backup is kept; the message names it.", "Restore the named file by hand, then continue."),
@@ -130,7 +132,10 @@ _OWN: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 _REASONS: dict[BlockReason, tuple[str, str]] = {
-    BlockReason.AWAITING_REVIEW: ("A judge must approve the change.", "Review it."),
+    BlockReason.AWAITING_REVIEW: (
+        "A judge must approve the change.",
+        "ganger approve delivers it; ganger rework sends it back with a remark.",
+    ),
     BlockReason.QUOTA_WAIT: ("The account's quota is used up.", "It comes back by itself; or raise the quota."),
     BlockReason.NEEDS_REWORK: ("Verification or policy refused the change for good.", "Change the task or the rule."),
     BlockReason.PERMISSION_DENIED: ("The agent was refused a permission it needs.", "Grant it, or change the task."),
@@ -147,7 +152,7 @@ _REASONS: dict[BlockReason, tuple[str, str]] = {
 
 
 def entries() -> list[Entry]:
-    """All of them, codes first, then classes, then block reasons."""
+    """All of them, codes first, then classes, block reasons, and the habits that break deliveries."""
     table = {code: Entry(code, e.title, e.meaning, e.next_step) for code, e in CONTRACT_CODES.items()}
     table |= {code: Entry(code, *row) for code, row in {**COMMAND_CODES, **WRITE_CODES, **_OWN}.items()}
     rows = [table[code] for code in sorted(table)]
@@ -159,6 +164,9 @@ def entries() -> list[Entry]:
     for reason, (meaning, then) in _REASONS.items():
         if reason.value not in CLASSES:
             rows.append(Entry(reason.value, "block reason", meaning, then))
+    for habit in VIOLATIONS:
+        how = "refused and recorded" if habit.refused else "impossible"
+        rows.append(Entry(habit.name, f"bad habit, {how} here", habit.what, habit.instead))
     return rows
 
 
