@@ -71,6 +71,7 @@ def _print_document(
     from ganger.views.board import counts, open_questions, task_rows
     from ganger.views.costs import spending
     from ganger.views.deliveries import delivery_rows, repo_rows
+    from ganger.views.violations import violated
 
     open_rows = [row.as_json() for row in task_rows(state) if row.status is not TaskStatus.DONE]
     print_json(
@@ -83,7 +84,7 @@ def _print_document(
         landed=state.landed or None, disk_bytes=size_of(folder.path),
         workers=[row.as_json() for row in workers], accounts=[row.as_json() for row in accounts],
         deliveries=[row.as_json() for row in delivery_rows(state, stamp(time.time()))],
-        repos=[row.as_json() for row in repo_rows(state)], forges=forge_pace(folder),
+        repos=[row.as_json() for row in repo_rows(state)], forges=forge_pace(folder), violations=dict(violated(state)),
     )  # fmt: skip
 
 
@@ -129,6 +130,7 @@ def _echo_delivery(folder: RunFolder, state: RunState) -> None:
     from ganger.runs import forge_pace
     from ganger.views.deliveries import delivery_rows, repo_rows
     from ganger.views.text import one_line
+    from ganger.views.violations import violated
 
     for repo in repo_rows(state)[:_MOST_ROWS]:
         click.echo(f"  repo {one_line(repo.line())}")
@@ -137,5 +139,7 @@ def _echo_delivery(folder: RunFolder, state: RunState) -> None:
         click.echo(f"  → {one_line(row.line())}")
     if len(rows) > _MOST_ROWS:
         click.echo(f"  … and {len(rows) - _MOST_ROWS} more on their way: ganger status --json")
+    for habit, times in violated(state).items():
+        click.echo(f"  refused {counted(times, 'time')}: {habit}; ganger explain {habit}")
     for forge, per_minute in forge_pace(folder).items():
         click.echo(f"  forge {one_line(forge)}: {counted(per_minute, 'request')} in the last minute")
