@@ -260,6 +260,10 @@ def require(row: Row, outcome: Outcome) -> None:
     assert not row.retry or happened.count("attempt_launched") == 1, story
     assert server.log.count("runs", status=304) >= row.unchanged, story
     assert sorted(outcome.scene.hooks) == sorted(row.answers), story
+    if row.ends == "DONE":
+        for request in world.asked:
+            assert not request.draft and not request.title.lower().startswith(("wip", "draft")), request
+            assert request.labels == (["ganger"] if "labels" in row.more else []), request
     if row.locks == "exclusive":
         require_one_by_one(project.events())
     require_bounded(outcome)

@@ -103,6 +103,7 @@ ABSENT = [
     Row("an older commit's run is green", ((ci(sha="parent"),),), ends=EXTERNAL, says="never started"),
     Row("another commit's run is green", ((ci(sha="other"),),), "github", EXTERNAL, says="never started", slow=True),
     Row("the commit's field is empty", ((ci(sha="empty"),),), ends=EXTERNAL, says="never started"),
+    Row("the commit's field is filled late", ((ci(sha="late"),),), more="appear_sec = 5"),
     Row("the commit's field is missing", ((ci(sha="missing"),),), ends=EXTERNAL, says="never started", slow=True),
     Row("the commit's field is short", ((ci(sha="short"),),), ends=EXTERNAL, says="never started", slow=True),
     Row("the commit's field is empty on github", ((ci(sha="empty"),),), "github", EXTERNAL, says="never started",
@@ -186,7 +187,7 @@ ASKED = [
     row
     for flavour in ("forgejo-16", "github", "gitlab", "gitea-1.27")
     for row in (
-        Row(f"a change request on {flavour}", flavour=flavour, more=REQUEST, requests=1,
+        Row(f"a change request on {flavour}", flavour=flavour, more=REQUEST + 'labels = ["ganger"]', requests=1,
             events=("pushed", "request_opened", "ci_judged", "request_changed"),
             slow=flavour in ("gitea-1.27", "gitlab")),
         Row(f"merged when green on {flavour}", flavour=flavour, more=REQUEST + "auto_merge = true", requests=1,

@@ -91,7 +91,7 @@ def _counted(world: World, sha: str, needs: Needs) -> list[Made]:
     """Per workflow the newest run of the best trigger, of exactly this commit."""
     best: dict[str, Made] = {}
     for run in world.runs:
-        if run.sha != sha or run.script.event not in needs.events or run.script.sha:
+        if run.sha != sha or run.script.event not in needs.events or run.script.sha not in ("", "late"):
             continue
         known = best.get(run.script.workflow)
         weight = (-needs.events.index(run.script.event), run.id)

@@ -18,9 +18,9 @@ class Run:
     """One run of a workflow for one push.
 
     `jobs` has each job's words, one per look, the last of which stays. A run can be seen from look `after` on, and no
-    longer from look `gone` on. `sha` changes what the answer's field says: `empty`, `missing`, `short`, `parent` (the
-    commit before) or `other` (nobody's). `again` is what later attempts do. `word` is the run's own, where the forge's
-    rule shall not say it. `logs` has the texts of jobs, None where there is none.
+    longer from look `gone` on. `sha` changes what the answer's field says: `empty`, `late` (empty at first), `missing`,
+    `short`, `parent` (the commit before) or `other` (nobody's). `again` is what later attempts do. `word` is the run's
+    own, where the forge's rule shall not say it. `logs` has the texts of jobs, None where there is none.
     """
 
     jobs: Mapping[str, str]

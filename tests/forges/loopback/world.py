@@ -193,6 +193,8 @@ class World:
         match run.script.sha:
             case "empty":
                 return ""
+            case "late" if self.looks < run.born + 3:
+                return ""
             case "missing":
                 return None
             case "short":
