@@ -7,8 +7,21 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from faults import crash, errors, hunt, kills, planted, planted_reports, pool, powercut, workers
+from faults import (
+    crash,
+    delivery,
+    errors,
+    hunt,
+    kills,
+    planted,
+    planted_pushes,
+    planted_reports,
+    pool,
+    powercut,
+    workers,
+)
 from faults.scenario import MODES
+from faults.scenes import SCENES
 from faults.strace import Point
 
 SKIPPED = 77
@@ -23,6 +36,7 @@ def main(words: Sequence[str]) -> int:
     _errors_words(kinds.add_parser("errors", help="let a system call fail, then go on"))
     _kills_words(kinds.add_parser("kills", help="kill lead, keeper or both at random moments"))
     _workers_words(kinds.add_parser("workers", help="let many sessions take tasks and report while leads are killed"))
+    _delivery_words(kinds.add_parser("delivery", help="kill the lead at every step of a delivery, then go on"))
     _planted_words(kinds.add_parser("planted", help="plant bugs; every one must be caught"))
     asked = parser.parse_args(words)
     if asked.kind not in ("kills", "workers") and shutil.which("strace") is None:
@@ -175,6 +189,27 @@ def _workers(asked: argparse.Namespace) -> int:
             for mode, tasks in sizes
         ]
     return _code(pool.carry_out("workers", workers.jobs(chosen), at_once=1))
+
+
+def _delivery_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scene", choices=SCENES, action="append", help="which run; all without it")
+    parser.add_argument("--points", type=int, default=0, help="how many of each; every one without it")
+    parser.add_argument(
+        "--point", type=Point.read, action="append", help="one kill such as before/pushed/red:2; again: the next lead"
+    )
+    parser.add_argument("--keeper", action="store_true", help="the keeper dies with the lead")
+    parser.add_argument("--bug", default="", choices=("", *planted_pushes.BUGS), help="plant this bug first")
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.set_defaults(act=_delivery)
+
+
+def _delivery(asked: argparse.Namespace) -> int:
+    scenes = asked.scene or list(SCENES)
+    if asked.point:
+        chosen = [delivery.Blow(scene, tuple(asked.point), asked.bug, asked.keeper) for scene in scenes]
+    else:
+        chosen = delivery.blows(scenes, asked.points, keeper=asked.keeper, bug=asked.bug)
+    return _code(pool.carry_out("delivery", delivery.jobs(chosen), at_once=asked.jobs))
 
 
 def _planted_words(parser: argparse.ArgumentParser) -> None:

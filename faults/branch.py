@@ -42,13 +42,12 @@ def branch_now(place: Place, events: Sequence[ev.Recorded]) -> list[str]:
 
 def branch_at_end(place: Place, events: Sequence[ev.Recorded]) -> list[str]:
     """What must be once everything is done."""
-    wrong = _damage(place)
-    line = commits(place)
-    wrong += _not_a_line(place, line)
-    wrong += _not_once(line, events)
-    wrong += _files(place)
-    wrong += _folders(place, events)
-    return wrong
+    return [*sound_at_end(place, events), *_not_once(commits(place), events)]
+
+
+def sound_at_end(place: Place, events: Sequence[ev.Recorded]) -> list[str]:
+    """The same, however many commits each task has in the branch."""
+    return [*_damage(place), *_not_a_line(place, commits(place)), *_files(place), *_folders(place, events)]
 
 
 def commits(place: Place) -> list[Commit]:

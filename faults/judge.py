@@ -144,7 +144,7 @@ def judge_end(place: Place, ended: Ended, shown: Sequence[tuple[int, str]], *, t
     wrong = [] if ended.code == 0 else [f"outcome: the lead ended with {ended.code}: {words(ended)}"]
     if "Traceback" in ended.said:
         wrong.append(f"outcome: a traceback was shown: {words(ended)}")
-    wrong += _left_alive(place)
+    wrong += left_alive(place)
     wrong += judge(place, shown, ended=ended)
     wrong += branch_at_end(place, events_of(place)) if place.scenario.in_git else _files_at_end(place, tidy=tidy)
     return wrong
@@ -169,7 +169,7 @@ def words(ended: Ended) -> str:
     return f"{ended.error} {ended.said.strip()[-800:]}".strip()
 
 
-def _left_alive(place: Place) -> list[str]:
+def left_alive(place: Place) -> list[str]:
     end = time.monotonic() + _SETTLE_SEC
     while (left := processes(place)) and time.monotonic() < end:
         time.sleep(0.01)

@@ -95,8 +95,11 @@ class Merging:
             else:
                 await journal.record(ev.HeadKept(head, "the lead died before the branch moved", self.name))
         known = self.state.heads.get(self.name, "")
-        if known and head != known and not await self.repository.is_ancestor(known, head):
-            await self._put_back(head, known)
+        if known and head != known:
+            if not await self.repository.is_ancestor(known, head):
+                await self._put_back(head, known)
+            else:
+                await journal.record(ev.HeadMoved(self.name, known, head, "the lead died before it had said so"))
         await self._move_on()
         ours = {name: task for name, task in self.state.tasks.items() if self.state.specs[name].repo == self.name}
         self._profiles = dict.fromkeys(
@@ -190,6 +193,7 @@ class Merging:
         """Every item of the batch is answered, or waits for the next one on a head that has moved."""
         head = await self.repository.head()
         if self._sending is not None:
+            await self._sending.send_left(self.name)
             head = await self._sending.catch_up(self.name, head)
         layers = await self._stack(head, items)
         if not layers:
@@ -284,7 +288,7 @@ class Merging:
             await journal.record(ev.HeadKept(head, "somebody else moved the branch", self.name))
             return
         await self._moved(tip, named)
-        if self._sending is not None:
+        if self._sending is not None and not self._sending.is_halted(self.name):
             # Who cannot be reached now is asked again by the delivery itself.
             with contextlib.suppress(ForgeError, PushFailed):
                 await self._sending.to_branch(layers[-1].item.task)

@@ -7,6 +7,7 @@ and a push of what is there changes nothing.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -110,6 +111,24 @@ class Sending:
                 code="BRANCH_MOVED",
             )
         await self.record(task, ev.HeadMoved(self.state.specs[task].repo, head, new, why))
+
+    async def send_left(self, repo: str) -> None:
+        """What was merged and could not be pushed goes first: below a later commit it would be no tip of the branch,
+        and CI begins for tips alone."""
+        left = [name for name in self.state.delivering if self.state.specs[name].repo == repo and self._is_left(name)]
+        for name in sorted(left, key=self._merged_at) if not self.is_halted(repo) else ():
+            with contextlib.suppress(ForgeError, PushFailed):
+                await self.to_branch(name)
+
+    def is_halted(self, repo: str) -> bool:
+        return not self.state.halted.keys().isdisjoint((repo, *graph_of(self.state.repos).chain(repo)))
+
+    def _merged_at(self, task: str) -> str:
+        return max((fact.at for fact in self.delivery(task).facts if fact.source == "merge"), default="")
+
+    def _is_left(self, task: str) -> bool:
+        now = self.delivery(task)
+        return now.pending and bool(now.commit) and now.pushed != now.commit
 
     async def catch_up(self, repo: str, head: str) -> str:
         """Takes in what others pushed, where that is simply newer; the head to merge onto."""

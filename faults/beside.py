@@ -1,0 +1,78 @@
+"""A forge on loopback in a process of its own: no lead that is killed takes it along, and it is asked what it knows.
+
+`python -m faults.beside FLAVOUR`: is told its repository by a line, prints its address, then what it counted for each
+further line. The path is in no command line, so the process does not count as one that a run left behind.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+_ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(_ROOT / "tests" / "forges"))
+
+from loopback.ground import Ground as Ground  # noqa: E402
+from loopback.script import GREEN, MIRROR, RED, Run, ci  # noqa: E402
+from loopback.server import TOKEN as TOKEN, LoopbackForge, kind_of as kind_of  # noqa: E402
+from loopback.world import World  # noqa: E402
+
+_SKIPPED = ci({MIRROR: "block block skip"}, again=({MIRROR: "block run ok"},))
+# What CI does for the first push, the second and so on: one task after the other, see `faults.scenes`.
+PUSHES: Mapping[str, tuple[tuple[Run, ...], ...]] = {
+    "gitea-1.27": ((GREEN,), (_SKIPPED,), (RED,), (GREEN,)),
+    "forgejo-16": ((GREEN,), (_SKIPPED,), (GREEN,), (RED,), (GREEN,)),
+}
+
+
+def main(flavour: str) -> None:
+    world = World(Ground(Path(sys.stdin.readline().strip())), PUSHES[flavour])
+    server = LoopbackForge(flavour, world).start()
+    print(server.url, flush=True)
+    for _ in sys.stdin:
+        with world.lock:
+            counted = {
+                "reruns": server.log.count("rerun", status=201),
+                "requests": len(world.asked),
+                "merged": sum(one.state == "merged" for one in world.asked),
+                "drafts": sum(one.draft for one in world.asked),
+                "faults": server.log.faults,
+            }
+        print(json.dumps(counted), flush=True)
+    server.stop()
+
+
+class Beside:
+    """The process and its address."""
+
+    def __init__(self, flavour: str, repository: Path) -> None:
+        words = [sys.executable, "-m", "faults.beside", flavour]
+        self._process = subprocess.Popen(
+            words, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        self.url = self._ask(str(repository))
+
+    def _ask(self, line: str) -> str:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
+    def truth(self) -> dict[str, object]:
+        told: dict[str, object] = json.loads(self._ask("and now?"))
+        return told
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,229 @@
+"""Kills a lead at every step of its deliveries, and around pushes; judges by what the remote and the forge counted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+from faults import leads, planted_pushes, steps
+from faults.branch import sound_at_end
+from faults.crash import spread
+from faults.judge import end_all, events_of, judge, keepers, left_alive, paid_twice, words
+from faults.leads import Ended, Lead
+from faults.pool import Job, Verdict, scratch
+from faults.scenes import SCENES, Stage, counted, put_up
+from faults.strace import Point, Strike
+from ganger.core import events as ev
+from ganger.core.vocabulary import TaskStatus
+
+# The lead dies while a push hangs there, and the push goes on later; or the push itself dies there.
+_PUSHES = ("late-push/brk.1", "late-push/exit_group.1", "git-push/exit_group.1", "git-push/pipe2.1")
+_AROUND_PUSHES = ("push_intended", "pushed")
+_CALLS = 12
+_SOMEBODY = "Somebody Else"
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """Where the leads of one delivered run die; with `keeper` their keeper dies as well."""
+
+    scene: str
+    points: tuple[Point, ...]
+    bug: str = ""
+    keeper: bool = False
+
+    def words(self) -> str:
+        more = (" --keeper" if self.keeper else "") + (f" --bug {self.bug}" if self.bug else "")
+        return f"delivery --scene {self.scene}{''.join(f' --point {point}' for point in self.points)}{more}"
+
+
+def blows(scenes: Sequence[str], most: int, *, keeper: bool, bug: str = "") -> list[Blow]:
+    """At most so many of each scene, spread evenly over its steps; all of them with 0."""
+    chosen = []
+    for scene in scenes:
+        points = points_of(scene, bug)
+        chosen += [Blow(scene, (point,), bug, keeper) for point in (spread(points, most) if most else points)]
+    return chosen
+
+
+@cache
+def points_of(scene: str, bug: str = "") -> list[Point]:
+    """Both sides of every step, system calls between intent and outcome of a push, and pushes that die or hang."""
+    leads.import_everything()
+    with scratch() as folder, ExitStack() as ends:
+        stage = put_up(SCENES[scene], folder, ends)
+        before = _before(stage, bug)
+        ended = leads.run(stage.place, before=before)
+        if problems := judge_end(stage, ended, ended.shown):
+            raise RuntimeError(f"the undisturbed run {scene} is not as it must be: {problems}")
+        found = steps.steps_of(events_of(stage.place))
+    pushes = [Point(call, n) for n in range(1, SCENES[scene].pushes + 1) for call in _PUSHES]
+    return [*found, *pushes, *_calls_of(scene, bug)]
+
+
+def _calls_of(scene: str, bug: str) -> list[Point]:
+    with scratch() as folder, ExitStack() as ends:
+        stage = put_up(SCENES[scene], folder, ends)
+        every = leads.trace(stage.place, before=_before(stage, bug))
+    return spread([point for point in every if point.after.partition(" ")[0] in _AROUND_PUSHES], _CALLS)
+
+
+def _before(stage: Stage, bug: str) -> Callable[[], None] | None:
+    """The scene's own world, and the planted bug."""
+    given = [act for act in (stage.scene.world(), planted_pushes.planter(bug)) if act is not None]
+    return partial(_all, given) if given else None
+
+
+def _all(given: Sequence[Callable[[], None]]) -> None:
+    for act in given:
+        act()
+
+
+def jobs(chosen: Sequence[Blow]) -> list[Job]:
+    return [partial(strike, blow) for blow in chosen]
+
+
+def strike(blow: Blow) -> Verdict:
+    """One run from its first lead to its end."""
+    leads.import_everything()
+    with scratch() as folder, ExitStack() as ends:
+        stage = put_up(SCENES[blow.scene], folder, ends)
+        try:
+            return _struck(stage, blow)
+        finally:
+            end_all(stage.place)
+
+
+def _struck(stage: Stage, blow: Blow) -> Verdict:
+    place, before = stage.place, _before(stage, blow.bug)
+    wrong: list[str] = []
+    shown: list[tuple[int, str]] = []
+    gaps: list[str] = []
+    for point in blow.points:
+        ended = _run_to(stage, point, before)
+        shown += ended.shown
+        if not ended.killed:
+            break
+        if blow.keeper:
+            _kill_keeper(stage)
+        events = events_of(place)
+        gaps.append(ev.type_name(events[-1].event) if events else "nothing recorded")
+        found = [*judge(place, shown, ended=None), *remote_now(stage, events)]
+        wrong += [f"after the kill at {point}: {problem}" for problem in found]
+    ended = leads.run_on(place, before=before)
+    shown += ended.shown
+    wrong += [f"at the end: {problem}" for problem in judge_end(stage, ended, shown)]
+    if not wrong:
+        wrong += paid_twice(place, stage.scene.starts, keeper_died=blow.keeper)
+    return Verdict(blow.words(), tuple(wrong), "killed" if gaps else "not reached", tuple(gaps))
+
+
+def _run_to(stage: Stage, point: Point, before: Callable[[], None] | None) -> Ended:
+    if steps.is_step(point):
+        return Lead(stage.place, before=steps.arrange(point, before)).wait()
+    return leads.run(stage.place, strike=Strike(point), before=before)
+
+
+def _kill_keeper(stage: Stage) -> None:
+    for pid in keepers(stage.place):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+# --- the judge ------------------------------------------------------------------------------------------------------
+
+
+def judge_end(stage: Stage, ended: Ended, shown: Sequence[tuple[int, str]]) -> list[str]:
+    """As if nobody had been killed."""
+    place = stage.place
+    wrong = [] if ended.code == 0 else [f"outcome: the lead ended with {ended.code}: {words(ended)}"]
+    if "Traceback" in ended.said:
+        wrong.append(f"outcome: a traceback was shown: {words(ended)}")
+    wrong += left_alive(place)
+    wrong += judge(place, shown, ended=ended)
+    events = events_of(place)
+    wrong += sound_at_end(place, events)
+    wrong += remote_now(stage, events)
+    return [*wrong, *_remote_at_end(stage, events), *_ledger_at_end(stage, events)]
+
+
+def remote_now(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
+    """What may not be at any moment: pushed without an intent, pushed twice, told and not there."""
+    intended = {(e.branch, e.commit) for r in events if isinstance(e := r.event, ev.PushIntended)}
+    came = own_pushes(stage)
+    wrong = [f"remote: {sha[:12]} is on {branch}, and nobody intended that" for branch, sha in came
+             if (branch, sha) not in intended]  # fmt: skip
+    wrong += [f"remote: {sha[:12]} came to {branch} {count} times" for (branch, sha), count in Counter(came).items()
+              if count > 1]  # fmt: skip
+    for recorded in events:
+        event = recorded.event
+        if isinstance(event, ev.Pushed) and not stage.ground.holds(event.branch, event.commit):
+            wrong.append(f"remote: {event.task} was pushed as {event.commit[:12]}, and {event.branch} lacks it")
+    return wrong
+
+
+def own_pushes(stage: Stage) -> list[tuple[str, str]]:
+    """Branch and commit of each, those of the forge's own merges left out."""
+    found = stage.ground.pushes()
+    return [(p.branch, p.after) for p in found if _committer(stage, p.after) != _SOMEBODY]
+
+
+def _committer(stage: Stage, sha: str) -> str:
+    return stage.ground.git("log", "-1", "--format=%cn", sha, check=False)
+
+
+def _remote_at_end(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
+    scene, wrong = stage.scene, []
+    told = counted(stage)
+    again = told.get("reruns", sum(isinstance(r.event, ev.Retriggered) and r.event.how == "rerun" for r in events))
+    found = {
+        "pushes": (len(own_pushes(stage)), scene.pushes),
+        "empty commits": (stage.ground.empty_commits(), scene.empty),
+        "runs begun again": (again, scene.again),
+        "change requests": (told.get("requests", 0), scene.requests),
+        "merged change requests": (told.get("merged", 0), scene.requests),
+        "drafts": (told.get("drafts", 0), 0),
+    }
+    for what, (there, expected) in found.items():
+        if there != expected:
+            wrong.append(f"remote: {there} {what}, not {expected}")
+    if told.get("faults"):
+        wrong.append(f"remote: the forge was asked what it does not know: {told['faults']}")
+    return [*wrong, *_mirror(stage, events)]
+
+
+def _mirror(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
+    """By local commands only: it holds what was proved to be there."""
+    if stage.beside is not None:
+        return []
+    mirror = type(stage.ground)(Path(stage.place.base / "mirror.git"))
+    proved = [e for r in events if isinstance(e := r.event, ev.MirrorProved)]
+    return [
+        f"remote: the mirror lacks {e.sha[:12]} of {e.task}" for e in proved if not mirror.holds(f"of-{e.sha}", e.sha)
+    ]
+
+
+def _ledger_at_end(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
+    """No verdict is lost and none is given twice; everything is DONE."""
+    verdicts: dict[str, list[str]] = {}
+    status: dict[str, TaskStatus] = {}
+    for recorded in events:
+        match recorded.event:
+            case ev.CiJudged(task=task, verdict=verdict):
+                verdicts.setdefault(task, []).append(verdict)
+            case ev.TaskSettled(task=task, status=now):
+                status[task] = now
+    wrong = [
+        f"verdicts: {task} has {verdicts.get(task, [])}, not {list(expected)}"
+        for task, expected in stage.scene.verdicts.items()
+        if verdicts.get(task, []) != list(expected)
+    ]
+    left = [task for task in stage.scene.verdicts if status.get(task) is not TaskStatus.DONE]
+    return wrong + [f"outcome: {task} is {status.get(task)}" for task in left]

@@ -1,0 +1,153 @@
+"""Runs that are delivered, to be killed on their way: what they are made of, and what the outside must have counted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from faults.beside import TOKEN, Beside, Ground, kind_of
+from faults.scenario import Job, Place, Scenario
+from ganger.forges.command import CommandForge
+from ganger.ports.forge import Forge
+
+_VARIABLE = "LOOPBACK_TOKEN"
+_SKIP = "out/skipped.txt"
+_CHANGES = 'git -c safe.directory="*" diff --name-only "$1^" "$1"'
+_TEST = f"""#!/bin/sh
+{_CHANGES} | grep -q '^out/red.txt$' || exit 0
+! grep -q CIRED out/red.txt || {{ echo "AssertionError: red is CIRED"; exit 1; }}
+"""
+# Skipped the first time for one change, and for nothing else: neither for a second attempt nor for an empty commit.
+_MIRROR = f"""#!/bin/sh
+if [ "$GANGER_CI_ATTEMPT" = 1 ] && {_CHANGES} | grep -q '^{_SKIP}$'
+then exit 77
+fi
+exec git push -q "{{mirror}}" "$1:refs/heads/of-$1"
+"""
+_RED = """mkdir -p out
+if grep -q CIRED out/red.txt 2>/dev/null
+then echo fine > out/red.txt
+else echo CIRED > out/red.txt
+fi
+"""
+_SETTINGS = """
+[delivery]
+completion = ["verified", "committed", "pushed", "ci", "mirrored"]
+poll_sec = 0.02
+poll_most_sec = 0.1
+remote = "{remote}"
+"""
+_COMMAND = """forge = "command"
+mirror_job = "mirror"
+[delivery.jobs]
+test = ["{base}/ci-test", "{{sha}}"]
+mirror = ["{base}/ci-mirror", "{{sha}}"]
+"""
+_FORGE = """forge = "{kind}"
+url = "{url}"
+project = "dev/app"
+token_env = "{token}"
+required_jobs = ["check", "test"]
+style = "request"
+auto_merge = true
+call_sec = 5
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One delivered run. `flavour` is that of the forge, or empty for CI by local commands; `reruns`: whether those can
+    be run again. What follows is what must have been counted in the end."""
+
+    name: str
+    flavour: str = ""
+    reruns: bool = True
+    pushes: int = 4
+    empty: int = 0
+    again: int = 0
+    requests: int = 0
+    verdicts: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: {"plain": ["green"], "skipped": ["green"], "red": ["red", "green"]}
+    )
+    starts: Mapping[str, int] = field(default_factory=lambda: {"plain": 1, "skipped": 1, "red": 2})
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """On a forge one after the other, because what its CI does goes by the order of pushes."""
+        queue = bool(self.flavour)
+        return (
+            Job("plain", edit="mkdir -p out; echo plain > out/plain.txt"),
+            Job("skipped", edit=f"mkdir -p out; echo well > {_SKIP}", needs=("plain",) if queue else ()),
+            Job("red", edit=_RED, needs=("skipped",) if queue else ()),
+        )
+
+    def world(self) -> Callable[[], None] | None:
+        """What is different in this scene's leads."""
+        return None if self.reruns else _no_reruns
+
+
+def _no_reruns() -> None:
+    async def rerun(_forge: Forge, _run: object) -> bool:
+        return False
+
+    setattr(CommandForge, "rerun", rerun)  # noqa: B010
+
+
+SCENES = {
+    scene.name: scene
+    for scene in (
+        Scene("rerun", again=1),
+        Scene("empty", reruns=False, pushes=5, empty=1),
+        Scene("request", "gitea-1.27", again=1, requests=3),
+        Scene("request-empty", "forgejo-16", pushes=5, empty=1, requests=3),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A scene that is put up."""
+
+    scene: Scene
+    place: Place
+    ground: Ground
+    beside: Beside | None = None
+
+
+def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
+    """Project, remote, mirror, forge; what must be ended is left with `ends`."""
+    base = folder / "run"
+    base.mkdir()
+    ground = Ground(base / "origin.git")
+    beside = ends.enter_context(Beside(scene.flavour, ground.path)) if scene.flavour else None
+    settings = _SETTINGS.format(remote=ground.path)
+    if beside is None:
+        settings += _COMMAND.format(base=base)
+    else:
+        os.environ[_VARIABLE] = TOKEN
+        settings += _FORGE.format(kind=kind_of(scene.flavour), url=beside.url, token=_VARIABLE)
+    scenario = Scenario(
+        "delivered",
+        scene.jobs,
+        mode="local-git",
+        schedule="off",
+        concurrency=3,
+        wanted={"out/plain.txt": "plain\n", _SKIP: "well\n", "out/red.txt": "fine\n"},
+        settings=settings,
+    )
+    place = Place(base, scenario).make()
+    Ground.make(ground.path, place.root)
+    subprocess.run(["git", "init", "-q", "--bare", str(base / "mirror.git")], check=True)
+    for name, text in {"ci-test": _TEST, "ci-mirror": _MIRROR.format(mirror=base / "mirror.git")}.items():
+        (base / name).write_text(text)
+        (base / name).chmod(0o755)
+    return Stage(scene, place, ground, beside)
+
+
+def counted(stage: Stage) -> dict[str, object]:
+    """What the forge says of itself."""
+    return stage.beside.truth() if stage.beside is not None else {}
