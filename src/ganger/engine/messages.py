@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from ganger.core.outward import quoted, uncalling, unmarked, unsilencing
 from ganger.core.records import RunState
 from ganger.core.workers import Checkpoint
 from ganger.engine.tools import one_line
@@ -13,13 +14,11 @@ from ganger.ports import Touched
 _SUBJECT = 72
 _MOST_LISTED = 200
 _MOST_IN_REQUEST = 50
-# A forge runs no CI for a commit that says so; an agent must not be able to.
-_SILENCING = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]", "***no_ci***")
 
 
 def change_message(run: str, task: str, attempt: int, summary: str) -> str:
-    said = _harmless(one_line(summary, 2000)) or "no summary"
-    name = one_line(task, 60)
+    said = uncalling(one_line(summary, 2000)) or "no summary"
+    name = uncalling(one_line(task, 60))
     subject = f"{name}: {said}"
     body = "" if len(subject) <= _SUBJECT else "\n\n" + "\n".join(textwrap.wrap(said, _SUBJECT))
     short = textwrap.shorten(subject, _SUBJECT, placeholder="…") if body else subject
@@ -37,12 +36,12 @@ def wip_message(
 ) -> str:
     """What a fresh worker needs in order to go on, in the form the assignment formats use."""
     known = stand or Checkpoint(attempt, "")
-    files = [f"  - {_harmless(one_line(t.path, 300))} ({t.kind})" for t in touched[:_MOST_LISTED]]
+    files = [f"  - {uncalling(one_line(t.path, 300))} ({t.kind})" for t in touched[:_MOST_LISTED]]
     if len(touched) > _MOST_LISTED:
         files.append(f"  - and {len(touched) - _MOST_LISTED} more")
-    step = _harmless(one_line(summary or known.last_action or known.summary)) or "the agent gave no result"
-    then = _harmless(one_line(known.next_action or ", ".join(known.remaining)))
-    blockers = _harmless(one_line("; ".join((*known.blockers, why))))
+    step = uncalling(one_line(summary or known.last_action or known.summary)) or "the agent gave no result"
+    then = uncalling(one_line(known.next_action or ", ".join(known.remaining)))
+    blockers = uncalling(one_line("; ".join((*known.blockers, why))))
     full = [f"Context-Usage: {known.context_pct:.0f}%"] if known.context_pct is not None else []
     return "\n".join(
         [
@@ -66,22 +65,23 @@ def wip_message(
 
 
 def request_title(task: str, summary: str) -> str:
-    said = _harmless(one_line(summary, 2000))
-    subject = f"{one_line(task, 60)}: {said}" if said else one_line(task, 60)
+    said, name = uncalling(one_line(summary, 2000)), uncalling(one_line(task, 60))
+    subject = f"{name}: {said}" if said else name
     return textwrap.shorten(subject, 2 * _SUBJECT, placeholder="…")
 
 
 def request_body(state: RunState, task: str, commit: str) -> str:
     """What was done and how it was checked, for whoever reviews it."""
     now, spec = state.tasks[task], state.specs[task]
+    said = unmarked(one_line(now.summary, 2000))
     steps = [f"- {step.name}: {step.outcome}" for step in now.verify_steps]
     files = now.change.files if now.change is not None else ()
-    listed = [f"- `{one_line(name, 300)}`" for name in files[:_MOST_IN_REQUEST]]
+    listed = [f"- {quoted(one_line(name, 300))}" for name in files[:_MOST_IN_REQUEST]]
     if len(files) > _MOST_IN_REQUEST:
         listed.append(f"- and {len(files) - _MOST_IN_REQUEST} more")
     return "\n".join(
         [
-            _harmless(one_line(now.summary, 2000)) or "No summary was given.",
+            f"Summary: {said}" if said else "No summary was given.",
             "",
             f"Verified by `{spec.verify_profile}` before it was pushed:",
             "",
@@ -91,14 +91,14 @@ def request_body(state: RunState, task: str, commit: str) -> str:
             "",
             *(listed or ["- none"]),
             "",
-            f"Task `{one_line(task, 200)}` of run `{one_line(state.run_id, 200)}`, at {commit[:12]}.",
+            f"Task {quoted(one_line(task, 200))} of run {quoted(one_line(state.run_id, 200))}, at {commit[:12]}.",
         ]
     )
 
 
 def trigger_message(run: str, task: str, attempt: int, cause: str) -> str:
     """A commit of nothing that makes CI run; the trailer says why."""
-    subject = textwrap.shorten(f"ci: run again for {one_line(task, 40)}", _SUBJECT, placeholder="…")
+    subject = textwrap.shorten(f"ci: run again for {uncalling(one_line(task, 40))}", _SUBJECT, placeholder="…")
     return f"{subject}\n\n{_trailers(run, task, attempt)}Ganger-Retrigger: {one_line(cause, 100)}\n"
 
 
@@ -108,13 +108,5 @@ def join_message(run: str, branch: str, theirs: str) -> str:
 
 
 def _trailers(run: str, task: str, attempt: int) -> str:
-    return f"Ganger-Run: {one_line(run, 200)}\nGanger-Task: {one_line(task, 300)}\nGanger-Attempt: {attempt}\n"
-
-
-def _harmless(text: str) -> str:
-    for mark in _SILENCING:
-        at = text.lower().find(mark)
-        while at >= 0:
-            text = text[:at] + text[at + len(mark) :]
-            at = text.lower().find(mark)
-    return text.strip()
+    run, task = unsilencing(one_line(run, 200)), unsilencing(one_line(task, 300))
+    return f"Ganger-Run: {run}\nGanger-Task: {task}\nGanger-Attempt: {attempt}\n"
