@@ -29,6 +29,7 @@ APPLICATION = frozenset(
         "clean",
         "notify",
         "delivery",
+        "outposts",
         "prompt_sizes",
     }
 )
@@ -62,7 +63,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "clean": INNER | {"app", "config", "engine.files", "engine.homes", "runs", "workspaces"},
     "prompt_sizes": INNER | {"app", "check", "config", "delivery", "engine", "views", "workspaces"},
     "start": INNER | {"config", "engine.files"},
-    "doctor": INNER | {"app", "runs", "config", "engine.files", "stores", "sandboxes"},
+    "outposts": INNER | {"config", "delivery", "forges", "workspaces"},
+    "doctor": INNER | {"app", "outposts", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
         SCREENS,
         INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "worker", "hooks"},

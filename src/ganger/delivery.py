@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from ganger.workspaces.masking import Mask
 from ganger.workspaces.remote import GitRemote, RemoteSettings
 
 if TYPE_CHECKING:
-    from ganger.forges import Hosts
+    from ganger.forges import ForgeSettings, Hosts
     from ganger.forges.webhook import WebhookReceiver
 
 _FULL = (VERIFIED, COMMITTED, PUSHED, CI)
@@ -140,6 +141,29 @@ def token_reader(project: Project, section: DeliverySection) -> Callable[[], str
     return read
 
 
+def forge_settings(
+    section: DeliverySection, address: str, token: Callable[[], str], *, tries: int = 3
+) -> ForgeSettings:
+    """`address` is the remote's: it tells what the settings leave out."""
+    from ganger.forges import ForgeSettings, Patience
+
+    url, name = forge_of(address)
+    patience = Patience(
+        tries=tries,
+        first_sec=min(5.0, section.poll_sec),
+        most_sec=section.poll_most_sec,
+        rest_sec=min(30.0, 6 * section.poll_sec),
+        rest_most_sec=5 * section.poll_most_sec,
+    )
+    return ForgeSettings(
+        url=section.url or url,
+        project=section.project or name,
+        token=token,
+        call_sec=section.call_sec,
+        patience=patience,
+    )
+
+
 class Delivery:
     """Opens what a run needs, and shares what repositories of one host have in common."""
 
@@ -193,24 +217,10 @@ class Delivery:
             return None
         if section.forge == "command":
             return self._command(repo, section, rules, repository, launcher, walls)
-        from ganger.forges import ForgeSettings, Hosts, Patience, open_forge
+        from ganger.forges import Hosts, open_forge
 
         self._hosts = self._hosts or Hosts()
-        url, name = forge_of(address)
-        patience = Patience(
-            first_sec=min(5.0, section.poll_sec),
-            most_sec=section.poll_most_sec,
-            rest_sec=min(30.0, 6 * section.poll_sec),
-            rest_most_sec=5 * section.poll_most_sec,
-        )
-        settings = ForgeSettings(
-            url=section.url or url,
-            project=section.project or name,
-            token=token,
-            call_sec=section.call_sec,
-            clock=self.clock,
-            patience=patience,
-        )
+        settings = replace(forge_settings(section, address, token), clock=self.clock)
         return open_forge(section.forge, settings, self._hosts)
 
     def _command(

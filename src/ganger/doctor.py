@@ -16,6 +16,7 @@ from ganger.config import PROJECT_FILE, Project, load_project, project_root
 from ganger.core.vocabulary import RunStatus
 from ganger.engine.files import RunFolder, is_led
 from ganger.errors import GangerError
+from ganger.outposts import delivering_repos, meet
 from ganger.runs import read_state
 from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.choose import HOW_TO_GET_WALLS, choose
@@ -45,7 +46,7 @@ def examine(project: Path | None, cwd: Path) -> list[Finding]:
     except GangerError as error:
         return [*findings, Finding("error", "config", error.message, error.hint or "mend the file, then try again")]
     findings.append(_config(opened))
-    for check in (_state_dir, _sandbox, _agents, _left_overs):
+    for check in (_state_dir, _sandbox, _agents, _outposts, _left_overs):
         findings.extend(check(opened))
     return findings
 
@@ -132,6 +133,17 @@ def _agents(project: Project) -> Iterator[Finding]:
         health = agent.healthcheck()
         said = f"{name} ({agent.kind}): {'; '.join(health.details)}"
         yield Finding("ok", "agent", said) if health.ready else Finding("error", "agent", said, "ganger agents --check")
+
+
+def _outposts(project: Project) -> Iterator[Finding]:
+    """Remotes and forges, asked with the token that a run would use."""
+    for met in meet(project, delivering_repos(project)):
+        name = met.name.partition(" ")[0]
+        text = f"{met.name}: {met.text}" if met.name != name else met.text
+        if met.trouble is None:
+            yield Finding("ok", name, text)
+        else:
+            yield Finding("warning" if met.warns else "error", name, text, met.trouble.hint)
 
 
 def _left_overs(project: Project) -> Iterator[Finding]:

@@ -15,12 +15,24 @@ from ganger.cli.run import show_difference
 from ganger.cli.screens import JsonLines, Lines, Screen
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
+from ganger.engine.files import RunFolder
 from ganger.engine.run import Lead
 from ganger.errors import EXIT_INTERRUPTED, GangerError
 from ganger.land import land
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def _welcome(project: Project, checked: Checked) -> list[str]:
+    """Before anybody is paid, remotes and forges are asked whether they take what is going to be brought to them. A run
+    that has begun goes on: what stands in its way then is a matter of the task that meets it."""
+    assert checked.manifest is not None
+    if RunFolder.of(project.state_path, checked.manifest.run_id).database.exists():
+        return []
+    from ganger.outposts import delivering_repos, require_welcome
+
+    return require_welcome(project, checked.specs) if delivering_repos(project, checked.specs) else []
 
 
 def drive(
@@ -35,6 +47,7 @@ def drive(
 ) -> int:
     """Runs to the end and says how it went."""
     options = RunOptions(None if only is None else tuple(only), max_tasks, reconcile)
+    notes = _welcome(project, checked)
     with open_lead(project, checked, options) as lead:
         screen = choose_screen(lead, as_json=as_json)
         if lead.order.reconcile is not None:
@@ -45,7 +58,7 @@ def drive(
             lead.show_state()
             screen.show_end(lead, quiet=True)
             return 0
-        for warning in warnings(project, checked):
+        for warning in [*notes, *warnings(project, checked)]:
             screen.note(warning)
         screen.begin(lead)
         try:

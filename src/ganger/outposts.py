@@ -1,0 +1,132 @@
+"""Whether a project's remotes and forges take what its settings name, found out by asking them: before a run starts
+anybody, and for `ganger doctor`."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganger.config import DeliverySection, Project, environment
+from ganger.core.delivery import CI, MIRRORED, PUSHED
+from ganger.core.records import TaskSpec
+from ganger.delivery import checked_out, completion_of, forge_settings, names_of, path_of, token_reader
+from ganger.errors import ForgeDenied, ForgeUnreachable, GangerError
+from ganger.workspaces.addresses import remote_address
+from ganger.workspaces.git import Git
+from ganger.workspaces.remote import GitRemote, RemoteSettings
+
+_GOES_OUT = frozenset({PUSHED, CI, MIRRORED})
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """How one of them answered; `trouble` where it did not, or not well. `warns`: nothing stops for it."""
+
+    name: str
+    text: str
+    trouble: GangerError | None = None
+    warns: bool = False
+
+
+def delivering_repos(project: Project, specs: Iterable[TaskSpec] | None = None) -> list[str]:
+    """The repositories whose changes leave the machine; of those these tasks work on, or of all there are."""
+    config = project.config
+    known = ["", *config.repos] if specs is None else names_of(project, specs)
+    if config.workspace.mode == "direct":
+        return []
+    return [repo for repo in known if _GOES_OUT.intersection(completion_of(project, project.delivery_of(repo)))]
+
+
+def meet(project: Project, repos: Sequence[str]) -> list[Met]:
+    """Asks each of them once, all at the same time."""
+
+    async def all_of_them() -> list[Met]:
+        found = await asyncio.gather(*(_meet(project, repo) for repo in repos))
+        return [one for every in found for one in every]
+
+    return asyncio.run(all_of_them()) if repos else []
+
+
+def require_welcome(project: Project, specs: Sequence[TaskSpec]) -> list[str]:
+    """What a person should know before a run begins; raises for what would stop every delivery of it. One that does
+    not answer at the moment may do so later, so that is only told."""
+    notes = []
+    for met in meet(project, delivering_repos(project, specs)):
+        if met.trouble is not None and not met.warns and not isinstance(met.trouble, ForgeUnreachable):
+            raise met.trouble
+        if met.trouble is not None:
+            notes.append(met.trouble.message)
+    return notes
+
+
+async def _meet(project: Project, repo: str) -> list[Met]:
+    section, where = project.delivery_of(repo), f" of {repo}" if repo else ""
+    if section.token_env and not environment().get(section.token_env, "").strip():
+        missing = ForgeDenied(
+            f"the variable {section.token_env}, which delivery.token_env{where} names, is not set",
+            hint="export it, or name a file with delivery.token_file",
+        )
+        return [Met(f"token{where}", missing.message, missing)]
+    return [await _tried(f"remote{where}", _remote(project, repo, section)), *await _forge(project, repo, section)]
+
+
+async def _tried(name: str, asked: Awaitable[str]) -> Met:
+    try:
+        return Met(name, await asked)
+    except GangerError as trouble:
+        return Met(name, trouble.message, trouble)
+
+
+async def _remote(project: Project, repo: str, section: DeliverySection) -> str:
+    path = path_of(project, repo)
+    token, address = token_reader(project, section), remote_address(path, section.remote)
+    branch = section.branch or checked_out(path)
+    settings = RemoteSettings(address, token, look_sec=section.call_sec, environ=environment())
+    with tempfile.TemporaryDirectory(prefix="ganger-") as folder:
+        # git asks nobody without a repository of its own.
+        store = Path(folder) / "look.git"
+        Git(store).ask("init", "-q", "--bare", doing="making a repository to look from")
+        remote = GitRemote(store, settings)
+        head = await remote.head(branch)
+    return (
+        f"{remote.address}: {branch} is at {head[:12]}" if head else f"{remote.address}: it has no branch {branch} yet"
+    )
+
+
+async def _forge(project: Project, repo: str, section: DeliverySection) -> list[Met]:
+    where = f" of {repo}" if repo else ""
+    if section.forge == "command":
+        return [_jobs(section, where)]
+    return [await _tried(f"forge{where}", _greeted(project, repo, section))] if section.forge else []
+
+
+def _jobs(section: DeliverySection, where: str) -> Met:
+    path = environment().get("PATH")
+    lost = [
+        name
+        for name, argv in section.jobs.items()
+        if argv and "/" not in argv[0] and not shutil.which(argv[0], path=path)
+    ]
+    if not lost:
+        return Met(f"forge{where}", f"CI is {len(section.jobs)} commands here: {', '.join(section.jobs)}")
+    told = f"the program of the CI job {lost[0]} is not on PATH: {section.jobs[lost[0]][0]}"
+    return Met(f"forge{where}", told, GangerError(told, hint="install it, or correct delivery.jobs"), warns=True)
+
+
+async def _greeted(project: Project, repo: str, section: DeliverySection) -> str:
+    from ganger.forges import Hosts, open_forge
+
+    address = remote_address(path_of(project, repo), section.remote)
+    settings = forge_settings(section, address, token_reader(project, section), tries=1)
+    forge = open_forge(section.forge, settings, Hosts())
+    try:
+        greeting = await forge.greet()
+    finally:
+        await forge.close()
+    who = f"as {greeting.user}" if greeting.user else "as nobody in particular"
+    notes = f"; {'; '.join(greeting.notes)}" if greeting.notes else ""
+    return f"{greeting.forge} {greeting.version}: {who}{notes}"

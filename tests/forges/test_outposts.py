@@ -1,0 +1,79 @@
+"""Remotes and forges are asked before a run starts anybody; what would stop every delivery is told at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from git_runs import GitProject
+from loopback.server import TOKEN, LoopbackForge, serving
+from scenario import Row, Scene, free_port
+
+from ganger.core import events as ev
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(Row("any"), tmp_path)
+
+
+@pytest.fixture
+def server(scene: Scene) -> Iterator[LoopbackForge]:
+    with serving("forgejo-16", scene.world) as server:
+        yield server
+
+
+@pytest.fixture
+def project(scene: Scene, server: LoopbackForge, monkeypatch: pytest.MonkeyPatch) -> GitProject:
+    monkeypatch.setenv("LOOPBACK_TOKEN", TOKEN)
+    return scene.project(server)
+
+
+def test_a_variable_that_is_not_set_is_told_before_anything_exists(
+    project: GitProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D19 C04: named with what to do; no run is begun."""
+    monkeypatch.delenv("LOOPBACK_TOKEN")
+    made = project.ganger("run", "--json")
+    error = json.loads(made.stdout)["error"]
+    assert made.returncode == 1 and error["code"] == "FORGE_DENIED" and "LOOPBACK_TOKEN" in error["message"]
+    assert not project.folder.path.exists()
+
+
+def test_a_token_that_the_forge_refuses_costs_no_agent_and_no_push(
+    project: GitProject, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D12 D19: the forge is greeted first."""
+    monkeypatch.setenv("LOOPBACK_TOKEN", "another-token")
+    made = project.ganger("run")
+    assert made.returncode == 1 and "FORGE_DENIED" in made.stderr and "another-token" not in made.stdout + made.stderr
+    assert not project.folder.path.exists() and scene.ground.pushes() == []
+
+
+def test_a_forge_that_does_not_answer_now_is_only_told(project: GitProject, server: LoopbackForge) -> None:
+    """D05 D12: it may answer by the time there is something to deliver."""
+    config = project.root / "ganger.toml"
+    text = config.read_text().replace(server.url, f"http://127.0.0.1:{free_port()}")
+    config.write_text(text.replace('"pushed", "ci", "mirrored"', '"pushed"'))
+    made = project.ganger("run")
+    assert made.returncode == 0 and "note:" in made.stderr and project.find(ev.Pushed)
+
+
+def test_doctor_says_who_answers_and_as_whom(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D19 C06: a line each for the remote and the forge, and an error that names the token's variable."""
+    found = json.loads(project.ganger("doctor", "--json").stdout)["checks"]
+    by_name = {row["name"]: row for row in found}
+    assert "main is at" in by_name["remote"]["text"] and by_name["forge"]["level"] == "ok"
+    monkeypatch.delenv("LOOPBACK_TOKEN")
+    found = json.loads(project.ganger("doctor", "--json").stdout)["checks"]
+    (told,) = [row for row in found if row["name"] == "token"]
+    assert told["level"] == "error" and "LOOPBACK_TOKEN" in told["text"]
+
+
+def test_a_run_that_has_begun_goes_on_whatever_its_token(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D18: what meets it then waits for a person; nothing else stops."""
+    assert project.ganger("run").returncode == 0
+    monkeypatch.delenv("LOOPBACK_TOKEN")
+    assert project.ganger("run").returncode == 0
