@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from loopback.script import GREEN, Fault, Run
-from scenario import Row, play, require
+from git_runs import GitProject
+from loopback.script import GREEN, MIRROR, Fault, Run, ci
+from loopback.server import LoopbackForge
+from scenario import Row, Scene, play, require
 from truth import Needs
 
+REQUEST = 'style = "request"'
 PLAIN = '["verified", "committed", "pushed", "ci"]'
 CI = Needs(mirror="", mirrored=False)
 ALL = replace(CI, required=())
@@ -39,3 +43,61 @@ ROWS = [
 def test_trouble_with_ci_is_never_a_verdict(tmp_path: Path, row: Row) -> None:
     """D02 D03 D04 D05: what a run said before it ran again, or has not said yet, counts for nothing."""
     require(row, play(row, tmp_path))
+
+
+SKIPPED = ci({MIRROR: "block skip"})
+RETRIED = [
+    Row("CI that was off is begun with a commit of nothing", ((), (GREEN,)), retry="allow", pushed=2, empty=1),
+    Row("a mirror is asked again", ((SKIPPED,), (SKIPPED,), (GREEN,)), retry="allow", pushed=3, empty=2),
+]
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in RETRIED])
+def test_a_person_s_retry_tries_again_what_was_tried(tmp_path: Path, row: Row) -> None:
+    """D04 D05 G12: what Ganger does once by itself it does once more for whoever saw to the cause."""
+    require(row, play(row, tmp_path))
+
+
+class Behind(Scene):
+    """Task `a` finds nothing to do after `t1`, which it needs."""
+
+    def project(self, server: LoopbackForge) -> GitProject:
+        project = super().project(server)
+        manifest = project.root / "manifest.json"
+        tasks = json.loads(manifest.read_text())
+        tasks["tasks"][0]["depends_on"] = ["t1"]
+        manifest.write_text(json.dumps(tasks))
+        return project
+
+
+def test_who_changes_nothing_brings_no_changes_of_others_to_the_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W02: a change reaches the target by its own change request or not at all."""
+    monkeypatch.setattr("scenario.Scene", Behind)
+    row = Row("nothing to do", more=REQUEST, tasks=2, attempts=({},))
+    outcome = play(row, tmp_path)
+    assert (outcome.code, len(outcome.scene.world.asked)) == (0, 1), outcome.detail()
+    assert "t1.txt" not in outcome.scene.ground.git("ls-tree", "--name-only", "main")
+
+
+class MergedByHand(Scene):
+    """Somebody merges the request, and the forge takes its branch away."""
+
+    def act(self, what: str, server: LoopbackForge) -> None:
+        asked, tip = self.world.asked[0], self.ground.tip(self.world.asked[0].branch)
+        assert self.world.merge(asked, "")
+        self.ground.git("update-ref", "-d", f"refs/heads/{asked.branch}")
+        shown = server.forge.end  # type: ignore[attr-defined]
+        gone = {"ref": f"refs/pull/{asked.number}/head", "sha": tip}
+        server.forge.end = lambda name: shown(name) | (gone if name == asked.branch else {})  # type: ignore[attr-defined]
+
+
+def test_a_request_that_somebody_merged_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W02 D01: its branch is gone because it is merged, with exactly the commit that was proved."""
+    monkeypatch.setattr("scenario.Scene", MergedByHand)
+    row = Row("merged by hand", more=REQUEST, requests=1, meanwhile=((3, "merge"),), completion=PLAIN, needs=CI)
+    outcome = play(row, tmp_path)
+    now = outcome.project.state().tasks["a"]
+    assert outcome.ended() == "DONE", outcome.detail()
+    assert now.delivery is not None and now.delivery.request is not None and now.delivery.request.merged

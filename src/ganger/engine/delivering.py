@@ -102,7 +102,7 @@ class Delivering:
         """A branch that nobody else pushes to."""
         task = self.case.task
         if not self.now.branch or not self.now.tree:
-            branch, commit, tree = await self.requests.published()
+            branch, commit, tree = await self.sending.patiently(task, self.requests.published, self.rules.ci_sec)
             await self.sending.intend(task, branch, commit, tree)
         outcome = await self.sending.patiently(task, lambda: self.sending.push(task), self.rules.ci_sec)
         if isinstance(outcome, Sent):
@@ -118,7 +118,7 @@ class Delivering:
         there = await self.sending.patiently(
             self.case.task, lambda: remote.holds(now.commit, now.branch), self.rules.ci_sec
         )
-        if not there:
+        if not there and not await self.requests.is_merged():
             why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is not there any more"
             raise self._outside("gone from the remote", f"{why}; somebody took it away")
 
@@ -162,7 +162,10 @@ class Delivering:
             finding = self._unless_early(judge(sha, [*runs, *old], self.rules.ci_rules), look)
             await self._seen(sha, runs, look, finding)
             unsure = finding.ci is Ci.GREEN and not self.rules.required_jobs
-            if unsure and green < 0:
+            if not look.looks:
+                # What an earlier lead saw may have changed since: it is no finding before it was looked at once.
+                pass
+            elif unsure and green < 0:
                 # Nothing says which workflows there are: another may begin a moment later.
                 green = look.looks
                 self.following.nudge()

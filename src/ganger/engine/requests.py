@@ -52,7 +52,8 @@ class Requesting:
         case, repository, before = self.case, self.sending.repository, self.now.pushed
         change, merged = case.now.change, case.now.merged
         if not self._change() or change is None:
-            return self.rules.branch, merged, await repository.tree_of(merged)
+            # What it was verified on holds changes of others, and those reach the target by their own requests.
+            return self.branch, merged, await repository.tree_of(merged)
         if before:
             put = await repository.rebase(change.commit, change.base, before)
             if not isinstance(put, Conflict):
@@ -70,13 +71,18 @@ class Requesting:
         return self.branch, merged, await repository.tree_of(merged)
 
     def _builds_on_others(self) -> bool:
-        """Whether a task it depends on is not in the target yet."""
-        state, spec = self.case.state, self.case.spec
-        for need in spec.depends_on:
-            known = state.tasks[need].delivery
-            there = known is not None and known.request is not None and known.request.merged
-            if state.specs[need].repo == spec.repo and state.tasks[need].change is not None and not there:
+        """Whether a task it depends on, directly or through others, is not in the target yet."""
+        state, repo = self.case.state, self.case.spec.repo
+        queue = list(self.case.spec.depends_on)
+        for need in queue:
+            task, known = state.tasks[need], state.tasks[need].delivery
+            request = known.request if known is not None else None
+            if request is not None and request.merged:
+                continue
+            changed = request is not None or (task.change is not None and task.change.commit != task.change.base)
+            if changed and state.specs[need].repo == repo:
                 return True
+            queue += [name for name in state.specs[need].depends_on if name not in queue]
         return False
 
     async def open(self) -> None:
@@ -116,6 +122,19 @@ class Requesting:
         at_forge = self._at_forge()
         await self._patiently(lambda: forge.ready(at_forge))
         await self.case.record(ev.RequestChanged(self.case.task, self.case.number, request.number, "ready"))
+
+    async def is_merged(self) -> bool:
+        """Whether somebody merged exactly what is tracked; a forge may take its branch away then."""
+        request, forge = self.now.request, self.outlet.forge
+        if forge is None or request is None or not request.number:
+            return False
+        if not request.merged:
+            known = await self._patiently(lambda: forge.find_request(request.branch, request.into))
+            if known is None or not known.merged or (known.number, known.head) != (request.number, self.now.commit):
+                return False
+            changed = ev.RequestChanged(self.case.task, self.case.number, request.number, "merged", known.merged)
+            await self.case.record(changed)
+        return True
 
     async def merge(self) -> None:
         """Exactly the commit that is proved, or not at all."""

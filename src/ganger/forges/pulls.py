@@ -28,10 +28,13 @@ def plain_title(title: str) -> str:
 def read_pull(found: Row) -> Request:
     # Rows of GitHub's list have the moment alone.
     merged = yes(found, "merged") if "merged" in found else bool(text(found, "merged_at"))
+    # Where its branch is gone, Forgejo and Gitea have the name in the label alone.
+    branch = text(found, "head", "ref")
+    branch = text(found, "head", "label") if branch.startswith("refs/pull/") else branch
     return Request(
         number=text(found, "number"),
         url=text(found, "html_url"),
-        branch=text(found, "head", "ref"),
+        branch=branch,
         into=text(found, "base", "ref"),
         state="merged" if merged else text(found, "state") or "open",
         draft=yes(found, "draft") or text(found, "title").lower().startswith(DRAFTS[:2]),
