@@ -43,9 +43,11 @@ bench: .venv/.dev ## speed and memory, as ratios against baselines of the same r
 fuzz: .venv/.dev ## the contract properties with EXAMPLES=20000 examples each
 	@GANGER_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest --timeout 0 tests/contracts
 
-crash: .venv/.dev ## kill the lead at POINTS=2000 points (a quarter in local-git mode) and 500 recoveries; each run must go on unharmed
+crash: .venv/.dev ## kill the lead at POINTS=2000 points (a quarter in local-git mode), in 500 recoveries and at every step of deliveries; each run must go on unharmed
 	@$(BIN)/python -m faults crash --points $(or $(POINTS),2000) --double $(or $(DOUBLE),500) $(ARGS)
 	@$(BIN)/python -m faults crash --keeper --points $(or $(KEEPER),300) $(ARGS)
+	@$(BIN)/python -m faults delivery --points $(or $(STEPS),0)
+	@$(BIN)/python -m faults delivery --keeper --points $(or $(STEPS),60)
 
 kills: .venv/.dev ## kill lead, keeper and both at KILLS=300 random moments each of fleets of 40, a quarter in local-git mode
 	@$(BIN)/python -m faults kills --total $(or $(KILLS),300) $(ARGS)

@@ -213,7 +213,7 @@ def _delivery(asked: argparse.Namespace) -> int:
 
 
 def _planted_words(parser: argparse.ArgumentParser) -> None:
-    known = (*planted.BUGS, *planted_reports.BUGS)
+    known = (*planted.BUGS, *planted_reports.BUGS, *planted_pushes.BUGS)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(known)}; all without it")
     parser.add_argument("--most", type=int, default=48, help="how many points are tried for each")
     parser.add_argument("--jobs", type=int, default=0)
@@ -221,7 +221,8 @@ def _planted_words(parser: argparse.ArgumentParser) -> None:
 
 
 def _planted(asked: argparse.Namespace) -> int:
-    mine = [name for name in planted_reports.BUGS if name in asked.names or not asked.names]
+    apart = (*planted_reports.BUGS, *planted_pushes.BUGS)
+    mine = [name for name in apart if name in asked.names or not asked.names]
     others = [name for name in asked.names if name not in mine]
     chosen = [*mine, *(name for name, _ in planted.named(others) if others or not asked.names)]
     return _code(pool.carry_out("planted", hunt.jobs(chosen, asked.most), at_once=asked.jobs))

@@ -137,6 +137,18 @@ def _kill_keeper(stage: Stage) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def hunt(name: str) -> Verdict:
+    """Strikes where the bug shows; a bug that does not show is what is wrong here."""
+    bug = planted_pushes.BUGS[name]
+    points = [(Point.read(text),) for text in bug.points] or [()]
+    for point in points:
+        verdict = strike(Blow(bug.scene, point, name))
+        if any(bug.rule in problem for problem in verdict.wrong):
+            print(f"caught {name} ({bug.what}) by: python -m faults {verdict.repeat}", flush=True)
+            return Verdict(f"planted {name}", (), "caught")
+    return Verdict(f"planted {name}", (f"delivery did not catch it: {bug.what}",), "missed")
+
+
 # --- the judge ------------------------------------------------------------------------------------------------------
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from faults import crash, errors, kills, leads, planted, planted_reports, powercut, workers
+from faults import crash, delivery, errors, kills, leads, planted, planted_pushes, planted_reports, powercut, workers
 from faults.judge import end_all, judge_end
 from faults.planted import Bug
 from faults.pool import Job, Verdict, scratch
@@ -16,7 +16,13 @@ from faults.strace import Point
 
 
 def jobs(names: Sequence[str], most: int) -> list[Job]:
-    return [partial(workers.hunt if name in planted_reports.BUGS else partial(hunt, most=most), name) for name in names]
+    return [partial(_hunter(name, most), name) for name in names]
+
+
+def _hunter(name: str, most: int) -> Callable[[str], Verdict]:
+    if name in planted_pushes.BUGS:
+        return delivery.hunt
+    return workers.hunt if name in planted_reports.BUGS else partial(hunt, most=most)
 
 
 def hunt(name: str, most: int) -> Verdict:

@@ -1,11 +1,108 @@
-"""Planted bugs of delivery: told too early, done without a word, done again without a look."""
+"""Planted bugs of delivery: done before it is written down, told before it is done, done again without a look."""
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-BUGS: dict[str, object] = {}
+from ganger.core import events as ev
+from ganger.core.ci import RunFact, Word
+from ganger.engine.messages import trigger_message
+from ganger.engine.sending import Sending
+from ganger.forges.pulls import GiteaPulls
+from ganger.ports.forge import PushOutcome, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """`points` are where leads die, one run each; without them a run that nobody touches must show it. `rule` is a
+    part of the complaint."""
+
+    plant: Callable[[], None]
+    rule: str
+    points: tuple[str, ...] = ()
+    scene: str = "rerun"
+
+    @property
+    def what(self) -> str:
+        return (self.plant.__doc__ or "").strip()
 
 
 def planter(name: str) -> Callable[[], None] | None:
-    return None
+    return BUGS[name].plant if name else None
+
+
+def _pushed_without_intent() -> None:
+    """A commit is pushed before anybody has written down that it shall be."""
+    real = Sending.intend
+
+    async def intend(self: Sending, task: str, branch: str, commit: str, tree: str, cause: str = "change") -> None:
+        await self.outlet.remote.push(commit, branch)
+        await real(self, task, branch, commit, tree, cause)
+
+    setattr(Sending, "intend", intend)  # noqa: B010
+
+
+def _empty_commit_of_any_date() -> None:
+    """A commit of nothing has the time of day, and is pushed before it is written down: each lead makes its own."""
+
+    async def again(self: Sending, task: str, cause: str, *, own_branch: bool) -> None:
+        now, number = self.delivery(task), self.state.tasks[task].attempts
+        parent = now.commit if own_branch else await self.repository.head()
+        message = trigger_message(self.state.run_id, task, number, cause)
+        made = await self.repository.empty_commit(parent, message, time.time() - random.randrange(10**6))  # noqa: S311
+        await self.outlet.remote.push(made.commit, now.branch)
+        await self.record(task, ev.RetriggerIntended(task, number, now.commit, cause, "empty_commit"))
+        await self.intend(task, now.branch, made.commit, made.tree, cause)
+        if not own_branch:
+            await self.move(task, parent, made.commit, cause)
+
+    setattr(Sending, "again", again)  # noqa: B010
+
+
+def _request_without_a_look() -> None:
+    """Nobody looks whether the change request is there already."""
+
+    async def find(_self: GiteaPulls, _branch: str, _into: str) -> Request | None:
+        return None
+
+    setattr(GiteaPulls, "find", find)  # noqa: B010
+
+
+def _pushed_told_first() -> None:
+    """That a commit was pushed is recorded before it is."""
+    real = Sending.push
+
+    async def push(self: Sending, task: str) -> PushOutcome:
+        now, number = self.delivery(task), self.state.tasks[task].attempts
+        await self.record(task, ev.Pushed(task, number, now.commit, now.branch))
+        return await real(self, task)
+
+    setattr(Sending, "push", push)  # noqa: B010
+
+
+def _verdict_before_the_push() -> None:
+    """CI's verdict is recorded before the push is known to have happened."""
+    real = Sending.push
+
+    async def push(self: Sending, task: str) -> PushOutcome:
+        sha, number = self.delivery(task).commit, self.state.tasks[task].attempts
+        run = RunFact("1", sha, Word.SUCCESS)
+        seen = ev.CiSeen(task, number, sha, (run,), "green", "surely")
+        await self.record(task, seen, ev.CiJudged(task, number, sha, "green", "surely"))
+        return await real(self, task)
+
+    setattr(Sending, "push", push)  # noqa: B010
+
+
+BUGS: dict[str, Bug] = {
+    "pushed-without-intent": Bug(_pushed_without_intent, "nobody intended that", ("before/push_intended/plain:1",)),
+    "empty-commit-of-any-date": Bug(
+        _empty_commit_of_any_date, "empty commits, not 1", ("before/push_intended/skipped:2",), "empty"
+    ),
+    "request-without-a-look": Bug(_request_without_a_look, "outcome", ("before/request_opened/plain:1",), "request"),
+    "pushed-told-first": Bug(_pushed_told_first, "lacks it", ("after/pushed/plain:1",)),
+    "verdict-before-the-push": Bug(_verdict_before_the_push, "verdicts"),
+}

@@ -1,7 +1,7 @@
 """Steps of a ledger as moments to die at: the instant before an event is durable, and the instant after.
 
 `before/pushed/red:2` is before the second `pushed` of task `red` that this lead records: what it tells has happened
-already, and nobody knows.
+already, and nobody knows. `before/pushed/*:2` is before the second of any task.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _arrange(point: Point, before: Callable[[], None] | None) -> None:
     append = SqliteStore.append
 
     def struck(store: SqliteStore, batch: Sequence[Entry]) -> list[ev.Recorded]:
-        names = [_name(entry.event) for entry in batch]
+        names = [name for entry in batch for name in (_name(entry.event), f"{ev.type_name(entry.event)}/*")]
         counts.update(names)
         here = wanted in names and counts[wanted] >= point.ordinal
         if here and when == "before":
