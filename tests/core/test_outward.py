@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ganger.core.outward import quoted, uncalling, unmarked, unsilencing
@@ -32,7 +34,7 @@ _HEEDED = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip
         lambda said: request_title(said, said),
     ],
 )
-def test_no_words_keep_ci_from_running(said, text):
+def test_no_words_keep_ci_from_running(said: str, text: Callable[[str], str]) -> None:
     """D01 D17: a summary, a task's or a run's name silences no CI, however it is written or nested."""
     made = "".join("i" if sign == "\u0130" else sign.lower() for sign in text(said))
     assert not any(mark in made for mark in _HEEDED)
@@ -52,12 +54,12 @@ def test_no_words_keep_ci_from_running(said, text):
         ("C# and F#, item #x", "C# and F#, item #x"),
     ],
 )
-def test_nobody_is_called_and_nothing_closed(said, shown):
+def test_nobody_is_called_and_nothing_closed(said: str, shown: str) -> None:
     """D17: what a forge acts upon is broken where people can see it; all else stays."""
     assert uncalling(said) == shown
 
 
-def test_a_body_has_no_markup_of_an_agents():
+def test_a_body_has_no_markup_of_an_agents() -> None:
     """D17: no fence, comment, link or picture of an agent's hides what Ganger says below it."""
     assert unmarked("```<!-- ![x](http://a)") == "\\`\\`\\`\\<!-- !\\[x\\](http://a)"
     assert quoted("a`b") == "`a'b`"

@@ -12,6 +12,7 @@ from git_grounds import ground_at
 from hypothesis import given, strategies as st
 from judged_change import MadeChange, codes, link
 
+from ganger.core.ci_logs import trim
 from ganger.errors import WriteRefused
 from ganger.ports import Rules
 from ganger.workspaces.masking import IN_USE, Mask
@@ -54,9 +55,18 @@ def test_a_key_whose_head_was_cut_off_is_masked(cut: int) -> None:
     assert KEY_BODY[::-1][5:] not in masked and "a private key" in kinds and masked.endswith("\nafter")
 
 
+@pytest.mark.parametrize("inside", ["\x1b[0m", "\0", "\x1b]0;title\x07", "\u200b", "\x9b", "\x7f"])
+@pytest.mark.parametrize("secret", [GITHUB, RANDOM], ids=["a known shape", "a token in use"])
+def test_what_a_screen_does_not_show_parts_no_secret(secret: str, inside: str) -> None:
+    """D12, D19: a colour in the middle of a token hides it from nobody, also once the colour is taken out."""
+    masked, kinds = Mask([RANDOM])(f"error: {secret[:9]}{inside}{secret[9:]} refused")
+    assert kinds and secret[12:] not in masked and trim(masked).text == "error: [masked] refused"
+
+
 FORMS = [
     ("plain", lambda token: token),
     ("in an address", lambda token: f"https://x:{quote(token, safe='')}@host/r"),
+    ("hex", lambda token: token.encode().hex()),
     *(
         (
             f"base64, {before} before",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
+from ganger.contracts.terminal import FULL
 from ganger.workspaces.secrets import Span, secret_spans
 
 MASKED = b"[masked]"
@@ -14,6 +15,7 @@ IN_USE = "a token in use"
 _SHORTEST = 6
 _MOST_REPEATED = 100
 _LONGEST_REPEATED = 1024
+_WITHOUT_WIDTH = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 # Taken out wherever they stand. They say nothing of a leak: a forge's own log is full of them.
 _ALWAYS = re.compile(
     rb"://[^\s:/@'\"<>]{0,64}:([^\s@/'\"<>]{1,256})@"
@@ -23,14 +25,17 @@ _ALWAYS = re.compile(
 
 
 class Mask:
-    """`known` are secrets in use, such as the forge's token; each is found as it is, in an address and in base64."""
+    """`known` are secrets in use, such as the forge's token; each is found plain, in addresses, base64 and hex."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._known = {form for one in known if len(one) >= _SHORTEST for form in _forms(one)}
 
     def __call__(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """The text without secrets, and which kinds it held. Its time is bounded by its length, whatever it holds."""
-        data = text.encode("utf-8", "surrogatepass")
+        """The text as it is seen without secrets, and which kinds it held. Its time is bounded by its length.
+
+        Terminal codes go first: a colour in the middle of a token would hide it here and be gone where it is shown.
+        """
+        data = _seen(text)
         spans = [*secret_spans(data), *_everywhere(data, self._known, IN_USE)]
         kinds = tuple(sorted({span.kind for span in spans}))
         values = {data[span.start : span.end] for span in spans if span.end - span.start <= _LONGEST_REPEATED}
@@ -40,6 +45,13 @@ class Mask:
 
     def shown(self, text: str) -> str:
         return self(text)[0]
+
+
+def _seen(text: str) -> bytes:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    for sign in _WITHOUT_WIDTH:
+        text = text.replace(sign, "")
+    return bytes(FULL.apply(text.encode("utf-8", "surrogatepass")))
 
 
 def _everywhere(data: bytes, values: Iterable[bytes], kind: str) -> list[Span]:
@@ -68,6 +80,7 @@ def _forms(known: str) -> Iterable[bytes]:
     raw = known.encode("utf-8", "surrogatepass")
     yield raw
     yield quote(known, safe="", errors="surrogatepass").encode()
+    yield from (raw.hex().encode(), raw.hex().upper().encode())
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + raw)
         inner = whole[(before * 8 + 5) // 6 : (before + len(raw)) * 8 // 6]
