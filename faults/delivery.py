@@ -140,7 +140,7 @@ def _kill_keeper(stage: Stage) -> None:
 def hunt(name: str) -> Verdict:
     """Strikes where the bug shows; a bug that does not show is what is wrong here."""
     bug = planted_pushes.BUGS[name]
-    points = [(Point.read(text),) for text in bug.points] or [()]
+    points: list[tuple[Point, ...]] = [(Point.read(text),) for text in bug.points] or [()]
     for point in points:
         verdict = strike(Blow(bug.scene, point, name))
         if any(bug.rule in problem for problem in verdict.wrong):

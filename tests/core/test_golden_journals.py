@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ganger.core import events as ev
+from ganger.core.invariants import Seen, broken
 from ganger.core.projection import state_text
 from ganger.core.records import RunState
 from ganger.core.transitions import apply
@@ -46,3 +47,16 @@ def test_the_second_journal_keeps_what_the_state_file_does_not_show() -> None:
     assert state.heal_rounds[0].learned_rule == "Name modules after their table."
     assert (round(state.spent.usd, 2), state.spent.attempts, state.spent.reserved_usd) == (3.4, 10, 0.0)
     assert state.accounts_limited == {} and state.held == {} and state.commands_taken == 6
+
+
+def test_the_sixth_journal_keeps_every_proof_lock_and_halt() -> None:
+    """D01 D11 D18 W08: ledgers, verdicts and locks come back with the events, and the judge finds nothing wrong."""
+    state, rows = state_of("journal-6"), list(told("journal-6"))
+    ledgers = {name: task.delivery for name, task in state.tasks.items() if task.delivery is not None}
+    assert all(now.green == now.pushed == now.commit for name, now in ledgers.items() if name != "leaky")
+    assert ledgers["units"].mirrored == ledgers["units"].commit and ledgers["units"].retriggered == ("mirror_skipped",)
+    asked = ledgers["page"].request
+    assert asked is not None and asked.merged and ledgers["page"].review == "approved"
+    assert [(v.task, v.green) for v in state.verdicts if v.task == "units"] == [("units", False), ("units", True)]
+    assert state.locks == {"lib": set(), "app": set(), "web": set()} and not state.halted and not state.broken
+    assert broken(rows, Seen()) == []
