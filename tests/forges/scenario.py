@@ -289,7 +289,6 @@ def require_bounded(outcome: Outcome) -> None:
     spent = log.lines[-1].at - log.lines[0].at
     lists = log.count("runs") if "runs" in outcome.server.forge.looks else log.count("status", "tasks")
     assert lists <= spent / POLL_SEC + 12, outcome.server.summary()
-    print(f"{outcome.scene.row.name}: {outcome.server.summary()}")
 
 
 def require_no_secret(outcome: Outcome) -> None:

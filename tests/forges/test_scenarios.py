@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from scenario import Row, play, require
 from scenario_rows import ROWS
+
+
+@pytest.fixture(scope="module")
+def printed(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """How much each row asked of the forge, shown at the end (where one process runs them all: `-n 0`)."""
+    lines: list[str] = []
+    yield lines
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print("", *lines, sep="\n")
 
 
 def test_the_table_is_wide_and_names_each_row_once() -> None:
@@ -18,6 +28,10 @@ def test_the_table_is_wide_and_names_each_row_once() -> None:
 @pytest.mark.parametrize(
     "row", [pytest.param(row, id=row.name, marks=[pytest.mark.slow] if row.slow else []) for row in ROWS]
 )
-def test_each_scenario_ends_as_it_must_and_never_done_without_proof(tmp_path: Path, row: Row) -> None:
+def test_each_scenario_ends_as_it_must_and_never_done_without_proof(
+    tmp_path: Path, row: Row, printed: list[str]
+) -> None:
     """D01 D02 D03 D04 D05 D06 D07 W02: the forge's own world bears out whatever the run says."""
-    require(row, play(row, tmp_path))
+    outcome = play(row, tmp_path)
+    require(row, outcome)
+    printed.append(f"{row.name}: {outcome.ended()}; {outcome.server.summary()}")
