@@ -141,7 +141,7 @@ def protection_of(project: Project, manifest: Path) -> Protection:
     """The defaults, the files Ganger itself lives by, and what the operator added."""
     config = project.config
     own = [project.root / PROJECT_FILE, project.state_path, project.manifest_path, project.profiles_path, manifest]
-    own += hook_files(project)
+    own += [*hook_files(project), *project.mirror_files("")]
     inside = [path.resolve() for path in own if path.resolve().is_relative_to(project.root.resolve())]
     own_paths = dict.fromkeys(f"/{path.relative_to(project.root.resolve()).as_posix()}" for path in inside)
     patterns = (*DEFAULT_PROTECTED, *own_paths, *config.workspace.protected)
@@ -200,7 +200,7 @@ def _tools(
         repo: repository_of(project, checked.manifest.run_id, judge, sandbox.owner, repo)
         for repo in names_of(project, checked.specs)
     }
-    delivery = Delivery(project, folder, journal.state, journal.clock, verify_environment())
+    delivery = Delivery(project, folder, journal.state, journal.clock, verify_environment(project))
     return Tools(
         journal=journal,
         folder=folder,
@@ -303,9 +303,9 @@ def _alone(project: Project, run_id: str) -> Iterator[None]:
         yield
 
 
-def verify_environment() -> dict[str, str]:
+def verify_environment(project: Project) -> dict[str, str]:
     """What checks run with. No program is ever looked for where a change could have put it."""
-    given = child_environment(environment(), extra={})
+    given = child_environment(project.handed_on(), extra={})
     places = [place for place in given.get("PATH", "").split(os.pathsep) if place.startswith("/")]
     return given | {"PATH": os.pathsep.join(places)}
 
@@ -318,7 +318,7 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         tiers=dict(config.tiers),
         expect=dict(config.expect),
         deny=tuple(config.deny),
-        env=verify_environment(),
+        env=verify_environment(project),
         timeout_sec=config.timeout_sec,
         sandbox=sandbox,
         clock=clock,
@@ -347,6 +347,7 @@ def sandbox_settings(project: Project) -> SandboxSettings:
         path=environ.get("PATH", ""),
         use=config.use,
         network=config.network,
+        hidden=tuple(project.token_files()),
         readable=tuple(_granted(project, name) for name in (*config.readable, *project.config.workspace.linked)),
         writable=tuple(_granted(project, name) for name in config.writable),
         repos=tuple(path_of(project, repo) for repo in project.config.repos),
@@ -375,7 +376,8 @@ def repository_of(
     settings = _git_settings(project, run_id, judge, owner)
     if repo:
         path = path_of(project, repo)
-        patterns = (*DEFAULT_PROTECTED, *project.config.workspace.protected)
+        own = (f"/{file.relative_to(path).as_posix()}" for file in project.mirror_files(repo))
+        patterns = (*DEFAULT_PROTECTED, *own, *project.config.workspace.protected)
         settings = replace(
             settings_for(settings, repo, path, state=project.state_path, run_folder=folder.path),
             protection=Protection(patterns, tuple(project.config.workspace.unprotected)),
@@ -422,7 +424,7 @@ def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watchi
 
     limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
     watch = Watch(project.root, state / "watch", skip, limit)
-    return Watching(project.root, watch, limits, verify_environment().get("PATH", ""))
+    return Watching(project.root, watch, limits, verify_environment(project).get("PATH", ""))
 
 
 def _edits_in_place(agent: AgentSection) -> bool:

@@ -51,6 +51,10 @@ class Setting:
     origin: str
 
 
+# A shorter one may stand in any text by chance.
+_SHORTEST_SECRET = 6
+
+
 @dataclass(frozen=True)
 class Project:
     """A project: its folder, its effective config, and each value's origin."""
@@ -79,6 +83,34 @@ class Project:
         if own is None:
             return given
         return given.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+    def token_files(self) -> list[Path]:
+        """Where the forges' tokens are."""
+        named = {self.delivery_of(repo).token_file for repo in ("", *self.config.repos)}
+        return [self.root / Path(name).expanduser() for name in sorted(named) if name]
+
+    def mirror_files(self, repo: str) -> list[Path]:
+        """Files of a repository that its mirror is fed or proved with, outside every wall: whoever changes one of them
+        acts with the operator's rights."""
+        section = self.delivery_of(repo)
+        root = (self.root / (self.config.repos[repo].path if repo else "")).resolve()
+        job = section.jobs.get(section.mirror_job, []) if section.forge == "command" else []
+        words = [word for word in (*job, *section.mirror_command) if word and "\0" not in word and word[0] != "-"]
+        found = dict.fromkeys((root / word).resolve() for word in words)
+        return [path for path in found if path.is_relative_to(root) and path.is_file()]
+
+    def handed_on(self, *named: str) -> dict[str, str]:
+        """The environment as others get it: without what opens a forge, whatever it is called and wherever else it
+        stands. What is `named` was asked for by that name."""
+        given = [self.delivery_of(repo) for repo in ("", *self.config.repos)]
+        own = {name for one in given for name in (one.token_env, one.webhook_secret_env)}
+        environ = environment()
+        secrets = {environ[name].strip() for name in own if len(environ.get(name, "").strip()) >= _SHORTEST_SECRET}
+        return {
+            name: value
+            for name, value in environ.items()
+            if name in named or (name not in own and not any(secret in value for secret in secrets))
+        }
 
     def settings(self) -> list[Setting]:
         shown = self.config.model_dump(mode="json")

@@ -34,11 +34,15 @@ def agent_settings(section: AgentSection) -> AgentSettings:
 
 def make_agents(project: Project) -> dict[str, Agent]:
     """Every configured agent by its name."""
-    environ = environment()
     return {
-        name: make_agent(name, agent_settings(section), project.root, environ)
+        name: make_agent(name, agent_settings(section), project.root, _environ_for(project, section))
         for name, section in project.config.agents.items()
     }
+
+
+def _environ_for(project: Project, section: AgentSection) -> dict[str, str]:
+    """The forge's token is no agent's, unless its own settings name that very variable."""
+    return project.handed_on(*section.env, *filter(None, [section.key_env]))
 
 
 def agent_kinds() -> list[str]:
@@ -88,7 +92,8 @@ def reading(project: Project, worked_by: str) -> Agent | None:
 def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent:
     """W01 D16: the role's agent with what the role says of model, effort, turns and arguments."""
     role = project.config.roles[name]
-    given = agent_settings(project.config.agents[role.agent])
+    section = project.config.agents[role.agent]
+    given = agent_settings(section)
     model, effort = (role.strong_model, role.strong_effort) if strong else ("", "")
     settings = replace(
         given,
@@ -97,7 +102,7 @@ def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent
         max_turns=role.max_turns or given.max_turns,
         args=(*given.args, *role.args),
     )
-    return make_agent(role.agent, settings, project.root, environment())
+    return make_agent(role.agent, settings, project.root, _environ_for(project, section))
 
 
 def strong_agents(project: Project, roles: Collection[str]) -> dict[str, Stronger]:

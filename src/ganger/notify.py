@@ -33,8 +33,11 @@ def try_all(project: Project) -> list[tuple[str, str]]:
 def routes_of(project: Project) -> list[Route]:
     """Raises GangerError for what could never be delivered: it is said before the run, not after it."""
     environ, notify = environment(), project.config.notify
+    handed_on = project.handed_on()
     routes = [
-        Route(ProgramWay(_at_home(hook.run, project.root), hook.timeout_sec, project.root, environ), frozenset(hook.on))
+        Route(
+            ProgramWay(_at_home(hook.run, project.root), hook.timeout_sec, project.root, handed_on), frozenset(hook.on)
+        )
         for hook in project.config.hooks
     ]
     wanted = frozenset(notify.on)
@@ -45,7 +48,7 @@ def routes_of(project: Project) -> list[Route]:
         urls = [_meant(f"notify.urls[{number}]", url, environ) for number, url in enumerate(notify.urls)]
         routes.append(Route(AppriseWay(urls), wanted))
     if notify.desktop:
-        routes.append(Route(DesktopWay(environ), wanted))
+        routes.append(Route(DesktopWay(handed_on), wanted))
     return routes
 
 
