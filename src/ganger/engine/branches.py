@@ -43,7 +43,7 @@ class Branches:
                 self._sending[name] = Sending(self.tools, self.gate, repository, outlet)
                 pushes_head = self._sending[name] if rules.style == "branch" else None
                 if outlet.forge is not None:
-                    self._following[name] = Following(outlet, outlet.forge, self.tools.clock, self._spawn)
+                    self._following[name] = Following(outlet, outlet.forge, self.tools.clock, self.gate, self._spawn)
             self._merging[name] = Merging(self.tools, name, self.gate, self._spawn, numbers, pushes_head)
             await self._merging[name].recover()
         forges = {

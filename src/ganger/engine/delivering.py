@@ -45,6 +45,7 @@ class Delivering:
         self.reviewing = Reviewing(case, sending.repository)
         self.trouble = CiTrouble(case, sending.outlet)
         self._since, self._early = ("", 0.0, 0.0), 0
+        self._unless_stopped = case.gate.unless_stopped
 
     @property
     def now(self) -> Delivery:
@@ -116,7 +117,7 @@ class Delivering:
     async def _require_on_remote(self) -> None:
         now, remote = self.now, self.outlet.remote
         there = await self.sending.patiently(
-            self.case.task, lambda: remote.holds(now.commit, now.branch), self.rules.ci_sec
+            self.case.task, lambda: self._unless_stopped(remote.holds(now.commit, now.branch)), self.rules.ci_sec
         )
         if not there and not await self.requests.is_merged():
             why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is not there any more"
@@ -331,7 +332,8 @@ class Delivering:
     async def _run_again(self, run: RunFact) -> bool:
         assert self.following is not None
         forge = self.following.forge
-        return await self.sending.patiently(self.case.task, lambda: forge.rerun(run), self.rules.ci_sec)
+        call = self._unless_stopped
+        return await self.sending.patiently(self.case.task, lambda: call(forge.rerun(run)), self.rules.ci_sec)
 
     async def _finish_retrigger(self) -> None:
         """An earlier lead wanted CI to run again, and nobody knows whether it does."""
@@ -396,7 +398,8 @@ class Delivering:
         since, said = self.tools.clock.monotonic(), ""
         while True:
             case.gate.check()
-            proved, said = await self.outlet.prove_mirror(now.commit, now.branch)
+            proved, said = await self._unless_stopped(self.outlet.prove_mirror(now.commit, now.branch))
+            said = self.outlet.mask(said)[0]
             if proved:
                 await case.record(ev.MirrorProved(case.task, case.number, now.commit, "command", one_line(said)))
                 return

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 
 from ganger.core.ci import ABSENT, RunFact, is_sha
-from ganger.engine.gate import Stopped
+from ganger.engine.gate import Gate, Stopped
 from ganger.engine.outlets import Outlet
 from ganger.errors import ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.ports import Clock
@@ -46,8 +46,8 @@ class Look:
 
 
 class Following:
-    def __init__(self, outlet: Outlet, forge: Forge, clock: Clock, spawn: Spawn) -> None:
-        self.forge, self._outlet, self._clock, self._spawn = forge, outlet, clock, spawn
+    def __init__(self, outlet: Outlet, forge: Forge, clock: Clock, gate: Gate, spawn: Spawn) -> None:
+        self.forge, self._outlet, self._clock, self._gate, self._spawn = forge, outlet, clock, gate, spawn
         self._watched: dict[str, _Watched] = {}
         self._work: asyncio.Task[None] | None = None
         self._nudged = asyncio.Event()
@@ -100,7 +100,7 @@ class Following:
         try:
             while self._watched and not self._stopped:
                 self._nudged.clear()
-                changed, at_least = await self._once()
+                changed, at_least = await self._gate.unless_stopped(self._once())
                 pause = self._outlet.poll_sec if changed else min(pause * _SLOWER, self._outlet.poll_most_sec)
                 # A nudge shortens the wait, but a flood of them brings no more looks than the pace allows.
                 at_least = max(at_least, self._outlet.poll_sec)
@@ -108,6 +108,9 @@ class Following:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause - at_least):
                         await self._nudged.wait()
+        except Stopped:
+            # Who waits here is told so by `stop`.
+            pass
         finally:
             self._work = None
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Awaitable, Collection
+from typing import TypeVar
 
 from ganger.core.records import RunState
 from ganger.ports import Facts, Launch, Launcher, Running
 
 _GRACE_SEC = 2.0
+_LOOK_SEC = 0.2
+T = TypeVar("T")
 
 
 class Stopped(Exception):
@@ -27,6 +31,21 @@ class Gate:
     def check(self) -> None:
         if self._shut or self._state.stopping:
             raise Stopped
+
+    async def unless_stopped(self, call: Awaitable[T]) -> T:
+        """For what may take long and is harmless to break off: a stop waits a moment for it and no longer."""
+        work, since = asyncio.ensure_future(call), 0.0
+        try:
+            while not work.done() and since < _GRACE_SEC:
+                await asyncio.wait({work}, timeout=_LOOK_SEC)
+                since += _LOOK_SEC if self._shut or self._state.stopping else 0.0
+            if work.done():
+                return work.result()
+            raise Stopped
+        finally:
+            if not work.done():
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
 
     async def prepare(self) -> None:
         await self._launcher.prepare()

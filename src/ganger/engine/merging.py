@@ -191,9 +191,10 @@ class Merging:
 
     async def _merge(self, items: Sequence[Waiting]) -> None:
         """Every item of the batch is answered, or waits for the next one on a head that has moved."""
-        head = await self.repository.head()
         if self._sending is not None:
             await self._sending.send_left(self.name)
+        head = await self.repository.head()
+        if self._sending is not None:
             head = await self._sending.catch_up(self.name, head)
         layers = await self._stack(head, items)
         if not layers:

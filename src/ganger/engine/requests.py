@@ -112,7 +112,8 @@ class Requesting:
         return masked
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        return await self.sending.patiently(self.case.task, call, self.rules.ci_sec)
+        gate = self.case.gate
+        return await self.sending.patiently(self.case.task, lambda: gate.unless_stopped(call()), self.rules.ci_sec)
 
     async def ready(self) -> None:
         """CI is green: people may look at it."""

@@ -65,7 +65,7 @@ class Sending:
         """What is tracked goes to its branch; raises ForgeError where the remote cannot be asked."""
         now, number = self.delivery(task), self.state.tasks[task].attempts
         self.gate.check()
-        outcome = await self.outlet.remote.push(now.commit, now.branch)
+        outcome = await self.gate.unless_stopped(self.outlet.remote.push(now.commit, now.branch))
         if isinstance(outcome, Sent):
             how = "found" if outcome.found else "pushed"
             await self.record(task, ev.Pushed(task, number, now.commit, now.branch, how))
@@ -91,7 +91,7 @@ class Sending:
     async def _take_in(self, task: str, behind: Behind) -> None:
         """The run's branch and the remote's have parted: a merge of both goes on from here, and is tracked instead."""
         branch, number = self.rules(task).branch, self.state.tasks[task].attempts
-        theirs = await self.outlet.remote.fetch(branch)
+        theirs = await self.gate.unless_stopped(self.outlet.remote.fetch(branch))
         head = await self.repository.head()
         message = join_message(self.state.run_id, branch, theirs)
         joined = await self.repository.join(head, theirs, message, unix_time(self.state.tasks[task].started_at))
@@ -114,10 +114,10 @@ class Sending:
 
     async def send_left(self, repo: str) -> None:
         """What was merged and could not be pushed goes first: below a later commit it would be no tip of the branch,
-        and CI begins for tips alone."""
+        and CI begins for tips alone. A remote that is away is not asked for each of them."""
         left = [name for name in self.state.delivering if self.state.specs[name].repo == repo and self._is_left(name)]
-        for name in sorted(left, key=self._merged_at) if not self.is_halted(repo) else ():
-            with contextlib.suppress(ForgeError, PushFailed):
+        with contextlib.suppress(ForgeError, PushFailed):
+            for name in sorted(left, key=self._merged_at) if not self.is_halted(repo) else ():
                 await self.to_branch(name)
 
     def is_halted(self, repo: str) -> bool:
@@ -134,10 +134,10 @@ class Sending:
         """Takes in what others pushed, where that is simply newer; the head to merge onto."""
         branch = self.state.repos[repo].branch
         try:
-            tip = await self.outlet.remote.head(branch)
+            tip = await self.gate.unless_stopped(self.outlet.remote.head(branch))
             if not tip or tip == head or await self._holds(head, tip):
                 return head
-            tip = await self.outlet.remote.fetch(branch)
+            tip = await self.gate.unless_stopped(self.outlet.remote.fetch(branch))
         except ForgeError:
             return head
         if not await self.repository.is_ancestor(head, tip):
