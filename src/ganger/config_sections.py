@@ -320,7 +320,8 @@ class DeliverySection(Section):
     )
     mirror_job: str = Field(default="radicle-push", description="CI job that mirrors")
     mirror_command: list[str] = Field(
-        default_factory=list, description="proves the mirror instead of a job, with {sha} {branch}: exit code 0 does"
+        default_factory=list,
+        description="proves the mirror, with {sha} {branch}: exit code 0 does; without {sha} it must print that",
     )
     retriggers: int = Field(default=2, ge=0, le=10, description="how often CI is run again for a task, once per cause")
     fixes: int = Field(default=5, ge=0, le=50, description="attempts to mend what CI found")
