@@ -38,7 +38,7 @@ def test_a_stop_does_not_wait_for_a_remote_that_hangs(tmp_path: Path, where: str
     """D18 T23: what hangs is ended with the lead, and done once by the next one."""
     pid, go = tmp_path / "pid", tmp_path / "go"
     script = tmp_path / "slow.sh"
-    settings = f'mirror_command = ["{script}"]' if where == "mirror" else ""
+    settings = f'mirror_command = ["{script}", "{{sha}}"]' if where == "mirror" else ""
     completion = ("verified", "committed", "pushed", "ci", "mirrored")[: 5 if where == "mirror" else 4]
     project = DeliveryProject(tmp_path / "p", script=GOOD, settings=settings, completion=completion).make()
     hook(script if where == "mirror" else project.remote / "hooks/pre-receive", SLOW.format(pid=pid, go=go))
