@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ganger.config import Config, DeliverySection
@@ -9,6 +10,7 @@ from ganger.core.delivery import CI, MIRRORED, PUSHED
 from ganger.errors import Fault
 
 CODE = "DELIVERY_UNFIT"
+_BRANCH = re.compile(r"(?![-/.])(?!.*(?:\.\.|@\{|//|/\.|\.lock/))[^\x00-\x20\x7f~^:?*\[\\]+(?<![/.])(?<!\.lock)")
 
 
 def delivery_faults(config: Config, used: set[str]) -> Iterator[Fault]:
@@ -41,8 +43,20 @@ def _of(config: Config, section: DeliverySection) -> Iterator[tuple[str, str]]:
         yield from _of_commands(section, follows=CI in wanted or by_job, by_job=by_job)
     elif section.jobs:
         yield "jobs", f'they are for forge = "command"; {section.forge or "no forge"} runs its own'
+    if (why := _branch_fault(section.branch_name)) and section.style != "branch":
+        yield "branch_name", why
     if section.review == "agent" and section.reviewer not in config.roles:
         yield "reviewer", f"no agent plays the role {section.reviewer!r}; add [roles.{section.reviewer}]"
+
+
+def _branch_fault(name: str) -> str:
+    """The run's and the task's name fit anywhere, so what stands around them decides."""
+    if "{task}" not in name:
+        return "each task's change request needs a branch of its own; put {task} into the name"
+    filled = name.replace("{run}", "run").replace("{task}", "task")
+    if "{" in filled or "}" in filled:
+        return "only {run} and {task} can be filled in"
+    return "" if _BRANCH.fullmatch(filled) else "git takes no branch of that name"
 
 
 def _of_commands(section: DeliverySection, *, follows: bool, by_job: bool) -> Iterator[tuple[str, str]]:

@@ -33,6 +33,10 @@ NO_REQUESTS = "there are no change requests where CI is a local command"
         (GIT + '[delivery]\nforge = "command"\n[delivery.jobs]\ntest = []\n', "delivery.jobs.test", "names no program"),
         (GIT + f'[delivery]\nforge = "github"\n{JOBS}', "delivery.jobs", "github runs its own"),
         (GIT + '[delivery]\nreview = "agent"\n', "delivery.reviewer", "no agent plays the role 'reviewer'"),
+        (GIT + '[delivery]\nbranch_name = "ganger/{run}"\n', "delivery.branch_name", "a branch of its own"),
+        (GIT + '[delivery]\nbranch_name = "{task}/{who}"\n', "delivery.branch_name", "only {run} and {task}"),
+        (GIT + '[delivery]\nbranch_name = "a:{task}"\n', "delivery.branch_name", "git takes no branch"),
+        (GIT + '[delivery]\nbranch_name = "/{task}.lock"\n', "delivery.branch_name", "git takes no branch"),
         ("[delivery]\nwebhook_port = 8765\n", "delivery.webhook_secret_env", "could be anybody's"),
     ],
 )

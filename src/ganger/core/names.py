@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import string
 
 _PLAIN = frozenset(string.ascii_letters + string.digits + "._-")
 _LONGEST = 120
+# Git takes no two dots in a row, none at the end, and no name that ends like a lock of its own.
+_NOT_IN_REFS = re.compile(r"\.(?=\.|lock$|$)")
 
 
 def file_stem(task_id: str) -> str:
@@ -18,6 +21,11 @@ def file_stem(task_id: str) -> str:
         return stem or "%"
     digest = hashlib.sha256(task_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{stem[: _LONGEST - 17]}~{digest}"
+
+
+def branch_stem(task_id: str) -> str:
+    """The same as a part of a branch's name: unique per id, and git takes it."""
+    return _NOT_IN_REFS.sub("%2E", file_stem(task_id)).replace("~", "+")
 
 
 def worker_log(task_id: str, attempt: int) -> str:

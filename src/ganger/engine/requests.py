@@ -9,7 +9,7 @@ from ganger.core import events as ev
 from ganger.core.delivery import Delivery
 from ganger.core.delivery_changes import rules_of
 from ganger.core.moments import unix_time
-from ganger.core.names import file_stem
+from ganger.core.names import branch_stem
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case
 from ganger.engine.messages import join_message, request_body, request_title
@@ -42,9 +42,8 @@ class Requesting:
 
     @property
     def branch(self) -> str:
-        run, task = file_stem(self.case.state.run_id), file_stem(self.case.task)
-        name = self.outlet.branch_name.format(run=run, task=task)
-        return name.replace("..", ".").strip("/.")
+        run, task = branch_stem(self.case.state.run_id), branch_stem(self.case.task)
+        return self.outlet.branch_name.replace("{run}", run).replace("{task}", task)
 
     async def published(self) -> tuple[str, str, str]:
         """Branch, commit and tree to be pushed. The change alone on the target's newest state where it stands alone;
