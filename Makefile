@@ -46,7 +46,7 @@ fuzz: .venv/.dev ## the contract properties with EXAMPLES=20000 examples each
 crash: .venv/.dev ## kill the lead at POINTS=2000 points (a quarter in local-git mode), in 500 recoveries and at every step of deliveries; each run must go on unharmed
 	@$(BIN)/python -m faults crash --points $(or $(POINTS),2000) --double $(or $(DOUBLE),500) $(ARGS)
 	@$(BIN)/python -m faults crash --keeper --points $(or $(KEEPER),300) $(ARGS)
-	@$(BIN)/python -m faults delivery --points $(or $(STEPS),0)
+	@$(BIN)/python -m faults delivery --points $(or $(STEPS),0) --double $(or $(STEPS),40)
 	@$(BIN)/python -m faults delivery --keeper --points $(or $(STEPS),60)
 
 kills: .venv/.dev ## kill lead, keeper and both at KILLS=300 random moments each of fleets of 40, a quarter in local-git mode

@@ -194,6 +194,7 @@ def _workers(asked: argparse.Namespace) -> int:
 def _delivery_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scene", choices=SCENES, action="append", help="which run; all without it")
     parser.add_argument("--points", type=int, default=0, help="how many of each; every one without it")
+    parser.add_argument("--double", type=int, default=0, help="how many of each in which three leads die")
     parser.add_argument(
         "--point", type=Point.read, action="append", help="one kill such as before/pushed/red:2; again: the next lead"
     )
@@ -208,7 +209,7 @@ def _delivery(asked: argparse.Namespace) -> int:
     if asked.point:
         chosen = [delivery.Blow(scene, tuple(asked.point), asked.bug, asked.keeper) for scene in scenes]
     else:
-        chosen = delivery.blows(scenes, asked.points, keeper=asked.keeper, bug=asked.bug)
+        chosen = delivery.blows(scenes, asked.points, keeper=asked.keeper, bug=asked.bug, double=asked.double)
     return _code(pool.carry_out("delivery", delivery.jobs(chosen), at_once=asked.jobs))
 
 

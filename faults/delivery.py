@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -44,12 +45,18 @@ class Blow:
         return f"delivery --scene {self.scene}{''.join(f' --point {point}' for point in self.points)}{more}"
 
 
-def blows(scenes: Sequence[str], most: int, *, keeper: bool, bug: str = "") -> list[Blow]:
-    """At most so many of each scene, spread evenly over its steps; all of them with 0."""
+def blows(scenes: Sequence[str], most: int, *, keeper: bool, bug: str = "", double: int = 0) -> list[Blow]:
+    """At most so many of each scene, spread evenly over its steps; all of them with 0. `double`: so many more in which
+    the two leads that follow die as well, at the first step of some kind that they come to."""
     chosen = []
     for scene in scenes:
         points = points_of(scene, bug)
         chosen += [Blow(scene, (point,), bug, keeper) for point in (spread(points, most) if most else points)]
+        chance = random.Random(scene)  # noqa: S311
+        kinds = sorted({point.call.rpartition("/")[0] for point in points if steps.is_step(point)})
+        for point in spread(points, double):
+            later = tuple(Point(f"{kind}/*", 1) for kind in chance.sample(kinds, 2))
+            chosen.append(Blow(scene, (point, *later), bug, keeper))
     return chosen
 
 
