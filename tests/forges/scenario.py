@@ -43,8 +43,8 @@ poll_sec = {poll}
 poll_most_sec = 0.1
 call_sec = 2
 appear_sec = 0.7
-ci_sec = 20
-ci_most_sec = 20
+ci_sec = 60
+ci_most_sec = 60
 style = "branch"
 {more}
 """
@@ -219,7 +219,7 @@ def play(row: Row, folder: Path) -> Outcome:
                 scene.act(what, server)
             for look, what in row.meanwhile:
                 scene.world.meanwhile.setdefault(look, []).append(lambda what=what: scene.act(what, server))  # type: ignore[misc]
-            code = _lead(project, 60 + 5 * row.tasks)
+            code = _lead(project, 90 + 5 * row.tasks)
             if row.retry:
                 assert Outcome(scene, project, server, code).ended() == "BLOCKED(external)"
                 scene.act(row.retry, server)
