@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ganger.core import events as ev
+from ganger.core import delivery_events, events as ev, notable
 from ganger.core.projection import state_text
 from ganger.core.records import Policy, RunState, TaskSpec
+from ganger.core.sentences import sentence
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import TaskStatus
 
@@ -93,3 +94,12 @@ def test_the_golden_journal_holds_every_type_of_event() -> None:
     """T19: whoever adds a type adds a journal that has it."""
     kept = {ev.type_name(entry.event) for path in GOLDEN.glob("journal-*.jsonl") for entry in golden(path.name)}
     assert kept == set(ev.EVENT_TYPES)
+
+
+def test_whoever_is_told_of_a_delivery_is_told_in_words() -> None:
+    """D40 G10: the log of a run, its events and its notices name the commit, the repository or the request."""
+    rows = [entry.event for entry in golden("journal-6.jsonl")]
+    kinds = {type(event): event for event in rows if type(event).__module__ == delivery_events.__name__}
+    assert len(kinds) == 19
+    for kind, event in kinds.items():
+        assert sentence(event) and sentence(event) == notable.sentence(event), kind

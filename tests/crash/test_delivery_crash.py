@@ -32,7 +32,7 @@ STEPS = {
 BRIEF = ("rerun", "request")
 
 
-@pytest.mark.needs("git")
+@pytest.mark.needs("strace", "git")
 @pytest.mark.parametrize(
     "scene", [name if name in BRIEF else pytest.param(name, marks=pytest.mark.slow) for name in STEPS]
 )
@@ -56,7 +56,7 @@ def test_a_push_that_outlives_its_lead_or_dies_alone_is_found_or_done_once(scene
 
 
 @pytest.mark.slow
-@pytest.mark.needs("git")
+@pytest.mark.needs("strace", "git")
 def test_a_keeper_that_dies_with_its_lead_costs_only_the_ci_jobs_that_ran() -> None:
     """D18 H10: local CI is begun anew, no agent is paid again, no verdict comes of it."""
     points = [word for step in ("after/pushed", "after/ci_seen", "before/retriggered", "before/ci_judged")
@@ -68,7 +68,7 @@ def test_a_keeper_that_dies_with_its_lead_costs_only_the_ci_jobs_that_ran() -> N
 CAUGHT_BRIEFLY = ("pushed-without-intent",)
 
 
-@pytest.mark.needs("git")
+@pytest.mark.needs("strace", "git")
 @pytest.mark.parametrize(
     "name", [name if name in CAUGHT_BRIEFLY else pytest.param(name, marks=pytest.mark.slow) for name in BUGS]
 )
