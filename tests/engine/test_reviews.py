@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 from git_runs import GitProject, edits, git
-from run_projects import kill, task, until
+from run_projects import kill, leading, task, until
 
 from ganger.core import events as ev
+from ganger.core.invariants import Seen, broken
 from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.errors import NotFoundError
 
 ALONE = '[delivery]\nreview = "person"\nreview_when = "before"\n'
 AFTER_CI = """
@@ -61,6 +64,12 @@ def judged(folder: Path, *answers: object) -> GitProject:
     return project_in(folder, AGENT, files={"judge.json": judge})
 
 
+def waits(project: GitProject) -> bool:
+    with contextlib.suppress(NotFoundError, KeyError):
+        return project.state().tasks["a"].block_reason is BlockReason.AWAITING_REVIEW
+    return False
+
+
 def launches(project: GitProject) -> int:
     return len(project.find(ev.AttemptLaunched))
 
@@ -95,6 +104,7 @@ def test_a_change_that_is_sent_back_is_done_again_with_the_remark(tmp_path: Path
     assert again.review == "wanted" and again.reviewed != first
     assert project.ganger("approve", "a").returncode == 0
     assert project.run() == 0 and launches(project) == 2
+    assert broken(project.events(), Seen()) == []
 
 
 def test_what_was_not_merged_is_kept_for_whoever_does_it_again(tmp_path: Path) -> None:
@@ -184,12 +194,12 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_a_person_
 
 def test_a_reviewer_outlives_the_lead_and_is_found_again(tmp_path: Path) -> None:
     """W08 H10: kill -9 of the lead while the reviewer works: nobody is asked twice."""
-    project = judged(tmp_path, {"needs": "go", **GOOD})
+    project = judged(tmp_path, {"delay": 2, **GOOD})
     lead = project.start()
     until(lambda: "a.review.1.1.log" in project.logs() if project.folder.path.exists() else False, beside=lead)
     kill(lead)
     lead.communicate()
-    (project.folder.path / "reviews/a/go").write_text("")
+    assert not project.find(ev.Reviewed)
     assert project.run() == 0
     assert [name for name in project.logs() if "review" in name] == ["a.review.1.1.log"] and launches(project) == 1
 
@@ -200,3 +210,68 @@ def test_what_a_review_costs_is_counted_once(tmp_path: Path) -> None:
     project = judged(tmp_path, {"usage": used, **GOOD})
     assert project.run() == 0
     assert project.state().spent.tokens == 120
+
+
+# --- beside others -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schedule", ["off", "epoch"])
+def test_what_depends_on_a_reviewed_task_waits_for_the_review_and_then_runs(tmp_path: Path, schedule: str) -> None:
+    """W08 T09: nothing has failed, so its dependents are not given up; another `ganger run` alone changes nothing."""
+    tasks = [task("a"), task("b", "a")]
+    script = SAYS | {"b": [edits({"b.txt": "b\n"})]}
+    project = GitProject(tmp_path / "project", tasks, script, more=ALONE).make()
+    project.set_schedule(schedule)
+    assert project.run() == 4 and project.run() == 4
+    assert launches(project) == 1 and len(project.find(ev.ReviewAsked)) == 1
+    project.ganger("approve", "a")
+    assert project.run() == 4
+    project.ganger("approve", "b")
+    assert project.run() == 0 and launches(project) == 2
+
+
+def test_an_approved_change_that_no_longer_fits_is_done_again(tmp_path: Path) -> None:
+    """W08 W09: two changes of one line: the second is approved, conflicts, and a worker does it on the new head."""
+    script = {
+        "a": [edits({"shared.txt": "a\n"})],
+        "b": [edits({"shared.txt": "b\n"}), edits({"shared.txt": "a and b\n"})],
+    }
+    project = GitProject(
+        tmp_path / "project", [task("a"), task("b")], script, more=ALONE, policy="concurrency = 2"
+    ).make()
+    project.run()
+    project.ganger("approve", "a")
+    project.run()
+    project.ganger("approve", "b")
+    assert project.run() == 4
+    assert "conflict" in project.prompt("b", project.state().tasks["b"].attempts)
+    project.ganger("approve", "b")
+    assert project.run() == 0 and project.shown("shared.txt") == "a and b" and launches(project) == 3
+
+
+def test_a_lead_takes_the_word_while_others_work(tmp_path: Path) -> None:
+    """W08 G12: approved while the run goes on; nobody waits for anybody."""
+    script = SAYS | {"b": [{"delay": 5, **edits({"b.txt": "b\n"})}]}
+    project = GitProject(
+        tmp_path / "project",
+        [task("a"), task("b", metadata={"review": "none"})],
+        script,
+        more=ALONE,
+        policy="concurrency = 2",
+    ).make()
+    with leading(project) as lead:
+        until(lambda: waits(project), beside=lead)
+        assert "approved" in project.ganger("approve", "a").stdout
+        until(lambda: project.status() is TaskStatus.DONE, beside=lead)
+        assert project.status("b") is TaskStatus.RUNNING
+        lead.communicate(timeout=60)
+    assert lead.returncode == 0 and launches(project) == 2
+
+
+def test_a_review_before_the_push_is_followed_by_everything_else(tmp_path: Path) -> None:
+    """W08 D01: nothing leaves the machine before it is approved; then it is pushed and CI judges it."""
+    project = delivered(tmp_path, "before")
+    assert project.run() == 4 and not project.find(ev.PushIntended)
+    project.ganger("approve", "a")
+    assert project.run() == 0 and launches(project) == 1
+    assert [event.verdict for event in project.find(ev.CiJudged)] == ["green"]

@@ -308,7 +308,9 @@ def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled,
         # Whoever is DONE has the proof, and only that frees the repository (D09).
         task = replace(task, locked=False)
         if task.delivery is not None:
-            ended = dataclasses.replace(task.delivery, milestone=Milestone.DONE, substate="", since=at, pending=False)
+            # Where only a review was asked for, nothing was pushed, and no milestone reached.
+            reached = Milestone.DONE if task.delivery.pushed else task.delivery.milestone
+            ended = dataclasses.replace(task.delivery, milestone=reached, substate="", since=at, pending=False)
             task = replace(task, delivery=ended)
     return replace(
         task,
