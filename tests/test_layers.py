@@ -59,7 +59,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "delivery": INNER | {"config", "engine.files", "engine.outlets", "forges", "workspaces"},
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
     "runs": INNER | {"config", "engine.files", "stores"},
-    "land": INNER | {"app", "check", "config", "engine", "launchers", "stores", "workspaces"},
+    "land": INNER | {"app", "check", "config", "delivery", "engine", "launchers", "stores", "workspaces"},
     "clean": INNER | {"app", "config", "engine.files", "engine.homes", "runs", "workspaces"},
     "prompt_sizes": INNER | {"app", "check", "config", "delivery", "engine", "views", "workspaces"},
     "start": INNER | {"config", "engine.files"},

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ganger.app import repository_of
 from ganger.config import Project
-from ganger.core.names import file_stem
+from ganger.core.names import file_stem, repo_place, repo_store
 from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, is_led
 from ganger.engine.homes import Homes
@@ -52,13 +52,18 @@ def look(project: Project, run_id: str | None = None) -> list[Piece]:
 def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Piece]:
     # Agents go on when their lead dies: as long as a keeper has them, nothing of theirs may go.
     led, run = is_led(folder) or keeper_pid(folder) is not None, state.run_id
-    for name in _REMADE:
-        path = folder.path / name
+    repos = sorted({spec.repo for spec in state.specs.values()} | {""})
+    for place, repo, name in ((folder.path / repo_place(repo), repo, name) for repo in repos for name in _REMADE):
+        path = place / name
         if path.is_dir() and (size := size_of(path)):
             kept = "in use: a process leads this run" if led else "made again when it is needed"
-            yield Piece(run, path, name, size, not led, kept)
-    if (project.state_path / "repo.git").is_dir() and (folder.path / "work").is_dir():
-        yield from _workspaces(project, state, led=led)
+            yield Piece(run, path, f"{name}{_of(repo)}", size, not led, kept)
+    for repo in repos:
+        # Of a repository that is not configured any more nobody can tell what is kept elsewhere: it stays.
+        known = not repo or repo in project.config.repos
+        place, store = folder.path / repo_place(repo) / "work", project.state_path / repo_store(repo)
+        if known and store.is_dir() and place.is_dir():
+            yield from _workspaces(project, state, repo, led=led)
     yield from _homes(folder, state, led=led)
 
 
@@ -71,7 +76,11 @@ def _homes(folder: RunFolder, state: RunState, *, led: bool) -> Iterator[Piece]:
         yield Piece(state.run_id, home, _HOME, size_of(home), not led and not needed, kept)
 
 
-def _workspaces(project: Project, state: RunState, *, led: bool) -> Iterator[Piece]:
+def _of(repo: str) -> str:
+    return f" of {repo}" if repo else ""
+
+
+def _workspaces(project: Project, state: RunState, repo: str, *, led: bool) -> Iterator[Piece]:
     run = state.run_id
     waiting = {
         (file_stem(name), task.workspace_of)
@@ -83,7 +92,7 @@ def _workspaces(project: Project, state: RunState, *, led: bool) -> Iterator[Pie
         return "the attempt that was begun in it goes on" if (left.task, left.attempt) in waiting else left.state.value
 
     async def leftovers() -> list[Piece]:
-        repository = repository_of(project, run, lambda _change, _rules: None, None)
+        repository = repository_of(project, run, lambda _change, _rules: None, None, repo)
         try:
             return [
                 Piece(

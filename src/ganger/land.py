@@ -1,4 +1,4 @@
-"""Landing a run: the project's own branch moves to what was merged, and to nothing that was not proved."""
+"""Landing a run: the person's branch in each repository moves to what was merged, and to nothing that is unproved."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from ganger.app import SystemClock, checks_of, repository_of, sandbox_of
 from ganger.check import check_project
 from ganger.config import Project, environment
 from ganger.core.events import Landed
+from ganger.core.landings import is_pushed, is_requested, landable, repos_merged
 from ganger.core.moments import stamp
+from ganger.core.names import repo_store
 from ganger.core.records import RunState
+from ganger.core.repos import PROJECT, shown
+from ganger.delivery import path_of
 from ganger.engine.files import RunFolder, is_led, leading
 from ganger.engine.gate import Gate
 from ganger.engine.verification import why_red
-from ganger.errors import GangerError
+from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.kept import KeptLauncher
 from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
@@ -27,16 +31,31 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done, or would be. `branch` is empty for a detached HEAD."""
+    """What was done, or would be. `branch` is empty for a detached HEAD, `repo` for the project's own."""
 
     how: str
     branch: str
     before: str
     after: str
     commits: int
+    repo: str = ""
 
     def as_json(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One repository whose branch is to move."""
+
+    repo: str
+    landing: Landing
+    plan: Plan
+
+    @property
+    def outcome(self) -> Outcome:
+        plan = self.plan
+        return Outcome(plan.how, plan.branch, plan.before, plan.tip, plan.commits, self.repo)
 
 
 def land(
@@ -45,54 +64,103 @@ def land(
     state: RunState,
     *,
     say: Say,
+    repo: str | None = None,
     branch: str = "",
     dry_run: bool = False,
     led: bool = False,
-) -> Outcome:
-    """Moves the branch that is checked out, or makes `branch`; raises when that would lose or break something.
+) -> list[Outcome]:
+    """Moves the branch that is checked out in each repository of the run, or in `repo` alone, or makes `branch`.
 
+    Raises when that would lose or break something; what conflicts anywhere is found before anything moves. Changes
+    that go as change requests are merged where those are: such a repository is left alone unless it is named.
     `led`: by the process that leads the run, which is through.
     """
-    landing = Landing(project.root, project.state_path / "repo.git", state.run_id, environment())
-    plan = landing.plan()
+    ways = [_way(project, state, one, branch=branch) for one in _chosen(state, repo, say)]
     if branch:
-        return _to_branch(landing, plan, branch, dry_run=dry_run)
-    outcome = Outcome(plan.how, plan.branch, plan.before, plan.tip, plan.commits)
-    if plan.conflict is not None:
-        raise GangerError(
-            f"your branch went on and conflicts with run {state.run_id} in {', '.join(plan.conflict.files[:10])}",
-            hint=f"ganger land --branch ganger/{state.run_id} makes a branch of it that you can merge by hand",
-            code="LAND_CONFLICT",
+        return [_to_branch(way, branch, dry_run=dry_run) for way in ways]
+    for way in ways:
+        _require_no_conflict(state, way)
+    moving = [] if dry_run else [way for way in ways if way.plan.how != "nothing"]
+    for way in moving:
+        if way.plan.how == "merge":
+            both = f"{way.plan.before[:12]} and {way.plan.head[:12]}"
+            say(f"your branch{_of(way.repo)} went on meanwhile: verifying the merge of {both}")
+            asyncio.run(_verify(project, folder, state, way))
+    for way in moving:
+        way.landing.move(way.plan)
+        if not led:
+            _record(folder, way)
+    return [way.outcome for way in ways]
+
+
+def _chosen(state: RunState, repo: str | None, say: Say) -> list[str]:
+    """Of a run that merged nothing the project, or whatever it worked on first."""
+    used = sorted({spec.repo for spec in state.specs.values()}) or [""]
+    if repo is not None:
+        name = "" if repo == PROJECT else repo
+        if name not in used:
+            known = ", ".join(one or PROJECT for one in used)
+            raise NotFoundError(f"no task of run {state.run_id!r} works on {repo!r}", hint=f"there are: {known}")
+        return [name]
+    found = repos_merged(state) or used[:1]
+    asked = [one for one in found if is_requested(state, one)]
+    for one in asked:
+        say(f"{shown(one)} is left as it is: its changes are in change requests (ganger ledger)")
+    return [one for one in found if one not in asked]
+
+
+def _way(project: Project, state: RunState, repo: str, *, branch: str) -> Way:
+    if repo and repo not in project.config.repos:
+        raise NotFoundError(
+            f"run {state.run_id!r} worked on {repo}, which is not configured any more", hint=f"add [repos.{repo}] again"
         )
-    if plan.how == "nothing" or dry_run:
-        return outcome
-    if plan.how == "merge":
-        say(f"your branch went on meanwhile: verifying the merge of {plan.before[:12]} and {plan.head[:12]}")
-        asyncio.run(_verify(project, folder, state, plan))
-    landing.move(plan)
-    if not led:
-        _record(folder, plan)
-    return outcome
+    landing = Landing(path_of(project, repo), project.state_path / repo_store(repo), state.run_id, environment())
+    commit = "" if branch else landable(state, repo)
+    if not branch and not commit and is_pushed(state, repo) and state.repos[repo].follows_ci:
+        raise GangerError(
+            f"nothing the run pushed{_of(repo)} is proved yet",
+            hint="ganger ledger shows how far it is; ganger land --branch NAME makes a branch of it as it is",
+            code="LAND_UNPROVED",
+        )
+    return Way(repo, landing, landing.plan(commit))
 
 
-def _to_branch(landing: Landing, plan: Plan, branch: str, *, dry_run: bool) -> Outcome:
+def _require_no_conflict(state: RunState, way: Way) -> None:
+    if way.plan.conflict is None:
+        return
+    only = f" --repo {way.repo}" if way.repo else ""
+    raise GangerError(
+        f"your branch{_of(way.repo)} went on and conflicts with run {state.run_id} in "
+        f"{', '.join(way.plan.conflict.files[:10])}",
+        hint=f"ganger land{only} --branch ganger/{state.run_id} makes a branch of it that you can merge by hand",
+        code="LAND_CONFLICT",
+    )
+
+
+def _of(repo: str) -> str:
+    return f" in {repo}" if repo else ""
+
+
+def _to_branch(way: Way, branch: str, *, dry_run: bool) -> Outcome:
     """Another branch takes what the run merged as it is; nothing has to fit."""
     if not dry_run:
-        landing.to_branch(plan, branch)
-    return Outcome("branch", branch, plan.before, plan.head, plan.commits)
+        way.landing.to_branch(way.plan, branch)
+    return Outcome("branch", branch, way.plan.before, way.plan.head, way.plan.commits, way.repo)
 
 
-async def _verify(project: Project, folder: RunFolder, state: RunState, plan: Plan) -> None:
+async def _verify(project: Project, folder: RunFolder, state: RunState, way: Way) -> None:
     """A merge nobody has verified is verified like any other head."""
     checked = check_project(project)
     checked.require()
     sandbox = sandbox_of(project)
     checks = checks_of(project, checked, sandbox, SystemClock())
-    repository = repository_of(project, state.run_id, lambda _change, _rules: None, sandbox.owner)
+    plan, repo = way.plan, way.repo
+    repository = repository_of(project, state.run_id, lambda _change, _rules: None, sandbox.owner, repo)
     launcher = KeptLauncher(folder.path, grace_sec=project.config.policy.grace_sec)
     name = f"land.{plan.tip[:12]}"
     log = folder.path / "logs" / f"{name}.log"
-    used = dict.fromkeys(state.specs[task].verify_profile for task, now in state.tasks.items() if now.merged)
+    merged = [state.specs[task] for task, now in state.tasks.items() if now.merged]
+    used = dict.fromkeys(spec.verify_profile for spec in merged if spec.repo == repo)
     try:
         place = await repository.checkout(name, plan.tip)
         for profile in used:
@@ -100,7 +168,7 @@ async def _verify(project: Project, folder: RunFolder, state: RunState, plan: Pl
             gate = Gate(launcher, RunState())
             verdict = await checks.run(profile, folder=place, log=log, gate=gate, key=key, named={})
             if not verdict.passed:
-                why = why_red(verdict, checks.env, where=" on the merge with your branch")
+                why = why_red(verdict, checks.env, where=f" on the merge with your branch{_of(repo)}")
                 raise GangerError(
                     f"{why.detail}; nothing was moved",
                     hint=f"the log is {log}; ganger land --branch NAME makes a branch of the run alone",
@@ -113,13 +181,13 @@ async def _verify(project: Project, folder: RunFolder, state: RunState, plan: Pl
         await repository.close()
 
 
-def _record(folder: RunFolder, plan: Plan) -> None:
+def _record(folder: RunFolder, way: Way) -> None:
     """A run that is being led tells its own story; the branch shows where it is."""
     if is_led(folder):
         return
     store = SqliteStore(folder.database)
     try:
         with leading(folder, store):
-            store.append([Entry(stamp(time.time()), Landed(plan.branch, plan.tip))])
+            store.append([Entry(stamp(time.time()), Landed(way.plan.branch, way.plan.tip, way.repo))])
     finally:
         store.close()

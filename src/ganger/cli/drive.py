@@ -77,12 +77,14 @@ def _land(project: Project, lead: Lead, screen: Screen) -> None:
     """Where the settings say so, a completed run moves the person's branch itself."""
     if project.config.workspace.land == "finish" and lead.state.mode != "direct" and _already_complete(lead):
         try:
-            outcome = land(project, lead.tools.folder, lead.state, say=screen.note, led=True)
+            outcomes = land(project, lead.tools.folder, lead.state, say=screen.note, led=True)
         except GangerError as problem:
             screen.note(f"not landed: {problem.message}" + (f"; {problem.hint}" if problem.hint else ""))
             return
-        lead.note_landing(outcome.branch, outcome.after)
-        screen.note(f"landed: {outcome.branch or 'HEAD'} is at {outcome.after[:12]}")
+        for outcome in outcomes:
+            lead.note_landing(outcome.branch, outcome.after, outcome.repo)
+            where = f" of {outcome.repo}" if outcome.repo else ""
+            screen.note(f"landed: {outcome.branch or 'HEAD'}{where} is at {outcome.after[:12]}")
 
 
 def _already_complete(lead: Lead) -> bool:

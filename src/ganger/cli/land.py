@@ -3,51 +3,70 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ganger.cli.options import counted, json_option, open_project, print_json, project_option, run_option
+
+if TYPE_CHECKING:
+    from ganger.land import Outcome
 
 _DONE = {"fast-forward": "is now at", "merge": "is now at the verified merge"}
 
 
 @click.command("land")
 @click.option("--branch", default="", metavar="NAME", help="Make or move this branch instead; your checkout stays.")
+@click.option("--repo", metavar="NAME", help="Only this repository; `.` is the project (default: all of the run).")
 @click.option("--dry-run", is_flag=True, help="Only say what would move.")
 @project_option
 @run_option
 @json_option
-def command(branch: str, dry_run: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Move your checked-out branch to the commits a run has verified and merged.
+def command(
+    branch: str, repo: str | None, dry_run: bool, project: Path | None, run_id: str | None, as_json: bool
+) -> int:
+    """Move your checked-out branch to the commits a run has verified and merged, in each repository it worked on.
 
     Until you do, a run never touches your checkout. Where your branch went on meanwhile, both are merged and the
-    merge is verified before anything moves. Uncommitted work in the way is never overwritten.
+    merge is verified before anything moves. Uncommitted work in the way is never overwritten. Of what was pushed only
+    what CI has proved is taken, and what went as change requests is left to those unless --repo names it.
 
     \b
     Examples:
       ganger land --dry-run
       ganger land
       ganger land --branch ganger/tonight
+      ganger land --repo core
     """
+    from ganger.core.landings import is_pushed
     from ganger.land import land
     from ganger.runs import newest_run, read_state
 
     opened = open_project(project)
     folder = newest_run(opened, run_id)
-    outcome = land(
+    state = read_state(folder)
+    outcomes = land(
         opened,
         folder,
-        read_state(folder),
+        state,
         say=lambda text: click.echo(text, err=True),
+        repo=repo,
         branch=branch,
         dry_run=dry_run,
     )
     if as_json:
-        print_json("land", dry_run=dry_run, **outcome.as_json())
-    elif outcome.how == "nothing":
-        click.echo(f"{outcome.branch or 'HEAD'} has everything this run merged already")
-    else:
-        verb = "would move to" if dry_run else _DONE.get(outcome.how, "is now at")
-        commits = counted(outcome.commits, "commit")
-        click.echo(f"{outcome.branch or 'HEAD'} {verb} {outcome.after[:12]} ({outcome.how}, {commits})")
+        first = outcomes[0].as_json() if outcomes else {"how": "nothing"}
+        print_json("land", dry_run=dry_run, **{**first, "repos": [outcome.as_json() for outcome in outcomes]})
+        return 0
+    for outcome in outcomes:
+        remote = "; its remote has it too" if is_pushed(state, outcome.repo) else ""
+        click.echo(f"{_line(outcome, dry_run=dry_run)}{remote}")
     return 0
+
+
+def _line(outcome: Outcome, *, dry_run: bool) -> str:
+    where = f"{outcome.branch or 'HEAD'}{f' of {outcome.repo}' if outcome.repo else ''}"
+    if outcome.how == "nothing":
+        return f"{where} has everything this run merged already"
+    verb = "would move to" if dry_run else _DONE.get(outcome.how, "is now at")
+    return f"{where} {verb} {outcome.after[:12]} ({outcome.how}, {counted(outcome.commits, 'commit')})"

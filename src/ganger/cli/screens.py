@@ -11,6 +11,7 @@ from typing import Protocol
 from ganger.cli.main import printable
 from ganger.cli.options import counted
 from ganger.core import events as ev
+from ganger.core.landings import is_pushed, is_requested, repos_merged, where_words
 from ganger.core.moments import seconds_between
 from ganger.core.records import RunState
 from ganger.core.vocabulary import RunStatus, TaskStatus
@@ -240,15 +241,19 @@ def _short(state: RunState, name: str) -> str:
     return printable(f"{reason}{task.detail}")[:160]
 
 
+def _found(state: RunState) -> str:
+    """Where a person finds what a completed run made."""
+    merged = repos_merged(state)
+    if not merged:
+        return "everything is DONE and verified"
+    proved = all(is_pushed(state, repo) or is_requested(state, repo) for repo in merged)
+    done = "everything is DONE with proof" if proved else "everything is DONE, verified and merged"
+    return f"{done}; {where_words(state)}"
+
+
 def _next(state: RunState) -> str:
     if state.status is RunStatus.COMPLETED:
-        if any(rules.delivers and rules.style == "branch" for rules in state.repos.values()):
-            return "everything is DONE with proof (ganger ledger); git pull brings it to your branch"
-        if any(rules.delivers for rules in state.repos.values()):
-            return "everything is DONE with proof (ganger ledger); the change requests wait to be merged"
-        if state.mode != "direct" and not state.landed:
-            return "everything is DONE, verified and merged; ganger land moves your branch to it"
-        return "everything is DONE and verified"
+        return _found(state)
     if state.stopping or state.draining:
         return "run the same command again to continue"
     if any(question.answer is None for question in state.questions.values()):

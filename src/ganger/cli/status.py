@@ -81,7 +81,7 @@ def _print_document(
         paused=state.paused, spent=spending(state), open_questions=len(open_questions(state)),
         heal_rounds=len(state.heal_rounds), keeper=keeper_pid(folder), mode=state.mode,
         merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.heads.get(""),
-        landed=state.landed or None, disk_bytes=size_of(folder.path),
+        landed=state.landed.get(""), disk_bytes=size_of(folder.path),
         workers=[row.as_json() for row in workers], accounts=[row.as_json() for row in accounts],
         deliveries=[row.as_json() for row in delivery_rows(state, stamp(time.time()))],
         repos=[row.as_json() for row in repo_rows(state)], forges=forge_pace(folder), violations=dict(violated(state)),

@@ -134,7 +134,8 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """A person, or the settings, took the branch over into the project's own."""
+    """A person, or the settings, took the branch over into the project's own, or into another repository's."""
 
     branch: str
     commit: str
+    repo: str = ""

@@ -420,7 +420,7 @@ class RunState:
     artifacts: set[str] = field(default_factory=set)
     in_place_roles: set[str] = field(default_factory=set)
     gate_runs: int = 0
-    landed: str = ""
+    landed: dict[str, str] = field(default_factory=dict)
     boot_id: str = ""
     rebooted: bool = False
     pulled: set[str] = field(default_factory=set)

@@ -127,7 +127,7 @@ def _unclaimed_edits(state: RunState, event: ev.UnclaimedEdits, _at: str) -> Non
 
 
 def _landed(state: RunState, event: ev.Landed, _at: str) -> None:
-    state.landed = event.commit
+    state.landed[event.repo] = event.commit
 
 
 def _window_closed(state: RunState, event: ev.WindowClosed, _at: str) -> None:

@@ -80,8 +80,8 @@ def _merging_sentence(event: ev.Event) -> str:
             return f"the branch did not move: {why}"
         case ev.Merged(task=task, commit=commit):
             return f"{task}: merged as {commit[:12]}" if commit else ""
-        case ev.Landed(branch=branch, commit=commit):
-            return f"landed: {branch or 'HEAD'} is at {commit[:12]}"
+        case ev.Landed(branch=branch, commit=commit, repo=repo):
+            return f"landed: {branch or 'HEAD'}{f' of {repo}' if repo else ''} is at {commit[:12]}"
     return ""
 
 

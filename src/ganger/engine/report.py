@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ganger.core.landings import where_words
 from ganger.core.records import RunState, TaskState
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 from ganger.engine.files import RunFolder, replace_file
@@ -26,10 +27,8 @@ def report_text(state: RunState) -> str:
     if state.mode != "direct":
         merged = sum(bool(task.merged) for task in state.tasks.values())
         where = f", at {state.heads[''][:12]}" if state.heads.get("") else ""
-        landed = (
-            f"; your branch has it since {state.landed[:12]}" if state.landed else "; ganger land moves your branch"
-        )
-        lines.append(f"- Merged: {merged} tasks on branch ganger/{_safe(state.run_id)}{where}{landed}")
+        found = f"; {_safe(where_words(state))}" if merged else ""
+        lines.append(f"- Merged: {merged} tasks on branch ganger/{_safe(state.run_id)}{where}{found}")
         lines.append(f"- Gate runs on merges: {state.gate_runs}")
     if state.artifacts:
         lines.append(f"- Generated files left out: {_safe(', '.join(sorted(state.artifacts)[:20]))}")

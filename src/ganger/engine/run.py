@@ -173,9 +173,9 @@ class Lead:
         write_rules(self.tools.folder, self.state)
         write_usage(self.tools.folder, self.state)
 
-    def note_landing(self, branch: str, commit: str) -> None:
+    def note_landing(self, branch: str, commit: str, repo: str = "") -> None:
         """The run is through, and the person's branch has it."""
-        entry = Entry(stamp(self.tools.clock.now()), ev.Landed(branch, commit))
+        entry = Entry(stamp(self.tools.clock.now()), ev.Landed(branch, commit, repo))
         for recorded in self.journal.store.append([entry]):
             apply(self.state, recorded)
         self.progress.catch_up()

@@ -101,6 +101,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "NO_BRANCH": ("the run has no branch to land", "Only runs in a git mode merge anything.", 'Set workspace.mode = "local-git" for the next run.'),
     "LAND_CONFLICT": ("your branch conflicts with what the run merged", "Nothing was moved.", "ganger land --branch NAME makes a branch of it that you can merge by hand."),
     "LAND_RED": ("the merge with your branch does not pass its checks", "Nothing was moved.", "Read the named log; ganger land --branch NAME makes a branch of the run alone."),
+    "LAND_UNPROVED": ("nothing of what was pushed is proved yet", "Your branch moves only to commits CI was green for.", "ganger ledger shows how far it is; ganger land --branch NAME makes a branch of it as it is."),
     "LAND_REFUSED": ("git does not move your branch", "Most often uncommitted work is in the way; nothing was changed.", "Commit or stash it, then ganger land again."),
     "FILE_CLASH": ("two tasks of one level write one file", "A level is merged as a whole.", "Let one depend on the other, or give them different files."),
     "LEVEL_ORDER": ("a task is not in a later level than its dependency", "Levels run one after the other.", "Move it to a later level."),

@@ -40,9 +40,9 @@ class Landing:
         self._git = self._bare.git
         self._refs = RunRefs(run)
 
-    def plan(self) -> Plan:
-        """Looks at both branches; writes nothing the project can see."""
-        head = self._git.resolve(self._refs.branch)
+    def plan(self, commit: str = "") -> Plan:
+        """Looks at both branches, or at a commit instead of the run's; writes nothing the project can see."""
+        head = commit or self._git.resolve(self._refs.branch)
         if not head:
             raise GangerError(
                 f"run {self._run!r} has no branch to land", hint="only runs in a git mode have one", code="NO_BRANCH"
