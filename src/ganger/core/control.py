@@ -16,7 +16,7 @@ from ganger.core.dependents import behind_failed
 from ganger.core.effects import Effect, Refusal as Refusal, counted, number_of, task_named, text_of
 from ganger.core.questions import answer, chosen, find_question as find_question
 from ganger.core.records import RunState
-from ganger.core.repos import PROJECT, shown
+from ganger.core.repos import PROJECT, graph_of, shown
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 SKIPPED = "skipped by a person"
@@ -171,7 +171,24 @@ def _unlock(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     still = f"; {', '.join(running)} still runs and now shares its chain with whoever starts" if running else ""
     freed = [f"{', '.join(holders)} no longer {'holds' if len(holders) == 1 else 'hold'} it"] if holders else []
     freed += [f"its {word} is lifted" for word in lifted]
-    return Effect(f"{shown(repo)} is free: {' and '.join(freed)}{still}", (ev.RepoUnlocked(repo, why, tuple(holders)),))
+    back = _stopped_by(state, repo) if repo in state.halted else []
+    freed += [f"{', '.join(back)} {'goes' if len(back) == 1 else 'go'} on"] if back else []
+    told = f"{shown(repo)} is no longer halted"
+    again = [event for name in back for event in bring_back(state, name, told, "")]
+    events = (ev.RepoUnlocked(repo, why, tuple(holders)), *again)
+    return Effect(f"{shown(repo)} is free: {' and '.join(freed)}{still}", events)
+
+
+def _stopped_by(state: RunState, repo: str) -> list[str]:
+    """Deliveries that wait because this repository is halted, and no other one of their chain."""
+    graph, found = graph_of(state.repos), []
+    for name in state.by_rank:
+        task, own = state.tasks[name], state.specs[name].repo
+        chain = {own, *graph.upstream.get(own, ()), *graph.downstream.get(own, ())}
+        waits = task.block_reason is BlockReason.PAUSED and task.delivery is not None and task.delivery.pending
+        if waits and not is_skipped(state, name) and chain & state.halted.keys() == {repo}:
+            found.append(name)
+    return found
 
 
 def _repo_named(state: RunState, data: Mapping[str, object]) -> str:
