@@ -204,6 +204,18 @@ def test_a_reviewer_outlives_the_lead_and_is_found_again(tmp_path: Path) -> None
     assert [name for name in project.logs() if "review" in name] == ["a.review.1.1.log"] and launches(project) == 1
 
 
+def test_without_money_for_a_reviewer_a_person_is_asked(tmp_path: Path) -> None:
+    """Q02 W08: a budget holds for reviewers as well."""
+    project = judged(tmp_path, GOOD)
+    script = {"a": [{"usage": {"input_tokens": 900, "output_tokens": 200}, **edits({"a.txt": "a\n"})}]}
+    project.write_script(script)
+    config = project.root / "ganger.toml"
+    config.write_text(f"{config.read_text()}\n[budget]\ntokens = 1000\n")
+    assert project.run() == 4
+    assert not [name for name in project.logs() if "review" in name]
+    assert "budget.tokens" in project.state().tasks["a"].detail
+
+
 def test_what_a_review_costs_is_counted_once(tmp_path: Path) -> None:
     """Q01 W08: with its verdict, and for the task it judged."""
     used = {"input_tokens": 100, "output_tokens": 20}

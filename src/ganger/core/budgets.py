@@ -66,6 +66,18 @@ def run_refusal(state: RunState, now: str, purse: Purse | None = None) -> str:
     return _unknown_price(state, wanted, taken)
 
 
+def spent_out(state: RunState, now: str) -> str:
+    """Why nobody at all may be asked any more, also who makes no attempt, such as a reviewer; empty when they may."""
+    budget, spent = state.budget, state.spent
+    if budget.usd is not None and spent.usd >= budget.usd:
+        return f"budget.usd: ${spent.usd:.2f} of ${budget.usd:.2f} are spent"
+    if budget.tokens is not None and spent.tokens >= budget.tokens:
+        return f"budget.tokens: {spent.tokens} of {budget.tokens} tokens are used"
+    if budget.wall_sec is not None and (used_sec := active_seconds(state, now)) >= budget.wall_sec:
+        return f"budget.wall_sec: the run has worked for {used_sec:.0f} of {budget.wall_sec:.0f} s"
+    return ""
+
+
 def _unknown_price(state: RunState, wanted: Reservation, taken: Purse) -> str:
     """Without an estimate one attempt goes ahead alone: several at once could spend any number of times the budget."""
     budget = state.budget

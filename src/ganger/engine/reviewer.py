@@ -16,6 +16,8 @@ from pathlib import Path
 from ganger.contracts.parser import Parsed, Refused, neutralise
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
+from ganger.core.budgets import spent_out
+from ganger.core.moments import stamp
 from ganger.core.names import review_log, review_prompt, reviews_folder
 from ganger.core.pricing import used_by
 from ganger.core.quota import after_quota, paused_until
@@ -86,7 +88,10 @@ class Reviewer:
         refusals, said = 0, "it was lost again and again"
         for self._again in range(MOST_REVIEWS):
             await self._wait_for_account()
-            ended = await self._execute()
+            running = await self.case.gate.find(str(self._log))
+            if running is None and (poor := spent_out(self.state, stamp(self.tools.clock.now()))):
+                return Opinion("", poor, tuple(self._costs))
+            ended = await self._execute(running)
             heard = await self._heard(ended)
             self._costs += self._cost(heard)
             self.case.gate.check()
@@ -159,8 +164,8 @@ class Reviewer:
         # A home of its own: what a worker of this task left in its home must not steer who judges it.
         return at_home(self.tools, self.agent, f"{self.case.task}+{self.role}", context)
 
-    async def _execute(self) -> Exit:
-        running, folder = await self.case.gate.find(str(self._log)), self._folder()
+    async def _execute(self, running: Running | None) -> Exit:
+        folder = self._folder()
         if running is None:
             self.case.gate.check()
             text = await self._prompt_text()
