@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ganger.core import events as ev
@@ -39,6 +39,10 @@ class CiTrouble:
         assert found is not None
         return found
 
+    @property
+    def _source(self) -> str:
+        return self.outlet.forge.name if self.outlet.forge is not None else ""
+
     async def passing(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> Finding | None:
         """D12: where every failed job met trouble that tends to pass, CI is run again once before anybody mends."""
         if TRANSIENT in self.now.retriggered or self.rules.retriggers <= len(self.now.retriggered):
@@ -54,9 +58,8 @@ class CiTrouble:
         """The verdict, with everything that follows from it; it is recorded together with the attempt's end."""
         case = self.case
         found = [(job, *await self._log_of(sha, job, runs)) for job in finding.jobs[:_MOST_LOGS]]
-        leaked = sorted({kind for *_, kinds in found for kind in kinds})
-        if leaked:
-            return await self._leaked(sha, finding, leaked)
+        if leaked := {job.name: kinds for job, _, _, kinds in found if kinds}:
+            return self._leaked(sha, finding, leaked)
         signals = [f"{job.name}: {excerpt.signal or job.raw or job.reason}" for job, excerpt, _, _ in found]
         detail = (
             f"CI is red for {sha[:12]}: {one_line(finding.why, 300)}; {one_line(signals[0], 300) if signals else ''}"
@@ -66,19 +69,21 @@ class CiTrouble:
         problem.reminder = self._reminder(sha, found, runs)
         log = self._keep([(job, text) for job, _, text, _ in found])
         kind = found[0][1].kind.value if found else ""
-        forge = self.outlet.forge.name if self.outlet.forge is not None else ""
         why, signature = one_line(finding.why, 500), problem.failed.signature
-        judged = ev.CiJudged(case.task, case.number, sha, "red", why, forge, kind, signature, log)
+        judged = ev.CiJudged(case.task, case.number, sha, "red", why, self._source, kind, signature, log)
         problem.before = (judged, *self._downstream(sha, finding), *self._questions(sha, problem))
         return problem
 
-    async def _leaked(self, sha: str, finding: Finding, kinds: Sequence[str]) -> Failed:
-        """A key in a log is out: no worker mends that (D12)."""
-        case = self.case
-        why = f"CI printed what looks like a secret ({', '.join(kinds)}) for {sha[:12]}"
+    def _leaked(self, sha: str, finding: Finding, leaked: Mapping[str, Sequence[str]]) -> Failed:
+        """A key in a log is out: no worker mends that (D12). The log is not kept here; the forge has it."""
+        case, kinds = self.case, sorted({kind for kinds in leaked.values() for kind in kinds})
+        where = one_line(", ".join(leaked), 200)
+        why = f"CI printed what looks like a secret ({', '.join(kinds)}) in the log of {where} for {sha[:12]}"
         problem = case.failed(FailureClass.FATAL, "secret in a CI log", f"{why}; replace that key")
         problem.keep_changes = True
-        problem.before = (ev.CiJudged(case.task, case.number, sha, "red", f"{one_line(finding.why)}; {why}"),)
+        problem.before = (
+            ev.CiJudged(case.task, case.number, sha, "red", f"{one_line(finding.why)}; {why}", self._source),
+        )
         return problem
 
     async def _log_of(self, sha: str, job: JobFact, runs: Sequence[RunFact]) -> tuple[Excerpt, str, tuple[str, ...]]:
