@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -23,7 +23,7 @@ from ganger.core.names import repo_store, shared_folder
 from ganger.core.pricing import Price
 from ganger.core.projection import state_text
 from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
-from ganger.core.records import Budget, Limits, Policy, RunState
+from ganger.core.records import Budget, Limits, Policy, RunState, TaskSpec
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import HealSchedule
 from ganger.core.workers import PULL
@@ -406,9 +406,12 @@ def _git_settings(project: Project, run_id: str, judge: Judge, owner: tuple[int,
     )
 
 
-def uncommitted(project: Project) -> tuple[str, ...]:
-    """Files of the person's checkout that are not as in its commit."""
-    return Bare(project.root, project.state_path / "repo.git").uncommitted()
+def uncommitted(project: Project, specs: Iterable[TaskSpec]) -> tuple[str, ...]:
+    """Files of the person's checkouts that are not as in their commits."""
+    places = {
+        repo: Bare(path_of(project, repo), project.state_path / repo_store(repo)) for repo in names_of(project, specs)
+    }
+    return tuple(f"{repo}:{path}" if repo else path for repo, bare in places.items() for path in bare.uncommitted())
 
 
 def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watching:

@@ -21,7 +21,7 @@ def git(folder: Path, *words: str) -> str:
 
 def commit(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
-    git(folder, "add", name), git(folder, "commit", "-qm", name)
+    git(folder, "add", "-A"), git(folder, "commit", "-qm", name)
 
 
 def ran(above: Path, more: str = "", **workspace: str) -> Path:
@@ -38,7 +38,9 @@ def ran(above: Path, more: str = "", **workspace: str) -> Path:
         git(folder, "init", "-q", "-b", "main"), commit(folder, "readme", "here\n")
         git(above, "clone", "-q", "--bare", str(folder), f"{folder.name}.git")
         git(folder, "remote", "add", "origin", str(above / f"{folder.name}.git"))
+    (above / "core" / "draft.txt").write_text("mine")
     answer = ganger("run", cwd=root)
+    assert "agents do not see it: core:draft.txt" in answer.err + answer.out
     assert answer.code == 0, answer.out + answer.err
     return root
 

@@ -99,13 +99,13 @@ def warnings(project: Project, checked: Checked) -> list[str]:
     if project.config.policy.heal_schedule != "off" and "healer" not in project.config.roles:
         found.append("no [roles.healer] is configured: failed tasks are tried again as they are, nothing is healed")
     if project.config.workspace.mode != "direct":
-        found += _left_out(project)
+        found += _left_out(project, checked)
     return found
 
 
-def _left_out(project: Project) -> list[str]:
+def _left_out(project: Project, checked: Checked) -> list[str]:
     """Agents start from the last commit; what a person has not committed is not there."""
-    changed = uncommitted(project)
+    changed = uncommitted(project, checked.specs)
     if not changed:
         return []
     shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
