@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def meet(project: Project, repos: Sequence[str]) -> list[Met]:
 
     async def all_of_them() -> list[Met]:
         found = await asyncio.gather(*(_meet(project, repo) for repo in repos))
-        return [one for every in found for one in every]
+        return [*_secrets(project), *(one for every in found for one in every)]
 
     return asyncio.run(all_of_them()) if repos else []
 
@@ -61,6 +61,32 @@ def require_welcome(project: Project, specs: Sequence[TaskSpec]) -> list[str]:
         if met.trouble is not None:
             notes.append(met.trouble.message)
     return notes
+
+
+def _secrets(project: Project) -> Iterator[Met]:
+    """What is lacking, or where everybody sees it."""
+    given = project.config.delivery
+    if given.webhook_port and given.webhook_secret_env and not environment().get(given.webhook_secret_env):
+        unset = GangerError(
+            f"the variable {given.webhook_secret_env}, which delivery.webhook_secret_env names, is not set",
+            hint="export it with the secret the forge signs with, or set delivery.webhook_port = 0",
+            code="FORGE_DENIED",
+        )
+        yield Met("webhooks", unset.message, unset)
+    roots = [path_of(project, repo) for repo in ("", *project.config.repos)]
+    for file in project.token_files():
+        if any(file.resolve().is_relative_to(root) and _is_tracked(root, file.resolve()) for root in roots):
+            seen = GangerError(
+                f"the token file {file} is in the repository's history, so every agent sees it",
+                hint="take it out of the repository (git rm --cached), ignore it there, and replace the token",
+                code="TOKEN_SEEN",
+            )
+            yield Met("token", seen.message, seen)
+
+
+def _is_tracked(root: Path, file: Path) -> bool:
+    words = ("cat-file", "-e", f"HEAD:{file.relative_to(root).as_posix()}")
+    return Git(root / ".git").ask(*words, doing=f"looking for {file}", fine=(0, 1, 128)).code == 0
 
 
 async def _meet(project: Project, repo: str) -> list[Met]:

@@ -69,7 +69,7 @@ class WebhookReceiver:
         if bare or not self._secrets:
             raise ForgeError(
                 f"webhooks need a secret ({', '.join(bare) or 'no project has one'})",
-                hint="name its variable with webhook_secret_env, and give the same one to the forge",
+                hint="set the variable that delivery.webhook_secret_env names, and give the same secret to the forge",
             )
         try:
             self._server = await asyncio.start_server(self._came, HOST, self.port, limit=HEAD_BYTES)

@@ -58,6 +58,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "STORE_ERROR": ("the event store cannot be used", "Ganger never works without it.", "The message names file and cause."),
     "FORGE_ERROR": ("a forge could not do what it was asked", "It answered with a refusal that neither time nor another token cures.", "The message has the forge's own words."),
     "FORGE_UNREACHABLE": ("a forge or a remote does not answer", "Or it answers with trouble of its own. It is asked again, less and less often; nothing is pushed twice.", "See whether it is up and delivery.url is right."),
+    "TOKEN_SEEN": ("agents can read the forge's token", "Its file is in the repository's history, so it is in every workspace.", "Take the file out of the repository (git rm --cached), have git ignore it, and replace the token."),
     "FORGE_DENIED": ("a forge refuses the token", "It knows nobody by it, or the token lacks a right.", "Renew what delivery.token_env or delivery.token_file names, then answer the question or retry the task."),
     "PUSH_REFUSED": ("a remote does not take a push", "Its branch is protected, a hook of it refuses, or others push faster than Ganger can join what they pushed.", "The message has the remote's own words; mend that, then answer the question or retry the task: nobody works on it again."),
     "FORGE_NOT_FOUND": ("a forge has no such project for this token", "A private one without the right looks the same as one that is not there.", "Check delivery.project, the token's rights, and that CI is switched on there."),
