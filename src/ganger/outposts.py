@@ -35,10 +35,20 @@ class Met:
 def delivering_repos(project: Project, specs: Iterable[TaskSpec] | None = None) -> list[str]:
     """The repositories whose changes leave the machine; of those these tasks work on, or of all there are."""
     config = project.config
-    known = ["", *config.repos] if specs is None else names_of(project, specs)
+    known = _all_of(project) if specs is None else names_of(project, specs)
     if config.workspace.mode == "direct":
         return []
     return [repo for repo in known if _GOES_OUT.intersection(completion_of(project, project.delivery_of(repo)))]
+
+
+def _all_of(project: Project) -> list[str]:
+    """The project's own folder may only hold the settings of a graph of others; then it has no remote."""
+    own = [""]
+    try:
+        remote_address(project.root, project.config.delivery.remote)
+    except GangerError:
+        own = [] if project.config.repos else own
+    return [*own, *project.config.repos]
 
 
 def meet(project: Project, repos: Sequence[str]) -> list[Met]:
@@ -138,7 +148,7 @@ def _jobs(section: DeliverySection, where: str) -> Met:
         if argv and "/" not in argv[0] and not shutil.which(argv[0], path=path)
     ]
     if not lost:
-        return Met(f"forge{where}", f"CI is {len(section.jobs)} commands here: {', '.join(section.jobs)}")
+        return Met(f"forge{where}", f"CI is done here, by the jobs {', '.join(section.jobs)}")
     told = f"the program of the CI job {lost[0]} is not on PATH: {section.jobs[lost[0]][0]}"
     return Met(f"forge{where}", told, GangerError(told, hint="install it, or correct delivery.jobs"), warns=True)
 

@@ -9,7 +9,8 @@ from cli_project import CONFIG, ganger, make_project
 from git_runs import git
 
 from ganger.config import load_project
-from ganger.outposts import meet
+from ganger.demo.delivery import build_delivery
+from ganger.outposts import delivering_repos, meet
 
 SOMEBODY = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
 DELIVERY = """
@@ -46,3 +47,9 @@ def test_a_webhook_secret_that_is_not_set_is_told(
     """D19: by the name of its variable."""
     monkeypatch.setenv("HOOK_SECRET", value)
     assert troubles(tmp_path, 'webhook_port = 8765\nwebhook_secret_env = "HOOK_SECRET"\n') == found
+
+
+def test_a_folder_that_only_holds_settings_needs_no_remote(tmp_path: Path) -> None:
+    """D08: where other repositories are worked on, the doctor asks about those."""
+    office = build_delivery(tmp_path)
+    assert delivering_repos(load_project(office, environ={})) == ["lib", "app"]
