@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from delivery_runs import DeliveryProject
-from git_runs import edits
-from run_projects import until
+from git_runs import edits, git
+from run_projects import task, until
 
 from ganger.core.vocabulary import TaskStatus
 
@@ -52,3 +52,29 @@ def test_a_stop_does_not_wait_for_a_remote_that_hangs(tmp_path: Path, where: str
     go.touch()
     assert project.run() == 0
     assert (project.status("a"), project.workers(), len(project.pushed())) == (TaskStatus.DONE, 1, 1)
+
+
+def test_who_is_red_by_the_fault_of_another_waits_until_that_one_mended_it(tmp_path: Path) -> None:
+    """D06 D13: one fault is mended by one task; the others are judged by a commit that holds the mend."""
+    bad = [edits({"bad.txt": "broken\n"}), {"delay": 1.5, **edits({"bad.txt": "whole\n"})}]
+    good = {"delay": 0.6, **edits({"good.txt": "fine\n"})}
+    project = DeliveryProject(
+        tmp_path / "p", tasks=[task("bad"), task("good")], script={"bad": bad, "good": [good]}, policy="concurrency = 2"
+    ).make()
+    assert project.run() == 0
+    now = project.state().tasks
+    assert (now["bad"].ci_fixes, now["good"].ci_fixes) == (1, 0)
+    assert (project.workers("bad"), project.workers("good")) == (2, 1)
+    assert all(task.delivery is not None and task.delivery.green == task.delivery.commit for task in now.values())
+    assert git(project.remote, "show", f"{now['good'].delivery.commit}:good.txt") == "fine"  # type: ignore[union-attr]
+
+
+def test_who_brought_in_a_fault_of_its_own_mends_it_beside_the_other(tmp_path: Path) -> None:
+    """D06 D13: nobody waits for a mend of what only itself can mend."""
+    one = [edits({"one.txt": "broken\n"}), edits({"one.txt": "whole\n"})]
+    two = [{"delay": 0.6, **edits({"two.txt": "broken too\n"})}, edits({"two.txt": "whole\n"})]
+    project = DeliveryProject(
+        tmp_path / "p", tasks=[task("one"), task("two")], script={"one": one, "two": two}, policy="concurrency = 2"
+    ).make()
+    assert project.run() == 0
+    assert all(now.status is TaskStatus.DONE and now.ci_fixes <= 3 for now in project.state().tasks.values())

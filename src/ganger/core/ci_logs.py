@@ -13,6 +13,7 @@ _MOST_CHARS = 6_000
 _LONGEST_LINE = 400
 _AROUND = 4
 _LAST_BYTES = 512 * 1024
+_MOST_FAULTS = 500
 
 # Forges put a moment before each line, and marks of their own around groups.
 _PREFIX = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z? ?")
@@ -38,6 +39,7 @@ _PASSING = re.compile(
     r"TLS handshake|no space left|runner (?:lost|shut)|the operation was canceled|network is unreachable)\b",
     re.IGNORECASE,
 )
+_VARIES = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b|\b0x[0-9a-f]+|\b[0-9a-f]{7,64}\b|\b\d\d:\d\d:\d\d(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,13 @@ def trim(log: str) -> Excerpt:
     text = "\n".join(shown)[:_MOST_CHARS]
     signal = lines[found[0]].strip() if found else (lines[-1].strip() if lines else "")
     return Excerpt(text, signal, _kind(text))
+
+
+def faults(log: str) -> frozenset[str]:
+    """Every line that tells of an error, without what differs from one run to the next: two logs can be compared."""
+    lines = [_plain(line) for line in log[-_LAST_BYTES:].splitlines()]
+    told = [line for line in lines if _ERROR.search(line) and not _NOISE.search(line)]
+    return frozenset(_VARIES.sub("", line).strip() for line in told[:_MOST_FAULTS])
 
 
 def _plain(line: str) -> str:

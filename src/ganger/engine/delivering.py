@@ -28,6 +28,7 @@ from ganger.engine.requests import Requesting
 from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed, Sending
 from ganger.engine.settling import Waits
+from ganger.engine.shared_red import SharedRed
 from ganger.engine.tools import one_line
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
 from ganger.ports.forge import Behind, Rejected, Sent
@@ -44,6 +45,7 @@ class Delivering:
         self.requests = Requesting(case, sending)
         self.reviewing = Reviewing(case, sending.repository)
         self.trouble = CiTrouble(case, sending.outlet)
+        self.shared = SharedRed(case, sending)
         self._since, self._early = ("", 0.0, 0.0), 0
         self._unless_stopped = case.gate.unless_stopped
 
@@ -142,11 +144,30 @@ class Delivering:
             if finding.ci is Ci.RED:
                 again = await self.trouble.passing(sha, finding, self.now.runs)
                 if again is None:
-                    raise await self.trouble.red(sha, finding, self.now.runs)
+                    problem = await self.trouble.red(sha, finding, self.now.runs)
+                    if await self._mended_elsewhere(sha, finding, problem):
+                        continue
+                    raise problem
                 finding = again
             if finding.ci is Ci.NEEDS_APPROVAL:
                 raise self._outside("needs approval", self._told(finding.why, "approve it on the forge"))
             await self._again(finding)
+
+    async def _mended_elsewhere(self, sha: str, finding: Finding, problem: Failed) -> bool:
+        """Whether another commit is tracked now, because the fault was not this task's and is mended."""
+        log = next((event.log for event in problem.before if isinstance(event, ev.CiJudged)), "")
+        culprit = await self.shared.culprit(sha, log) if self.rules.style == "branch" else ""
+        if not culprit:
+            return False
+        await self._seen(sha, self.now.runs, replace(finding, why=f"{finding.why}, as below it: {culprit} mends it"))
+        good = await self.shared.mended(sha, culprit, log, self.rules.ci_most_sec)
+        if good == sha:
+            await self._empty_commit(f"{_MEND}{culprit}")
+        elif good:
+            tree = await self.sending.repository.tree_of(good)
+            await self.sending.intend(self.case.task, self.rules.branch, good, tree)
+            await self._push()
+        return bool(good)
 
     async def _settled(self, sha: str) -> Finding:
         """Waits until time alone does not bring another finding, or it is over time."""
@@ -161,7 +182,8 @@ class Delivering:
             runs = [run for run in look.runs if not is_stale(run, self.now.stale)]
             old = [_held(run) for run in look.runs if is_stale(run, self.now.stale)]
             finding = self._unless_early(judge(sha, [*runs, *old], self.rules.ci_rules), look)
-            await self._seen(sha, runs, look, finding)
+            if look.looks:
+                await self._seen(sha, runs, finding)
             unsure = finding.ci is Ci.GREEN and not self.rules.required_jobs
             if not look.looks:
                 # What an earlier lead saw may have changed since: it is no finding before it was looked at once.
@@ -202,9 +224,9 @@ class Delivering:
         _, begun, before = self._since
         return before + clock.monotonic() - begun
 
-    async def _seen(self, sha: str, runs: Sequence[RunFact], look: Look, finding: Finding) -> None:
+    async def _seen(self, sha: str, runs: Sequence[RunFact], finding: Finding) -> None:
         now, ours = self.now, tuple(run for run in runs if run.sha == sha)
-        if not look.looks or (now.runs, now.finding, now.why) == (ours, finding.ci.value, finding.why):
+        if (now.runs, now.finding, now.why) == (ours, finding.ci.value, finding.why):
             return
         assert self.following is not None
         await self.case.record(
