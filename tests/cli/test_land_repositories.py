@@ -6,7 +6,6 @@ import json
 import subprocess
 from pathlib import Path
 
-import pytest
 from cli_project import CONFIG, ganger, make_project, task
 
 GIT = '[workspace]\nmode = "local-git"\n'
@@ -103,15 +102,13 @@ def test_of_what_was_pushed_is_said_that_the_remote_has_it(tmp_path: Path) -> No
     assert git(tmp_path / "core", "rev-parse", "main") == git(tmp_path / "core", "rev-parse", "origin/main")
 
 
-@pytest.mark.parametrize("kind", ["checks", "pool"])
-def test_what_a_run_made_for_itself_is_cleaned_in_every_repository(tmp_path: Path, kind: str) -> None:
+def test_what_a_run_made_for_itself_is_cleaned_in_every_repository(tmp_path: Path) -> None:
     """G06: workspaces of a repository are looked at with its own history."""
     root = ran(tmp_path)
     place = root / ".ganger" / "r1" / "repos" / "core"
-    (place / kind).mkdir(parents=True, exist_ok=True)
-    (place / kind / "left").write_bytes(b"x" * 5000)
-    (place / "work" / "t0.9").mkdir(parents=True)
-    (place / "work" / "t0.9" / "only-here.txt").write_text("unsaved")
-    rows = {row["what"]: row for row in ganger("clean", "--json", cwd=root).json["pieces"]}
-    assert rows[f"{kind} of core"]["goes"] and not (place / kind / "left").exists()
-    assert not rows["workspace of t0, attempt 9"]["goes"] and (place / "work" / "t0.9" / "only-here.txt").exists()
+    for left in (place / "checks" / "left", place / "pool" / "left", place / "work" / "t0.9" / "only-here.txt"):
+        left.parent.mkdir(parents=True, exist_ok=True)
+        left.write_bytes(b"x" * 5000)
+    rows = {row["what"]: row["goes"] for row in ganger("clean", "--json", cwd=root).json["pieces"]}
+    assert rows["checks of core"] and rows["pool of core"] and not (place / "pool" / "left").exists()
+    assert not rows["workspace of t0, attempt 9"] and (place / "work" / "t0.9" / "only-here.txt").exists()

@@ -204,13 +204,14 @@ class Bare:
         """Paths of the user's checkout that are not as in its commit; () when that cannot be told."""
         try:
             with tempfile.TemporaryDirectory(prefix="ganger-index-") as folder:
-                return self._uncommitted(Path(folder) / "index")
+                return self._uncommitted(Path(folder))
         except (GangerError, OSError):
             return ()
 
-    def _uncommitted(self, index: Path) -> tuple[str, ...]:
+    def _uncommitted(self, folder: Path) -> tuple[str, ...]:
         doing = f"looking for uncommitted files in {self.project}"
-        head = self.project_head()
+        head, index = self.project_head(), folder / "index"
+        git = self._knowing(head, folder / "git", doing)
         home = Path(Git(self.project / ".git").ask("rev-parse", "--absolute-git-dir", doing=doing).text)
         if (home / "index").exists():
             shutil.copy2(home / "index", index)
@@ -218,12 +219,26 @@ class Bare:
 
         def look(*words: str, fine: tuple[int, ...] = (0,)) -> list[str]:
             call = Call(words, doing, work_tree=self.project, index=index, settings=excluded, fine=fine)
-            return self.git.call(call).names
+            return git.call(call).names
 
         look("update-index", "-q", "--refresh", "--ignore-submodules", fine=(0, 1))
         changed = look("diff-index", "--name-only", "-z", "--no-renames", "--ignore-submodules=all", head)
         new = look("ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
         return tuple(sorted({*changed, *new}))
+
+    def _knowing(self, head: str, made: Path, doing: str) -> Git:
+        """The store; as long as it lacks the commit, one that borrows the user's objects and nothing else of theirs."""
+        if (self.store / "HEAD").is_file() and self.git.resolve(f"{head}^{{commit}}"):
+            return self.git
+        own = Git(self.project / ".git")
+        kind = own.ask("rev-parse", "--show-object-format", doing=doing).text
+        objects = self.project / own.ask("rev-parse", "--git-path", "objects", doing=doing).text
+        words = ("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", str(made))
+        Git(made).call(Call(words, doing))
+        for name, text in (("objects/info/alternates", f"{objects.resolve()}\n"), ("info/attributes", BYTE_EXACT)):
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            (made / name).write_text(text)
+        return Git(made)
 
 
 _FETCH = (
