@@ -196,7 +196,7 @@ def test_a_reviewer_outlives_the_lead_and_is_found_again(tmp_path: Path) -> None
     """W08 H10: kill -9 of the lead while the reviewer works: nobody is asked twice."""
     project = judged(tmp_path, {"delay": 2, **GOOD})
     lead = project.start()
-    until(lambda: "a.review.1.1.log" in project.logs() if project.folder.path.exists() else False, beside=lead)
+    until(lambda: (project.folder.path / "logs/a.review.1.1.log").exists(), beside=lead)
     kill(lead)
     lead.communicate()
     assert not project.find(ev.Reviewed)

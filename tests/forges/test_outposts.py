@@ -73,7 +73,8 @@ def test_doctor_says_who_answers_and_as_whom(project: GitProject, monkeypatch: p
 
 
 def test_a_run_that_has_begun_goes_on_whatever_its_token(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """D18: what meets it then waits for a person; nothing else stops."""
+    """D18 C05: what meets it then waits for a person; nothing else stops. How often the forge was asked is shown."""
     assert project.ganger("run").returncode == 0
+    assert "requests in the last minute" in project.ganger("status").stdout
     monkeypatch.delenv("LOOPBACK_TOKEN")
     assert project.ganger("run").returncode == 0

@@ -63,7 +63,7 @@ def _chain_sentence(event: object) -> str:
         case ev.ChainHalted(repo=repo, why=why):
             return f"{repo or 'the project'} and its chain are halted: {why}"
         case ev.ChainPaused(repo=repo, task=task, downstream=below, why=why):
-            waits = f"; {_listed(below)} wait" if below else ""
+            waits = f"; {_listed(below)} {'waits' if len(below) == 1 else 'wait'}" if below else ""
             return f"{repo or 'the project'} was turned red by {task}: {why}{waits}"
         case ev.ChainCleared(repo=repo):
             return f"{repo or 'the project'} is green again"

@@ -35,6 +35,8 @@ class ForgePace:
                     await self._over.wait()
 
     def stop(self) -> None:
+        if not self._over.is_set():
+            self.note()
         self._over.set()
 
     def note(self) -> None:

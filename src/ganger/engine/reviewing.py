@@ -66,12 +66,14 @@ class Reviewing:
         return f"git --git-dir={store} show {commit[:12]} shows it"
 
     async def _heed(self, opinion: Opinion, commit: str) -> None:
-        """The verdict and what it cost are one commit, so no lead pays or judges twice."""
+        """The verdict, what it cost and what follows from it are one commit, so no lead pays or judges twice."""
         case = self.case
         reviewed = ev.Reviewed(case.task, opinion.verdict, self.rules.reviewer, opinion.text, commit)
-        await case.record(*opinion.costs, reviewed)
         if opinion.verdict == REWORK:
-            raise self._sent_back(opinion.text)
+            problem = self._sent_back(opinion.text)
+            problem.before = (*opinion.costs, reviewed)
+            raise problem
+        await case.record(*opinion.costs, reviewed)
 
     def _sent_back(self, text: str) -> Failed:
         problem = self.case.failed(
