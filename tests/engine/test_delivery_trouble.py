@@ -17,6 +17,7 @@ from ganger.core.vocabulary import TaskStatus
 GOOD = {"a": edits({"a.txt": "fine\n"})}
 SLOW = "#!/bin/sh\necho $$ > {pid}\n[ -e {go} ] || exec sleep 100\n"
 SOON_SEC = 15.0
+LEAK = "AKIA" + "IOSFODNN7EXAMPLW"
 
 
 def hook(path: Path, text: str) -> None:
@@ -78,3 +79,18 @@ def test_who_brought_in_a_fault_of_its_own_mends_it_beside_the_other(tmp_path: P
     ).make()
     assert project.run() == 0
     assert all(now.status is TaskStatus.DONE and now.ci_fixes <= 3 for now in project.state().tasks.values())
+
+
+def test_what_waited_for_a_halt_goes_on_when_a_person_lifts_it(tmp_path: Path) -> None:
+    """D12: nothing is pushed while the chain is halted, and nobody works again for it afterwards."""
+    leaks = edits({"leak.txt": f"key = {LEAK}\n"})
+    late = {"delay": 1.0, **edits({"late.txt": "fine\n"})}
+    project = DeliveryProject(
+        tmp_path / "p", tasks=[task("leaks"), task("late")], script={"leaks": leaks, "late": late},
+        policy="concurrency = 2",
+    ).make()  # fmt: skip
+    assert project.run() != 0
+    assert (project.status("late"), project.pushed()) == (TaskStatus.BLOCKED, [])
+    assert project.ganger("unlock", ".", "--why", "the key is replaced").returncode == 0
+    project.run()
+    assert (project.status("late"), project.workers("late"), len(project.pushed())) == (TaskStatus.DONE, 1, 1)
