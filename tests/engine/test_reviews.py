@@ -108,7 +108,7 @@ def test_a_change_that_is_sent_back_is_done_again_with_the_remark(tmp_path: Path
 
 
 def test_what_was_not_merged_is_kept_for_whoever_does_it_again(tmp_path: Path) -> None:
-    """W08 W10: a change that was sent back before the push is named in the next prompt."""
+    """W08 G08: a change that was sent back before the push is named in the next prompt."""
     project = local(tmp_path)
     project.run()
     change = project.state().tasks["a"].change
@@ -119,7 +119,7 @@ def test_what_was_not_merged_is_kept_for_whoever_does_it_again(tmp_path: Path) -
 
 
 def test_answering_the_question_is_a_review_too(tmp_path: Path) -> None:
-    """W08 G11: option 1 approves."""
+    """W08 G12: option 1 approves."""
     project = local(tmp_path)
     project.run()
     assert "ganger approve a" in project.ganger("inbox").stdout
@@ -205,7 +205,7 @@ def test_a_reviewer_outlives_the_lead_and_is_found_again(tmp_path: Path) -> None
 
 
 def test_without_money_for_a_reviewer_a_person_is_asked(tmp_path: Path) -> None:
-    """Q02 W08: a budget holds for reviewers as well."""
+    """G04 W08: a budget holds for reviewers as well."""
     project = judged(tmp_path, GOOD)
     script = {"a": [{"usage": {"input_tokens": 900, "output_tokens": 200}, **edits({"a.txt": "a\n"})}]}
     project.write_script(script)
@@ -217,7 +217,7 @@ def test_without_money_for_a_reviewer_a_person_is_asked(tmp_path: Path) -> None:
 
 
 def test_what_a_review_costs_is_counted_once(tmp_path: Path) -> None:
-    """Q01 W08: with its verdict, and for the task it judged."""
+    """G04 W08: with its verdict, and for the task it judged."""
     used = {"input_tokens": 100, "output_tokens": 20}
     project = judged(tmp_path, {"usage": used, **GOOD})
     assert project.run() == 0
@@ -229,7 +229,7 @@ def test_what_a_review_costs_is_counted_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("schedule", ["off", "epoch"])
 def test_what_depends_on_a_reviewed_task_waits_for_the_review_and_then_runs(tmp_path: Path, schedule: str) -> None:
-    """W08 T09: nothing has failed, so its dependents are not given up; another `ganger run` alone changes nothing."""
+    """W08: nothing has failed, so its dependents are not given up; another `ganger run` alone changes nothing."""
     tasks = [task("a"), task("b", "a")]
     script = SAYS | {"b": [edits({"b.txt": "b\n"})]}
     project = GitProject(tmp_path / "project", tasks, script, more=ALONE).make()
@@ -243,7 +243,7 @@ def test_what_depends_on_a_reviewed_task_waits_for_the_review_and_then_runs(tmp_
 
 
 def test_an_approved_change_that_no_longer_fits_is_done_again(tmp_path: Path) -> None:
-    """W08 W09: two changes of one line: the second is approved, conflicts, and a worker does it on the new head."""
+    """W08 G03: two changes of one line: the second is approved, conflicts, and a worker does it on the new head."""
     script = {
         "a": [edits({"shared.txt": "a\n"})],
         "b": [edits({"shared.txt": "b\n"}), edits({"shared.txt": "a and b\n"})],

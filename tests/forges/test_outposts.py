@@ -34,7 +34,7 @@ def project(scene: Scene, server: LoopbackForge, monkeypatch: pytest.MonkeyPatch
 def test_a_variable_that_is_not_set_is_told_before_anything_exists(
     project: GitProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """D19 C04: named with what to do; no run is begun."""
+    """D19: named with what to do; no run is begun."""
     monkeypatch.delenv("LOOPBACK_TOKEN")
     made = project.ganger("run", "--json")
     error = json.loads(made.stdout)["error"]
@@ -62,7 +62,7 @@ def test_a_forge_that_does_not_answer_now_is_only_told(project: GitProject, serv
 
 
 def test_doctor_says_who_answers_and_as_whom(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """D19 C06: a line each for the remote and the forge, and an error that names the token's variable."""
+    """D19: a line each for the remote and the forge, and an error that names the token's variable."""
     found = json.loads(project.ganger("doctor", "--json").stdout)["checks"]
     by_name = {row["name"]: row for row in found}
     assert "main is at" in by_name["remote"]["text"] and by_name["forge"]["level"] == "ok"
@@ -73,7 +73,7 @@ def test_doctor_says_who_answers_and_as_whom(project: GitProject, monkeypatch: p
 
 
 def test_a_run_that_has_begun_goes_on_whatever_its_token(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """D18 C05: what meets it then waits for a person; nothing else stops. How often the forge was asked is shown."""
+    """D18: what meets it then waits for a person; nothing else stops. How often the forge was asked is shown."""
     assert project.ganger("run").returncode == 0
     assert "requests in the last minute" in project.ganger("status").stdout
     monkeypatch.delenv("LOOPBACK_TOKEN")

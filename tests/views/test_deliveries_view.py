@@ -111,7 +111,7 @@ def test_who_holds_which_repository_is_shown(way: Way) -> None:
 
 
 def test_a_row_of_tasks_has_repository_and_milestone(way: Way) -> None:
-    """D40 O06: for programs too."""
+    """D40: for programs too."""
     way.pushed()
     row = task_row(way.state, "a").as_json()
     assert (row["repo"], row["milestone"], row["substate"]) == ("lib", "PUSHED_TO_CI", "push_complete")
