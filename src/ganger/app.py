@@ -213,6 +213,7 @@ def _tools(
         repositories=repositories,
         outlets=outlets_of(project, checked, delivery, repositories, launcher, sandbox),
         webhooks=delivery.webhooks,
+        shown=delivery.shown,
         watch=None if git else watch_of(project, checked, limits),
         roles={name: role_rules(project, name) for name in config.roles},
         strong=strong_agents(project, agents),

@@ -177,6 +177,14 @@ class Delivery:
         self.project, self.folder, self.state, self.clock, self.env = project, folder, state, clock, env
         self._hosts: Hosts | None = None
 
+    def shown(self, text: str) -> str:
+        """A text without secrets: those everybody knows by their shape, and those of this project."""
+        known = [_secret(self.project.config.delivery.webhook_secret_env)]
+        for repo in ("", *self.project.config.repos):
+            with contextlib.suppress(GangerError):
+                known.append(token_reader(self.project, section_of(self.project, repo))())
+        return Mask(filter(None, known)).shown(text)
+
     def outlet(self, repo: str, rules: RepoRules, repository: Repository, launcher: Launcher, walls: Sandbox) -> Outlet:
         section, path = section_of(self.project, repo), path_of(self.project, repo)
         token = token_reader(self.project, section)

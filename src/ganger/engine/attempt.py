@@ -40,6 +40,7 @@ from ganger.ports import Agent
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
 _MOST_LOSSES = 5
+_MOST_SAID = 4000
 # After these an agent's session goes on: it was cut off, or only its last words were wrong.
 _CUT_OFF = frozenset(
     {
@@ -223,8 +224,12 @@ class Attempt:
         if self.case.again and self.case.now.summary:
             return
         self.case.mention(
-            ev.ResultAccepted(self.task, self.number, value.status, one_line(value.summary), answer.repaired, count)
+            ev.ResultAccepted(self.task, self.number, value.status, self._said(value), answer.repaired, count)
         )
+
+    def _said(self, result: TaskResult) -> str:
+        """What goes into events, and from there to screens, hooks and notices."""
+        return one_line(self.case.tools.shown(result.summary[:_MOST_SAID]))
 
     async def _heed_status(self, result: TaskResult) -> None:
         if result.status == "DONE":
@@ -233,7 +238,7 @@ class Attempt:
         if trouble is not None and trouble.failure_class in (FailureClass.QUOTA, FailureClass.PERMISSION_DENIED):
             # The agent's own output explains a result that is none better than its words do.
             raise self._troubled(trouble)
-        summary = one_line(result.summary)
+        summary = self._said(result)
         if result.status == "CONTRACT_ERROR":
             raise self._contract_error("CONTRACT_ERROR", f"the worker itself reported it: {summary}")
         if result.status == "BLOCKED":

@@ -61,7 +61,7 @@ class Tools:
     """`repositories` are there in the git modes, by the name tasks know them; `outlets` are how they reach the outside;
     `watch` is there in direct mode. `agents` are by role; `strong` are those a role
     has for tasks that need a stronger model, `fallback` those that take over where the usual one stalls. `reading`
-    gives one that knows the output of another `NAME/KIND`."""
+    gives one that knows the output of another `NAME/KIND`. `shown` takes secrets out of what agents say."""
 
     journal: Journal
     folder: RunFolder
@@ -105,6 +105,7 @@ class Tools:
     windows_tokens: Mapping[str, int] = field(default_factory=dict)
 
     reading: Callable[[str], Agent | None] = lambda _worked_by: None
+    shown: Callable[[str], str] = lambda text: text
 
     def agent_of(self, spec: TaskSpec, task: TaskState | None = None, policy: Policy | None = None) -> Agent:
         """Who works on a task: the role's agent, a stronger one, or another once that one stalled too often."""
