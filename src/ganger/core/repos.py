@@ -177,7 +177,7 @@ class Gate:
             return self.state.tasks[task].locked or not self._is_reserved(repo)
         if all(bar.kind == "lock" and bar.task in self.state.running for bar in bars):
             self._reserved.add(repo)
-        if not any(bar.task and self.state.unmet[bar.task] for bar in bars):
+        if not any(bar.task and self.state.unmet.get(bar.task) for bar in bars):
             self._shut.add(repo)
         return False
 
