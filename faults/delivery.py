@@ -148,12 +148,14 @@ def hunt(name: str) -> Verdict:
     """Strikes where the bug shows; a bug that does not show is what is wrong here."""
     bug = planted_pushes.BUGS[name]
     points: list[tuple[Point, ...]] = [(Point.read(text),) for text in bug.points] or [()]
+    seen: list[str] = []
     for point in points:
         verdict = strike(Blow(bug.scene, point, name))
+        seen += verdict.wrong or [verdict.note]
         if any(bug.rule in problem for problem in verdict.wrong):
             print(f"caught {name} ({bug.what}) by: python -m faults {verdict.repeat}", flush=True)
             return Verdict(f"planted {name}", (), "caught")
-    return Verdict(f"planted {name}", (f"delivery did not catch it: {bug.what}",), "missed")
+    return Verdict(f"planted {name}", (f"delivery did not catch it: {bug.what} It saw: {seen[:3]}",), "missed")
 
 
 # --- the judge ------------------------------------------------------------------------------------------------------
