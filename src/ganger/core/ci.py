@@ -239,7 +239,13 @@ def _mirrored(mirror: JobFact | None) -> Finding:
     return Finding(Ci.MIRROR, f"the mirror job {mirror.name} ended as {how}", (mirror,), cause=f"mirror_{how}")
 
 
+_PLURAL = {"is": "are", "was": "were", "waits": "wait"}
+
+
 def _say(jobs: Sequence[JobFact], what: str) -> str:
     names = ", ".join(f"{job.name} ({job.reason})" if job.reason else job.name for job in jobs[:5])
     more = f" and {len(jobs) - 5} more" if len(jobs) > 5 else ""
+    if len(jobs) > 1:
+        first, _, rest = what.partition(" ")
+        what = f"{_PLURAL.get(first, first)} {rest}".rstrip()
     return f"{names or 'CI'}{more} {what}"
