@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ganger.config import Config, DeliverySection
+from ganger.config import PASSWORD, Config, DeliverySection
 from ganger.core.delivery import CI, MIRRORED, PUSHED
 from ganger.errors import Fault
 
@@ -33,6 +33,9 @@ def _section(config: Config, repo: str) -> DeliverySection:
 
 
 def _of(config: Config, section: DeliverySection) -> Iterator[tuple[str, str]]:
+    for key in ("remote", "url"):
+        if PASSWORD.search(getattr(section, key)):
+            yield key, "everybody who sees this file sees its password, agents too; use token_env or token_file"
     wanted = set(section.completion)
     by_job = MIRRORED in wanted and not section.mirror_command
     if wanted & {PUSHED, CI, MIRRORED} and config.workspace.mode == "direct":

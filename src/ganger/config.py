@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +52,8 @@ class Setting:
     origin: str
 
 
+# In an address, between the user's name and the host.
+PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/@]+@")
 # A shorter one may stand in any text by chance.
 _SHORTEST_SECRET = 6
 
@@ -118,7 +121,14 @@ class Project:
             if repo.delivery is not None:
                 # What it does not name is as in [delivery], whatever the defaults say.
                 shown["repos"][name]["delivery"] = repo.delivery.model_dump(mode="json", exclude_unset=True)
-        return [Setting(k, v, self.origins.get(k, "default")) for k, v in _flatten(shown)]
+        return [Setting(k, _without_password(v), self.origins.get(k, "default")) for k, v in _flatten(shown)]
+
+
+def _without_password(value: object) -> object:
+    """As people see a setting that is, or holds, an address."""
+    if isinstance(value, list):
+        return [_without_password(one) for one in value]
+    return PASSWORD.sub(r"\1[masked]@", value) if isinstance(value, str) else value
 
 
 def find_root(start: Path) -> Path | None:

@@ -33,6 +33,7 @@ NO_REQUESTS = "there are no change requests where CI is a local command"
         (GIT + '[delivery]\nforge = "command"\n[delivery.jobs]\ntest = []\n', "delivery.jobs.test", "names no program"),
         (GIT + f'[delivery]\nforge = "github"\n{JOBS}', "delivery.jobs", "github runs its own"),
         (GIT + '[delivery]\nreview = "agent"\n', "delivery.reviewer", "no agent plays the role 'reviewer'"),
+        (GIT + '[delivery]\nremote = "https://ann:word@git.corp.net/x"\n', "delivery.remote", "sees its password"),
         (GIT + '[delivery]\nbranch_name = "ganger/{run}"\n', "delivery.branch_name", "a branch of its own"),
         (GIT + '[delivery]\nbranch_name = "{task}/{who}"\n', "delivery.branch_name", "only {run} and {task}"),
         (GIT + '[delivery]\nbranch_name = "a:{task}"\n', "delivery.branch_name", "git takes no branch"),
@@ -64,3 +65,12 @@ def test_a_repositorys_own_settings_are_judged_over_the_projects(tmp_path: Path)
 def test_the_code_can_be_explained(tmp_path: Path) -> None:
     """G10: as every other."""
     assert "can never work" in ganger("explain", "DELIVERY_UNFIT", cwd=tmp_path).out
+
+
+def test_config_show_has_no_password_of_an_address(tmp_path: Path) -> None:
+    """D19: an address that came with one is shown without."""
+    root = make_project(tmp_path)
+    (root / "ganger.toml").write_text(CONFIG + '[delivery]\nremote = "https://ann:opens-it@git.corp.net/x"\n')
+    for words in (["config", "show"], ["config", "show", "--json"]):
+        shown = ganger(*words, cwd=root).out
+        assert "https://ann:[masked]@git.corp.net/x" in shown and "opens-it" not in shown

@@ -117,10 +117,9 @@ class CiTrouble:
         """What a worker needs in order to mend it; the rest is in `ganger worker brief ci`."""
         parts = [f"Your change is merged and was pushed as {sha[:12]}; CI failed on it."]
         for job, excerpt, _, _ in found:
-            said = (
-                excerpt.text or f"the forge has no log of it ({job.raw or job.reason or 'no word'}) {job.url}".strip()
-            )
-            parts.append(f"Job {job.name}:\n\n{said}")
+            raw = one_line(job.raw or job.reason) or "no word"
+            said = excerpt.text or f"the forge has no log of it ({raw}) {one_line(job.url)}".strip()
+            parts.append(f"Job {one_line(job.name, 200)}:\n\n{said}")
         if not any(excerpt.text for _, excerpt, _, _ in found):
             urls = [run.url for run in runs if run.url]
             parts += [f"It is at {urls[-1]}"] if urls else []

@@ -12,6 +12,7 @@ from ganger.core.repos import graph_of
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.engine.prompts import CiNote, Handoff
+from ganger.engine.tools import one_line
 
 _MOST_LISTED = 50
 _LOG_BYTES = 16 * 1024
@@ -31,7 +32,7 @@ def ci_note(state: RunState, task: str) -> CiNote | None:
     if now.delivery is None or not now.delivery.fixing or now.delivery.review == "rework":
         return None
     rules = rules_of(state, task)
-    why = now.delivery.why or "a required job did not succeed"
+    why = one_line(now.delivery.why) or "a required job did not succeed"
     return CiNote(max(1, now.ci_fixes), rules.fixes, now.delivery.commit, why)
 
 
