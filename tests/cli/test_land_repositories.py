@@ -34,7 +34,8 @@ def ran(above: Path, more: str = "", **workspace: str) -> Path:
     (root / "script.json").write_text(json.dumps({"tasks": {name: [done] for name in WHERE}}))
     for folder in (root, above / "core", above / "lib"):
         folder.mkdir(exist_ok=True)
-        git(folder, "init", "-q", "-b", "main"), commit(folder, "readme", "here\n")
+        git(folder, "init", "-q", "-b", "main")
+        commit(folder, "readme", "here\n")
         git(above, "clone", "-q", "--bare", str(folder), f"{folder.name}.git")
         git(folder, "remote", "add", "origin", str(above / f"{folder.name}.git"))
     (above / "core" / "draft.txt").write_text("mine")
