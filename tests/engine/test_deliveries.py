@@ -168,3 +168,19 @@ def test_ci_that_runs_here_is_not_begun_again_by_the_next_lead(tmp_path: Path) -
         go.touch()
         process.communicate(timeout=60)
     assert begun.read_text() == "x\n" and project.is_proved()
+
+
+def test_a_person_can_end_a_delivery_and_take_it_up_again(tmp_path: Path) -> None:
+    """G12: whoever does not want to wait for CI need not stop the run; nothing is pushed or paid for again."""
+    go = tmp_path / "go"
+    job = ("sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done")
+    project = DeliveryProject(tmp_path / "p", script=GOOD, jobs={"test": job}, more='[sandbox]\nuse = "off"').make()
+    with project.start() as process:
+        until(lambda: bool(project.of(ev.CiSeen)), beside=process)
+        assert "not followed" in project.ganger("end", "a").stdout
+        process.communicate(timeout=60)
+    assert project.state().tasks["a"].block_reason is BlockReason.PAUSED
+    go.touch()
+    assert project.ganger("retry", "a").returncode == 0
+    assert project.run() == 0
+    assert (project.workers(), len(project.pushed())) == (1, 1) and project.is_proved()

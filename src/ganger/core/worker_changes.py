@@ -21,7 +21,9 @@ def worker_after(after: TaskState, event: ev.Event, at: str) -> TaskState:
     """The task with its worker moved along by an event that is not about workers alone."""
     match event:
         case ev.AttemptStarted(delivers=True):
-            return after
+            # That a person ended it counts for the attempt they ended.
+            known = after.worker
+            return after if known is None else replace(after, worker=replace(known, verdict="", why=""))
         case ev.AttemptStarted():
             begun = _begun(event, at)
             if after.harvest and after.worker is not None:

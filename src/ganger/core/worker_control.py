@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from ganger.core import events as ev
 from ganger.core.effects import Effect, Refusal, number_of, task_named, text_of
+from ganger.core.indexes import is_delivering
 from ganger.core.records import RunState, TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.core.worker_changes import is_at_work
 
 ENDED = "ended by a person"
+NOT_FOLLOWED = "a person does not want to wait for its delivery"
 REASSIGNED = "given to another worker by a person"
 LIMIT_HOLDS = (
     "its time limit cannot be moved: it is being ended, or it is held by a keeper of an earlier version;"
@@ -31,6 +33,18 @@ def extend(state: RunState, data: Mapping[str, object], now: float) -> Effect:
 
 
 def end(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
+    name = task_named(state, data)
+    task = state.tasks[name]
+    if (
+        task.status is TaskStatus.RUNNING
+        and is_delivering(task)
+        and task.worker is not None
+        and not task.worker.verdict
+    ):
+        said = (
+            f"{name} is not followed any longer; it waits as BLOCKED (paused), and ganger retry {name} goes on with it"
+        )
+        return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", NOT_FOLLOWED),))
     name, task = _at_work(state, data, "end")
     if task.worker is not None and task.worker.verdict:
         return Effect(f"the worker of {name} is being ended already: {task.worker.why}")

@@ -27,13 +27,14 @@ from ganger.engine.merging import Merging
 from ganger.engine.requests import Requesting
 from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed, Sending
-from ganger.engine.settling import Waits
+from ganger.engine.settling import Waits, heed_person
 from ganger.engine.shared_red import SharedRed
 from ganger.engine.tools import one_line
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
 from ganger.ports.forge import Behind, Rejected, Sent
 
 _SOONEST_SEC = 0.05
+_HEED_SEC = 2.0
 _MEND = "mend_"
 
 
@@ -174,7 +175,7 @@ class Delivering:
         assert self.following is not None
         seen, late, green, self._early = 0, -1, -1, 0
         while True:
-            self.case.gate.check()
+            self._heed()
             look = await self.following.look(sha, self.now.runs, after=seen, wait_sec=self._wait_sec())
             seen = look.version
             if look.trouble is not None and not _passes(look.trouble):
@@ -214,7 +215,12 @@ class Delivering:
         rules = self.rules
         moments = (rules.appear_sec, rules.ci_warn_sec, rules.ci_sec, rules.ci_most_sec)
         ahead = [moment - spent for moment in moments if moment > spent]
-        return max(_SOONEST_SEC, min([self.outlet.poll_most_sec, *ahead]))
+        return max(_SOONEST_SEC, min([_HEED_SEC, self.outlet.poll_most_sec, *ahead]))
+
+    def _heed(self) -> None:
+        """A stop, or a person who does not want to wait any longer."""
+        self.case.gate.check()
+        heed_person(self.case.now)
 
     def _spent_sec(self) -> float:
         """Since the push, or since CI was asked to run again. A clock that is set meanwhile changes nothing."""
@@ -419,7 +425,7 @@ class Delivering:
         assert self.outlet.prove_mirror is not None
         since, said = self.tools.clock.monotonic(), ""
         while True:
-            case.gate.check()
+            self._heed()
             proved, said = await self._unless_stopped(self.outlet.prove_mirror(now.commit, now.branch))
             if proved:
                 await case.record(ev.MirrorProved(case.task, case.number, now.commit, "command", one_line(said)))
