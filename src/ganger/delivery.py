@@ -23,7 +23,7 @@ from ganger.ports.forge import Forge
 from ganger.workspaces.addresses import forge_of, remote_address
 from ganger.workspaces.git import Git
 from ganger.workspaces.masking import Mask
-from ganger.workspaces.remote import GitRemote, RemoteSettings
+from ganger.workspaces.remote import PASSED_ON, GitRemote, RemoteSettings
 
 if TYPE_CHECKING:
     from ganger.forges import ForgeSettings, Hosts
@@ -250,6 +250,7 @@ class Delivery:
             jobs=section.jobs,
             env=self.env,
             mirror_job=section.mirror_job,
+            mirror_env={name: text for name, text in environment().items() if name in PASSED_ON},
             repo=repo or self.project.root.name,
             branch=rules.branch,
             readable=repository.shared,

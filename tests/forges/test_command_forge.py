@@ -84,6 +84,14 @@ def test_only_the_mirror_job_is_outside_the_walls_and_reaches_the_mirror(ground:
     assert git(mirror, "rev-parse", "main") == ground.head
 
 
+def test_the_way_to_the_operators_keys_is_the_mirror_jobs_alone(ground: Ground) -> None:
+    """D04 D19: what reaches the mirror may need the ssh agent; what runs an agent's code must not have it."""
+    say = 'echo "$GANGER_CI_JOB:$SSH_AUTH_SOCK" >> "$MARKS/told"'
+    ci = replace(ground.jobs(test=say, mirror=say), mirror_job="mirror", mirror_env={"SSH_AUTH_SOCK": "/keys"})
+    assert found(ground.over(ci), "test", mirror="mirror").ci is Ci.GREEN
+    assert ground.told() == ["test:", "mirror:/keys"]
+
+
 def test_a_rerun_is_a_new_attempt_of_what_did_not_succeed_and_repeating_the_call_starts_no_other(
     ground: Ground,
 ) -> None:

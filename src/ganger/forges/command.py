@@ -7,7 +7,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ganger.core.ci import TIMED_OUT, JobFact, RunFact, Word
@@ -32,7 +32,7 @@ class CommandCi:
     """What runs, and with what. `jobs` are program and arguments by name, in order, with {sha} {branch} {repo} in them.
 
     `folder` is this repository's own place inside the run's folder. The `mirror_job` has to reach the mirror, so no
-    walls are around it. `most` are the commits that are checked at once. `halted`: the run is being stopped, so that
+    walls are around it, and `mirror_env` is its alone: the way to the operator's keys. `most` are the commits that are checked at once. `halted`: the run is being stopped, so that
     what ends now was ended, and is no verdict.
     """
 
@@ -40,6 +40,7 @@ class CommandCi:
     jobs: Mapping[str, Sequence[str]]
     env: Mapping[str, str]
     mirror_job: str = ""
+    mirror_env: Mapping[str, str] = field(default_factory=dict)
     repo: str = ""
     branch: str = ""
     readable: tuple[Path, ...] = ()
@@ -291,7 +292,7 @@ class CommandForge:
 
     def _confined(self, launch: Launch, name: str, checkout: Path) -> Launch:
         if name == self._ci.mirror_job:
-            return replace(launch, env={**launch.env, **_OWN_CHECKOUT})
+            return replace(launch, env={**launch.env, **self._ci.mirror_env, **_OWN_CHECKOUT})
         return self._sandbox.confine(launch, Room(writable=(checkout,), readable=self._ci.readable))
 
     def _key(self, record: RunRecord, name: str) -> str:
