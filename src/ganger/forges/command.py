@@ -32,8 +32,8 @@ class CommandCi:
     """What runs, and with what. `jobs` are program and arguments by name, in order, with {sha} {branch} {repo} in them.
 
     `folder` is this repository's own place inside the run's folder. The `mirror_job` has to reach the mirror, so no
-    walls are around it, and `mirror_env` is its alone: the way to the operator's keys. `most` are the commits that are checked at once. `halted`: the run is being stopped, so that
-    what ends now was ended, and is no verdict.
+    walls are around it, and `mirror_env` is its alone: the way to the operator's keys. `most` are the commits that
+    are checked at once. `halted`: the run is being stopped, so that what ends now was ended, and is no verdict.
     """
 
     folder: Path
