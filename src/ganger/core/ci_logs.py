@@ -34,6 +34,7 @@ _BUILD = re.compile(
     r"mypy|type ?error|tsc|cargo build|linker|unresolved import|ModuleNotFoundError|ImportError|format)\b",
     re.IGNORECASE,
 )
+_FAILED_TESTS = re.compile(r"\b(?:[1-9]\d* failed|FAILED |--- FAIL|assert)", re.IGNORECASE)
 _PASSING = re.compile(
     r"\b(?:connection (?:reset|refused|timed out)|temporary failure|could not resolve host|50[234] |rate limit|"
     r"TLS handshake|no space left|runner (?:lost|shut)|the operation was canceled|network is unreachable)\b",
@@ -85,8 +86,9 @@ def _plain(line: str) -> str:
 
 
 def _kind(text: str) -> FailureClass:
-    if _PASSING.search(text):
+    tests = _FAILED_TESTS.search(text)
+    if _PASSING.search(text) and not tests:
         return FailureClass.TRANSIENT_INFRA
-    if _BUILD.search(text) and not re.search(r"\b(?:\d+ failed|FAILED |--- FAIL|assert)", text):
+    if _BUILD.search(text) and not tests:
         return FailureClass.BUILD_ERROR
     return FailureClass.TEST_ERROR if _TESTS.search(text) else FailureClass.BUILD_ERROR

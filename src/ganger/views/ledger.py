@@ -37,8 +37,9 @@ def ledger_lines(state: RunState, name: str) -> list[str]:
         lines.append(_line("review", f"{now.review} ({now.reviewed[:_SHORT]})"))
     lines += [_line("verdict", _verdict(one)) for one in _verdicts(state, name)]
     lines.append("  facts")
+    width = max([10, *(len(one_line(fact.source, 48)) for fact in now.facts)])
     for fact in now.facts:
-        told = f"    {_moment(fact.at)}  {one_line(fact.source, 24):<10} {fact.commit[:_SHORT]:<12}  "
+        told = f"    {_moment(fact.at)}  {one_line(fact.source, 48):<{width}} {fact.commit[:_SHORT]:<12}  "
         lines.append(f"{told}{one_line(fact.what, 300)}")
     return [line for line in lines if line]
 

@@ -11,9 +11,9 @@ from ganger.core.misfits import open_round
 from ganger.core.moments import seconds_between
 from ganger.core.quota import account_of
 from ganger.core.records import RunState, TaskState
-from ganger.core.repos import way_out, why_not
+from ganger.core.repos import PROJECT, way_out, why_not
 from ganger.core.retries import allowed_attempts
-from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
 from ganger.core.workers import WorkerNow
 from ganger.views.costs import UNKNOWN, known_tokens, known_usd
 from ganger.views.why_delivery import delivery_blocked, delivery_evidence, delivery_running, mends
@@ -170,9 +170,11 @@ def _answer(question: str) -> str:
     return f"ganger answer {question} TEXT"
 
 
-def _failed(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
+def _failed(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if task.held_by:
         return f"{name} FAILED and is held until {task.held_by}, which failed the same way, has passed.", ""
+    if task.last_failure_class == FailureClass.FATAL and state.specs[name].repo in state.halted:
+        return f"{name} FAILED: {task.detail}.", f"ganger unlock {state.specs[name].repo or PROJECT} --why TEXT"
     return f"{name} FAILED: {task.detail}.", f"ganger logs {name}" + (" --verify" if task.verify_steps else "")
 
 
