@@ -54,7 +54,7 @@ def caught(bug: Planted, place: Path, first: int = 1) -> tuple[int, str] | None:
 
 
 async def _throws_away(
-    journal: Journal, _folder: RunFolder, _workspace: Workspace, launcher: Launcher, *, clean: bool
+    journal: Journal, _folder: RunFolder, _workspace: Workspace, launcher: Launcher, **_how: object
 ) -> list[str]:
     """A recovery that ends what an earlier lead started and begins it again."""
     await launcher.end_others(())
