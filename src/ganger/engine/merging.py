@@ -98,7 +98,8 @@ class Merging:
         if known and head != known:
             if not await self.repository.is_ancestor(known, head):
                 await self._put_back(head, known)
-            else:
+            elif self._sending is not None:
+                # Only joining what others pushed, and empty commits, move it before that is told.
                 await journal.record(ev.HeadMoved(self.name, known, head, "the lead died before it had said so"))
         await self._move_on()
         ours = {name: task for name, task in self.state.tasks.items() if self.state.specs[name].repo == self.name}
