@@ -122,9 +122,14 @@ for bug in ("", "sync-error-swallowed"):
 @pytest.mark.needs("strace")
 def test_a_failed_sync_that_is_swallowed_is_told_from_one_that_stops_the_run() -> None:
     """T19 G01: the first sync of the state file fails; the harness of errors finds the planted bug and nothing else."""
-    found = program("-c", SWALLOWED)
-    without, planted = found.stdout.splitlines()
-    assert without == "nothing" and "a failed fsync did not stop the run" in planted
+    seen = ""
+    for _ in range(3):
+        # A moment may be missed on a busy machine; a run without the bug is never to blame.
+        without, seen = program("-c", SWALLOWED).stdout.splitlines()
+        assert without == "nothing"
+        if seen != "nothing":
+            break
+    assert "a failed fsync did not stop the run" in seen
 
 
 # One bug for each harness and mode, and for what a judge sees in a run that nobody touched.
