@@ -12,6 +12,7 @@ pytestmark = pytest.mark.needs("bwrap")
 Note = Callable[[str, object], None]
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("row", EVERY)
 def test_a_key_is_in_no_argument_of_any_process(
     row: Row, tmp_path_factory: pytest.TempPathFactory, record_property: Note

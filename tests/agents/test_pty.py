@@ -166,6 +166,7 @@ def test_one_that_is_quiet_is_called_and_goes_on(tmp_path: Path) -> None:
     assert told.tasks[1] == "Go on." and told.summary.startswith("the real answer")
 
 
+@pytest.mark.slow
 def test_calls_are_finite(tmp_path: Path) -> None:
     """T25: after the last one it is over."""
     told = talk(tmp_path, replace(HASTY, rescues=1, rescue_text="Go on."), "mute", "mute")
@@ -173,6 +174,7 @@ def test_calls_are_finite(tmp_path: Path) -> None:
     assert told.over.how == "error" and "called 1 times" in told.over.text
 
 
+@pytest.mark.slow
 def test_a_lost_enter_is_pressed_again_once(tmp_path: Path) -> None:
     """T25: a prompt that stands there as it was typed needs no rescue, only the key that was lost."""
     told = talk(tmp_path, replace(HASTY, rescues=0), "--lost", "1", "answer")
@@ -187,6 +189,7 @@ def test_a_note_goes_with_every_prompt(tmp_path: Path) -> None:
     assert told.tasks[0] == PROMPT.rstrip("\n") + "\n\nIn a code block, please."
 
 
+@pytest.mark.slow
 def test_what_it_showed_last_says_why(tmp_path: Path) -> None:
     """T25 D12 G04: a limit or a missing login on the screen is recognised."""
     quick = replace(HASTY, rescues=0)
@@ -197,6 +200,7 @@ def test_what_it_showed_last_says_why(tmp_path: Path) -> None:
     assert told.heard.login and "exit code 3" in told.over.text
 
 
+@pytest.mark.slow
 def test_while_it_says_that_it_is_busy_it_is_not_called(tmp_path: Path) -> None:
     """T25: the operator's word for work goes before the clock."""
     told = talk(tmp_path, replace(HASTY, busy=r"Thinking \("), "spin:3", "answer")

@@ -62,6 +62,7 @@ def test_however_leads_end_nothing_is_pushed_or_paid_twice_and_all_is_proved(
     assert worked == {"units": 2, "rounding": 1, "report": 1} and state.refused == []
 
 
+@pytest.mark.slow
 def test_where_ci_cannot_be_run_again_an_empty_commit_does_and_moves_the_tracking(tmp_path: Path) -> None:
     """D04: the new commit holds the same tree, is what is proved, and there is one of it."""
     office = build_delivery(tmp_path)

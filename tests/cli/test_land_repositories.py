@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
 from cli_project import CONFIG, ganger, make_project, task
 
 GIT = '[workspace]\nmode = "local-git"\n'
@@ -66,6 +67,7 @@ def test_every_repository_of_a_run_is_landed_or_only_the_one_that_is_named(tmp_p
     assert rest["how"] == "fast-forward" and landed(tmp_path) == ["core", "lib", "project"]
 
 
+@pytest.mark.slow
 def test_what_conflicts_in_one_repository_is_found_before_any_branch_moves(tmp_path: Path) -> None:
     """W02 G03: where a branch went on, the merge is verified in its own repository."""
     root = ran(tmp_path)
@@ -79,6 +81,7 @@ def test_what_conflicts_in_one_repository_is_found_before_any_branch_moves(tmp_p
     assert (tmp_path / "core" / "other.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_lands_by_itself_does_so_in_every_repository(tmp_path: Path) -> None:
     """W02"""
     root = ran(tmp_path, land="finish")
@@ -103,6 +106,7 @@ def test_of_what_was_pushed_is_said_that_the_remote_has_it(tmp_path: Path) -> No
     assert git(tmp_path / "core", "rev-parse", "main") == git(tmp_path / "core", "rev-parse", "origin/main")
 
 
+@pytest.mark.slow
 def test_what_a_run_made_for_itself_is_cleaned_in_every_repository(tmp_path: Path) -> None:
     """G06: workspaces of a repository are looked at with its own history."""
     root = ran(tmp_path)

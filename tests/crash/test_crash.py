@@ -89,6 +89,7 @@ def test_a_lead_killed_around_every_step_of_a_merge_loses_and_doubles_none() -> 
     raise AssertionError(f"the moments around the move were never met: {found.stdout}")
 
 
+@pytest.mark.slow
 @pytest.mark.needs("git")
 def test_kills_at_random_moments_merge_every_change_once() -> None:
     """G01 G03 H08: lead and keeper die together, and the branch holds every task's commit."""
@@ -102,6 +103,7 @@ def test_a_git_process_that_dies_makes_no_wrong_merge() -> None:
     require_clean("errors", *IN_GIT, "--point", "git-commit-tree/link.1:1", "--errno", "KILL")
 
 
+@pytest.mark.slow
 @pytest.mark.needs("root", "strace", "mkfs.ext4", "git")
 def test_a_power_cut_right_after_a_merge_loses_no_commit() -> None:
     """T19 G03 H07: what is merged is in the branch after the disk forgot the rest."""

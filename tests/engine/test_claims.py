@@ -127,6 +127,7 @@ def _hang_up(project: Project, body: str) -> None:
             line.recv(1)
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("words", [("stop",), ("stop", "--drain")], ids=["stop", "drain"])
 def test_who_waits_when_a_run_is_stopped_is_told_at_once(tmp_path: Path, words: tuple[str, ...]) -> None:
     """T23 G02: nobody waits for a lead that is gone."""

@@ -127,6 +127,7 @@ def test_a_task_that_changes_nothing_is_judged_by_the_commit_it_was_verified_on(
     assert project.is_proved() and project.pushed() == []
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("schedule", ["auto", "off", "epoch"])
 def test_many_tasks_of_one_repository_are_each_judged_by_their_own_commit(tmp_path: Path, schedule: str) -> None:
     """D02 T04: windows do not wait for CI, and no two tasks share a verdict."""

@@ -34,6 +34,7 @@ def is_alive(pid: Path) -> bool:
     return True
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("where", ["push", "mirror"])
 def test_a_stop_does_not_wait_for_a_remote_that_hangs(tmp_path: Path, where: str) -> None:
     """D18 T23: what hangs is ended with the lead, and done once by the next one."""

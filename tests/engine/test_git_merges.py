@@ -73,6 +73,7 @@ if "bad" in here and len(here) > 1:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [5, *(pytest.param(place, marks=pytest.mark.slow) for place in (0, 15))])
 def test_the_one_bad_change_of_a_batch_of_sixteen_is_found_in_six_gate_runs(tmp_path: Path, place: int) -> None:
     """G03: the red batch is cut in halves; the others are merged, only the culprit goes back."""
@@ -206,6 +207,7 @@ def test_landing_moves_the_branch_only_when_asked(tmp_path: Path) -> None:
     assert "already" in project.ganger("land").stdout and project.state().landed
 
 
+@pytest.mark.slow
 def test_landing_on_a_branch_that_went_on_verifies_the_merge(tmp_path: Path) -> None:
     """G03 W02: tested commit is landed commit; a red or conflicting one moves nothing."""
     check = "import pathlib, sys; sys.exit('AssertionError' if pathlib.Path('red').exists() else 0)"

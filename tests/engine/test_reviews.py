@@ -90,6 +90,7 @@ def test_an_approved_change_goes_on_without_another_worker(tmp_path: Path, make)
     assert not [q for q in project.state().questions.values() if q.answer is None]
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("make", [local, delivered], ids=["merged", "after CI"])
 def test_a_change_that_is_sent_back_is_done_again_with_the_remark(tmp_path: Path, make) -> None:  # type: ignore[no-untyped-def]
     """W08: the remark is in the next prompt, CI is not spoken of, and the new commit needs a review of its own."""
@@ -107,6 +108,7 @@ def test_a_change_that_is_sent_back_is_done_again_with_the_remark(tmp_path: Path
     assert broken(project.events(), Seen()) == []
 
 
+@pytest.mark.slow
 def test_what_was_not_merged_is_kept_for_whoever_does_it_again(tmp_path: Path) -> None:
     """W08 G08: a change that was sent back before the push is named in the next prompt."""
     project = local(tmp_path)
@@ -227,6 +229,7 @@ def test_what_a_review_costs_is_counted_once(tmp_path: Path) -> None:
 # --- beside others -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.brief(1)
 @pytest.mark.parametrize("schedule", ["off", "epoch"])
 def test_what_depends_on_a_reviewed_task_waits_for_the_review_and_then_runs(tmp_path: Path, schedule: str) -> None:
     """W08: nothing has failed, so its dependents are not given up; another `ganger run` alone changes nothing."""
@@ -242,6 +245,7 @@ def test_what_depends_on_a_reviewed_task_waits_for_the_review_and_then_runs(tmp_
     assert project.run() == 0 and launches(project) == 2
 
 
+@pytest.mark.slow
 def test_an_approved_change_that_no_longer_fits_is_done_again(tmp_path: Path) -> None:
     """W08 G03: two changes of one line: the second is approved, conflicts, and a worker does it on the new head."""
     script = {
@@ -261,6 +265,7 @@ def test_an_approved_change_that_no_longer_fits_is_done_again(tmp_path: Path) ->
     assert project.run() == 0 and project.shown("shared.txt") == "a and b" and launches(project) == 3
 
 
+@pytest.mark.slow
 def test_a_lead_takes_the_word_while_others_work(tmp_path: Path) -> None:
     """W08 G12: approved while the run goes on; nobody waits for anybody."""
     script = SAYS | {"b": [{"delay": 5, **edits({"b.txt": "b\n"})}]}

@@ -39,6 +39,7 @@ ROWS = [
 ]  # fmt: skip
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS])
 def test_trouble_with_ci_is_never_a_verdict(tmp_path: Path, row: Row) -> None:
     """D02 D03 D04 D05: what a run said before it ran again, or has not said yet, counts for nothing."""
@@ -52,6 +53,7 @@ RETRIED = [
 ]
 
 
+@pytest.mark.brief(2)
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in RETRIED])
 def test_a_person_s_retry_tries_again_what_was_tried(tmp_path: Path, row: Row) -> None:
     """D04 D05 G12: what Ganger does once by itself it does once more for whoever saw to the cause."""

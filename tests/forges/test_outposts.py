@@ -72,6 +72,7 @@ def test_doctor_says_who_answers_and_as_whom(project: GitProject, monkeypatch: p
     assert told["level"] == "error" and "LOOPBACK_TOKEN" in told["text"]
 
 
+@pytest.mark.slow
 def test_a_run_that_has_begun_goes_on_whatever_its_token(project: GitProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """D18: what meets it then waits for a person; nothing else stops. How often the forge was asked is shown."""
     assert project.ganger("run").returncode == 0
