@@ -24,7 +24,7 @@ def write_usage(folder: RunFolder, state: RunState) -> None:
     samples = [found for name in once[-_MOST:] if (found := _sample(folder, state, name)) is not None]
     if samples:
         rows = [{"agent": s.agent, "estimated": s.estimated, "counted": s.counted} for s in samples]
-        replace_file(folder.path / FILE, json.dumps({"prompts": rows}, ensure_ascii=False, indent=1) + "\n")
+        replace_file(folder.path / FILE, json.dumps({"prompts": rows}, ensure_ascii=False) + "\n")
 
 
 def _sample(folder: RunFolder, state: RunState, name: str) -> Sample | None:
