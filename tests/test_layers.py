@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "ganger"
 
 INNER = frozenset({"ports", "core", "contracts", "errors"})
-ADAPTERS = frozenset({"agents", "launchers", "stores", "workspaces", "sandboxes", "forges", "reports", "notices"})
+ADAPTERS = frozenset(
+    {"agents", "launchers", "stores", "workspaces", "sandboxes", "forges", "reports", "notices", "runners"}
+)
 APPLICATION = frozenset(
     {
         "app",

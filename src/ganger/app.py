@@ -64,6 +64,7 @@ from ganger.notify import hook_files, notices_of
 from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
 from ganger.reports.address import remove as remove_address
 from ganger.reports.server import ReportServer
+from ganger.runners.table import KnownRunners
 from ganger.sandboxes.choose import Walls, choose
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.stores.sqlite import SqliteStore
@@ -312,7 +313,7 @@ def verify_environment(project: Project) -> dict[str, str]:
 
 
 def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock) -> Checks:
-    assert checked.profiles is not None
+    assert checked.profiles is not None and checked.manifest is not None
     config = project.config.verify
     return Checks(
         profiles=dict(checked.profiles.profiles),
@@ -327,6 +328,9 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         readable=tuple(project.state_path / repo_store(repo) / "objects" for repo in names_of(project, checked.specs)),
         output_limit_bytes=_output_limit(project),
         stand=lambda folder, verify: stand(folder, verify, project.state_path),
+        runners=KnownRunners() if config.census else None,
+        planted=config.planted,
+        reports=RunFolder.of(project.state_path, checked.manifest.run_id).path / "checks",
     )
 
 

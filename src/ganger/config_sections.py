@@ -237,6 +237,10 @@ class VerifySection(Section):
         default=1, ge=0, le=5, description="runs again of a step that a signal ended or that is spelt otherwise here"
     )
     retry_failed: bool = Field(default=False, description="run any failed step once more before it counts")
+    census: bool = Field(
+        default=True, description="known test runners report by name; a test that ran before a change runs with it"
+    )
+    planted: bool = Field(default=True, description="failing tests are planted in a copy; they must be seen to fail")
 
 
 class WorkspaceSection(Section):

@@ -102,9 +102,6 @@ class Case:
     def verify_key(self) -> str:
         return f"{self.tools.folder.path / self.verify_log}#{self.state.leads}"
 
-    def verify_names(self) -> dict[str, str]:
-        return {"GANGER_TASK_ID": self.task, "GANGER_RUN_ID": self.state.run_id}
-
     def finished(self, verdict: Verdict, *, tree: str = "", evidence: str = "", cached: bool = False) -> list[ev.Event]:
         """A verdict, and what was recovered on the way to it, as events."""
         again: list[ev.Event] = [

@@ -16,6 +16,7 @@ from ganger.core.names import file_stem
 from ganger.core.quota import after_success
 from ganger.core.records import ChangeRecord
 from ganger.core.vocabulary import FailureClass, TaskStatus
+from ganger.engine.base_census import Candidate
 from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.delivering import Delivering
 from ganger.engine.merging import Merging, Outcome, Red, Waiting
@@ -128,14 +129,17 @@ class InGit:
     async def _verify(self, change: ChangeRecord) -> None:
         """On the newest head, in a fresh checkout. The same tree under the same commands is not verified twice."""
         case, checks = self.case, self.tools.checks
-        onto = await self.repository.rebase(change.commit, change.base, await self.repository.head())
+        head = await self.repository.head()
+        onto = await self.repository.rebase(change.commit, change.base, head)
         if isinstance(onto, Conflict):
             raise self._conflict(onto)
         evidence = checks.evidence(onto.tree, case.spec.verify_profile)
         case.mention(ev.VerifyStarted(case.task, case.number, case.verify_log))
         known = case.state.evidence.get(evidence)
-        verdict = Verdict(True, (), None) if known else await self._run(onto)
+        verdict = Verdict(True, (), None) if known else await self._run(onto, head, change)
         case.gate.check()
+        if verdict.passed:
+            self.merging.censuses.keep(evidence, verdict.census)
         finished = case.finished(verdict, tree=onto.tree, evidence=evidence, cached=bool(known))
         if not verdict.passed:
             case.record(*finished)
@@ -143,17 +147,18 @@ class InGit:
         if change.commit != change.base:
             await case.record(*finished)
             return
-        head = onto.commit
         detail = f"verified by {case.spec.verify_profile}; nothing had to be changed"
-        merged = ev.Merged(case.task, case.number, "", head)
+        merged = ev.Merged(case.task, case.number, "", onto.commit)
         if self.delivering is not None:
             await case.record(*finished, merged)
             return
         settled = ev.TaskSettled(case.task, TaskStatus.DONE, detail)
         await case.record(*finished, merged, settled, *after_success(case.state, case.now.account))
 
-    async def _run(self, onto: Rebased) -> Verdict:
+    async def _run(self, onto: Rebased, head: str, change: ChangeRecord) -> Verdict:
         case = self.case
+        may = case.rules.may_change_gates
+        candidate = Candidate(onto.commit, head, await self.repository.tree_of(head), change.files, may)
         name = f"{file_stem(case.task)}.{case.number}"
         folder = await self.repository.checkout(name, onto.commit)
         try:
@@ -163,7 +168,8 @@ class InGit:
                 log=self.tools.folder.path / case.verify_log,
                 gate=case.gate,
                 key=case.verify_key(),
-                named=case.verify_names(),
+                named={},
+                proof=self.merging.censuses.proof(candidate, case.spec.verify_profile, case.gate),
             )
         except VerificationLost:
             raise Lost from None

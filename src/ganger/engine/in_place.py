@@ -170,7 +170,7 @@ class InPlace:
                 log=self.tools.folder.path / case.verify_log,
                 gate=case.gate,
                 key=case.verify_key(),
-                named=case.verify_names() | {"PYTHONPYCACHEPREFIX": compiled},
+                named={"PYTHONPYCACHEPREFIX": compiled},
                 guarded=self._edited or self.backup is not None,
             )
         except VerificationLost:

@@ -18,13 +18,14 @@ from ganger.core.delivery_changes import rules_of
 from ganger.core.names import merge_log
 from ganger.core.quota import after_success
 from ganger.core.vocabulary import TaskStatus
+from ganger.engine.base_census import Candidate, Censuses
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.sending import PushFailed, Sending
 from ganger.engine.tools import Tools
 from ganger.engine.verification import Why, seconds, step_records, why_red
 from ganger.engine.verify import Verdict, VerificationLost
 from ganger.errors import ForgeError, GangerError
-from ganger.ports import Conflict
+from ganger.ports import Conflict, RoleRules
 
 # Who is stopped on its way to the barrier never arrives.
 _LOOK_SEC = 0.5
@@ -77,6 +78,7 @@ class Merging:
         the remote's branch at once, one commit after the other."""
         self.tools, self.name, self.repository, self.gate = tools, name, tools.repositories[name], gate
         self.state = tools.journal.state
+        self.censuses = Censuses(tools.checks, self.repository, tools.folder.path)
         self.turn = asyncio.Lock()
         self._spawn, self._numbers, self._sending = spawn, numbers, sending
         self._queue: dict[str, Waiting] = {}
@@ -200,14 +202,14 @@ class Merging:
         layers = await self._stack(head, items)
         if not layers:
             return
-        verdict = await self._gates(layers)
+        verdict = await self._gates(head, layers)
         if verdict is None:
             await self._move(head, layers)
             return
         good, bad = 0, len(layers)
         while bad - good > 1:
             middle = (good + bad) // 2
-            half = await self._gates(layers[:middle])
+            half = await self._gates(head, layers[:middle])
             if half is None:
                 good = middle
             else:
@@ -230,18 +232,18 @@ class Merging:
                 self._answer(item, put)
         return layers
 
-    async def _gates(self, layers: Sequence[_Layer]) -> Why | None:
+    async def _gates(self, head: str, layers: Sequence[_Layer]) -> Why | None:
         """None when every gate is green on top of these layers: those of their tasks, and of what was merged before."""
         top = layers[-1]
         own = dict.fromkeys(layer.item.profile for layer in layers)
         profiles = own if self.tools.own_gates_only else own | self._profiles
         for profile in profiles:
-            verdict = await self._gate(profile, top, tuple(layer.item.task for layer in layers))
+            verdict = await self._gate(profile, head, top, tuple(layer.item.task for layer in layers))
             if not verdict.passed:
                 return why_red(verdict, self.tools.checks.env, where=f" on the merged head (profile {profile})")
         return None
 
-    async def _gate(self, profile: str, top: _Layer, tasks: tuple[str, ...]) -> Verdict:
+    async def _gate(self, profile: str, head: str, top: _Layer, tasks: tuple[str, ...]) -> Verdict:
         checks, journal = self.tools.checks, self.tools.journal
         evidence = checks.evidence(top.tree, profile)
         if evidence in self.state.evidence:
@@ -256,13 +258,16 @@ class Merging:
                 log=self.tools.folder.path / log,
                 gate=self.gate,
                 key=f"{self.tools.folder.path / log}#{self.state.leads}",
-                named={"GANGER_RUN_ID": self.state.run_id},
+                named={},
+                proof=self.censuses.proof(await self._candidate(head, top, tasks), profile, self.gate),
             )
         except VerificationLost:
             raise Stopped from None
         finally:
             await self.repository.drop_checkout(name)
         self.gate.check()
+        if verdict.passed:
+            self.censuses.keep(evidence, verdict.census)
         await journal.record(
             ev.GatesChecked(
                 top.commit,
@@ -277,6 +282,16 @@ class Merging:
             )
         )
         return verdict
+
+    async def _candidate(self, head: str, top: _Layer, tasks: tuple[str, ...]) -> Candidate:
+        changes = [self.state.tasks[name].change for name in tasks]
+        files = tuple(dict.fromkeys(file for change in changes if change is not None for file in change.files))
+        may = any(self.may_change_tests(name) for name in tasks)
+        return Candidate(top.commit, head, await self.repository.tree_of(head), files, may)
+
+    def may_change_tests(self, task: str) -> bool:
+        spec = self.state.specs[task]
+        return spec.may_change_gates or self.tools.roles.get(spec.role, RoleRules()).may_change_gates
 
     async def _move(self, head: str, layers: Sequence[_Layer]) -> None:
         """Intent, effect, outcome."""

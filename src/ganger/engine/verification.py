@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from ganger.core.records import TaskState, VerifyStep
 from ganger.core.tiers import TieredStep, order_steps, step_class
 from ganger.core.vocabulary import FailureClass, Tier
 from ganger.engine.gate import Gate
+from ganger.engine.proof import ProfileCensus, Proof, Witness, report_folder
+from ganger.engine.proving import Job, Proving
 from ganger.engine.verify import NO_RECOVERY, Recovery, StepResult, Verdict, VerificationLost, as_outcome, run_steps
-from ganger.ports import Clock, Room, Sandbox
+from ganger.ports import Clock, Launch, Room, Sandbox
+from ganger.ports.runners import Runners
 
 _TRIES = 3
 
@@ -38,6 +42,9 @@ class Checks:
     readable: tuple[Path, ...] = ()
     output_limit_bytes: int | None = None
     stand: Callable[[Path, Sequence[str]], Callable[[], tuple[str, ...]]] = lambda _folder, _verify: tuple
+    runners: Runners | None = None
+    planted: bool = True
+    reports: Path | None = None
 
     def steps(self, profile: str) -> tuple[TieredStep, ...]:
         return order_steps(profile, self.profiles[profile].steps, self.tiers)
@@ -56,7 +63,8 @@ class Checks:
         steps = self.steps(profile)
         told = [(s.name, s.cmd, s.cwd or "", s.timeout_sec, s.tier.value, s.blocks) for s in steps]
         tools = sorted({_tool(word, self.env.get("PATH")) for s in steps for word in _programs(s.cmd)})
-        text = json.dumps([tree, profile, told, sorted(self.expected(profile).items()), tools])
+        proofs = [self.runners is not None, self.planted]
+        text = json.dumps([tree, profile, told, sorted(self.expected(profile).items()), tools, proofs])
         return hashlib.sha256(text.encode()).hexdigest()[:40]
 
     async def run(
@@ -69,34 +77,74 @@ class Checks:
         key: str,
         named: Mapping[str, str],
         guarded: bool = True,
+        proof: Proof | None = None,
     ) -> Verdict:
         """The verdict of a profile on a folder; raises VerificationLost when the keeper died again and again.
 
-        `guarded`: there is new code in it, which must not rewrite what judges it.
+        `guarded`: there is new code in it, which must not rewrite what judges it. `proof`: what a green verdict is held
+        against before it counts.
         """
-        room = Room(writable=(folder,), readable=self.readable)
         for number in range(_TRIES):
-            altered = self.stand(folder, self.commands(profile)) if guarded else tuple
+            job = Job(profile, folder, log, gate, f"{key}.{number}", named, guarded)
             try:
-                verdict = await run_steps(
-                    self.steps(profile),
-                    workspace=folder,
-                    log_path=log,
-                    env={**self.env, **named},
-                    launcher=gate,
-                    deny=self.deny,
-                    default_timeout_sec=self.timeout_sec,
-                    key_prefix=f"{key}.{number}",
-                    confine=lambda launch: self.sandbox.confine(launch, room),
-                    expect=self.expected(profile),
-                    recovery=self.recovery,
-                    clock=self.clock.monotonic,
-                    output_limit_bytes=self.output_limit_bytes,
-                )
-                return _without_trust(verdict, altered()) if verdict.passed else verdict
+                return await self._judge(job, proof)
             except VerificationLost:
                 gate.check()
         raise VerificationLost
+
+    async def count(self, profile: str, *, folder: Path, log: Path, gate: Gate, key: str) -> ProfileCensus:
+        """What the known runners of a profile report on a folder, whatever the verdict; every step is run."""
+        job = Job(profile, folder, log, gate, key, {}, guarded=False)
+        with self.witness(folder) as witness:
+            verdict = await self._steps(job, witness, keep_going=True)
+            return verdict.census
+
+    def may_report(self, profile: str) -> bool:
+        """Whether a known runner may be behind one of its steps."""
+        return self.runners is not None and bool(self.profiles[profile].steps)
+
+    async def _judge(self, job: Job, proof: Proof | None) -> Verdict:
+        with self.witness(job.folder) as witness:
+            verdict = await self.guarded(job, witness)
+            if witness is None or proof is None:
+                return verdict
+            return await Proving(self, job, proof).judge(verdict, witness)
+
+    async def guarded(self, job: Job, witness: Witness | None) -> Verdict:
+        altered = self.stand(job.folder, self.commands(job.profile)) if job.guarded else tuple
+        verdict = await self._steps(job, witness)
+        return _without_trust(verdict, altered()) if verdict.passed else verdict
+
+    @contextlib.contextmanager
+    def witness(self, folder: Path) -> Iterator[Witness | None]:
+        if self.runners is None or self.reports is None:
+            yield None
+            return
+        with report_folder(self.reports, folder) as reports:
+            yield Witness(self.runners, folder, reports)
+
+    async def _steps(self, job: Job, witness: Witness | None, *, keep_going: bool = False) -> Verdict:
+        return await run_steps(
+            self.steps(job.profile),
+            workspace=job.folder,
+            log_path=job.log,
+            env={**self.env, **job.named},
+            launcher=job.gate,
+            deny=self.deny,
+            default_timeout_sec=self.timeout_sec,
+            key_prefix=job.key,
+            confine=lambda launch: self.confine(launch, job.folder, witness),
+            expect=self.expected(job.profile),
+            recovery=self.recovery,
+            clock=self.clock.monotonic,
+            output_limit_bytes=self.output_limit_bytes,
+            witness=witness,
+            keep_going=keep_going,
+        )
+
+    def confine(self, launch: Launch, folder: Path, witness: Witness | None) -> Launch:
+        reports = (witness.reports,) if witness is not None else ()
+        return self.sandbox.confine(launch, Room(writable=(folder, *reports), readable=self.readable))
 
 
 def _without_trust(verdict: Verdict, altered: tuple[str, ...]) -> Verdict:

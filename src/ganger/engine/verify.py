@@ -8,16 +8,18 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast, get_args
 
-from ganger.core.commands import CommandFault, CommandStep, parse_command
+from ganger.core.commands import CommandFault, parse_command
 from ganger.core.tiers import TieredStep
 from ganger.core.vocabulary import Tier
 from ganger.engine.files import named_os_errors
+from ganger.engine.proof import ProfileCensus, Witness
 from ganger.errors import DiskFullError, GangerError
 from ganger.ports import Exit, Launch, Launcher
+from ganger.ports.runners import RunnerCall
 
 Outcome = Literal["passed", "failed", "timed_out", "refused", "not_started", "skipped"]
 
@@ -78,11 +80,16 @@ NO_RECOVERY = Recovery(0)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What verification says. `failed` is the blocking step that failed. No steps at all is a pass."""
+    """What verification says. `failed` is the blocking step that failed. No steps at all is a pass.
+
+    `census` is what the known runners reported, and `proof` says in a few words what was held against it.
+    """
 
     passed: bool
     steps: tuple[StepResult, ...]
     failed: StepResult | None
+    census: ProfileCensus = field(default_factory=dict)
+    proof: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,7 @@ class _Bench:
     expect: Mapping[str, str]
     recovery: Recovery
     output_limit_bytes: int | None
+    witness: Witness | None
 
 
 def as_outcome(word: str) -> Outcome:
@@ -127,10 +135,12 @@ async def run_steps(
     expect: Mapping[str, str] | None = None,
     recovery: Recovery = NO_RECOVERY,
     output_limit_bytes: int | None = None,
+    witness: Witness | None = None,
+    keep_going: bool = False,
 ) -> Verdict:
     """Runs the steps in order until a blocking one fails; the log is appended to, never cut.
 
-    `expect`: by the step's name, what its output must show besides exit code 0.
+    `expect`: by the step's name, what its output must show besides exit code 0. `keep_going`: runs all of them.
     """
     bench = _Bench(
         workspace,
@@ -144,18 +154,19 @@ async def run_steps(
         expect or {},
         recovery,
         output_limit_bytes,
+        witness,
     )
     results: list[StepResult] = []
     failed: StepResult | None = None
     for place, step in enumerate(steps):
-        if failed is not None:
+        if failed is not None and not keep_going:
             results.append(StepResult(step.name, step.tier, step.cmd, "skipped"))
             continue
         result = await _run_step(step, bench, key=f"{key_prefix}/{place}")
         results.append(result)
         if step.blocks and result.outcome != "passed":
-            failed = result
-    return Verdict(failed is None, tuple(results), failed)
+            failed = failed or result
+    return Verdict(failed is None, tuple(results), failed, dict(witness.seen) if witness is not None else {})
 
 
 async def _run_step(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
@@ -164,7 +175,7 @@ async def _run_step(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
         cmd, what = _cure(step.cmd, result, bench)
         if not what:
             break
-        _write_line(bench.log_path, f"=== run again: {_shown(what)}")
+        write_line(bench.log_path, f"=== run again: {_shown(what)}")
         result = replace(await _run_once(replace(step, cmd=cmd), bench, key=f"{key}~{number}"), recovered=what)
     return result
 
@@ -193,8 +204,8 @@ def _cure(cmd: str, result: StepResult, bench: _Bench) -> tuple[str, str]:
 
 async def _run_once(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
     began = bench.clock()
-    _write_line(bench.log_path, f"=== step {_shown(step.name)} ({step.tier}): {_shown(step.cmd)}")
-    offset = _size(bench.log_path)
+    write_line(bench.log_path, f"=== step {_shown(step.name)} ({step.tier}): {_shown(step.cmd)}")
+    offset = size_of_log(bench.log_path)
     outcome, exit_code, error = await _outcome(step, bench, key=key)
     wanted = bench.expect.get(step.name)
     silent = outcome == "passed" and wanted is not None and not _shows(bench.log_path, offset, wanted)
@@ -204,9 +215,9 @@ async def _run_once(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
     if outcome == "failed" and not silent:
         error = first_error(_read_tail(bench.log_path, offset)) or f"{error} without output"
     elif error:
-        _write_line(bench.log_path, f"=== {outcome.replace('_', ' ')}: {_shown(error)}")
+        write_line(bench.log_path, f"=== {outcome.replace('_', ' ')}: {_shown(error)}")
     ending = "no exit code" if exit_code is None else f"exit {exit_code}"
-    _write_line(bench.log_path, f"=== {ending} after {duration:.1f} s")
+    write_line(bench.log_path, f"=== {ending} after {duration:.1f} s")
     return StepResult(step.name, step.tier, step.cmd, outcome, exit_code, duration, error)
 
 
@@ -221,7 +232,14 @@ async def _outcome(step: TieredStep, bench: _Bench, *, key: str) -> tuple[Outcom
         if isinstance(cwd, _NoDirectory):
             return cwd.outcome, None, cwd.reason
         left = max(deadline - bench.clock(), _SHORTEST_TIMEOUT_SEC)
-        ended = await _run_command(command, bench, cwd, key=f"{key}.{place}", timeout_sec=left)
+        began, offset, call = bench.clock(), size_of_log(bench.log_path), RunnerCall(command.argv, cwd, bench.env)
+        name = f"{step.name}.{place}"
+        if bench.witness is not None:
+            call = bench.witness.reporting(name, call)
+        ended = await _run_command(call, bench, key=f"{key}.{place}", timeout_sec=left)
+        if bench.witness is not None and ended.started:
+            seconds, succeeded = bench.clock() - began, ended.code == 0
+            bench.witness.ended(name, bench.log_path, offset, succeeded=succeeded, seconds=seconds)
         if ended.lost:
             raise VerificationLost
         if not ended.started:
@@ -244,20 +262,25 @@ def _ending(ended: Exit) -> str:
     return f"exit code {ended.code}" if ended.signal is None else f"ended by signal {ended.signal}"
 
 
-async def _run_command(command: CommandStep, bench: _Bench, cwd: Path, *, key: str, timeout_sec: float) -> Exit:
-    launch = Launch(
-        key=key,
-        argv=command.argv,
-        cwd=cwd,
-        env=bench.env,
-        stdin_path=None,
-        log_path=bench.log_path,
-        timeout_sec=timeout_sec,
-        append=True,
-        output_limit_bytes=bench.output_limit_bytes,
-    )
+async def _run_command(call: RunnerCall, bench: _Bench, *, key: str, timeout_sec: float) -> Exit:
+    launch = launch_of(call, bench.log_path, key=key, timeout_sec=timeout_sec, limit=bench.output_limit_bytes)
     process = await bench.launcher.start(bench.confine(launch))
     return await process.wait()
+
+
+def launch_of(call: RunnerCall, log_path: Path, *, key: str, timeout_sec: float, limit: int | None) -> Launch:
+    return Launch(
+        key=key,
+        argv=call.argv,
+        cwd=call.cwd,
+        env=call.env,
+        stdin_path=None,
+        log_path=log_path,
+        timeout_sec=timeout_sec,
+        append=True,
+        output_limit_bytes=limit,
+        programs=call.programs,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +308,7 @@ def step_directory(workspace: Path, *parts: str) -> Path | _NoDirectory:
     return target
 
 
-def _write_line(log_path: Path, line: str) -> None:
+def write_line(log_path: Path, line: str) -> None:
     """Appends one whole line, on a line of its own whatever the program before it wrote."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
@@ -307,7 +330,7 @@ def _write_line(log_path: Path, line: str) -> None:
         ) from problem
 
 
-def _size(log_path: Path) -> int:
+def size_of_log(log_path: Path) -> int:
     """A verification may have removed its own log; that is its business and no reason to stop."""
     try:
         return log_path.stat().st_size
@@ -318,7 +341,7 @@ def _size(log_path: Path) -> int:
 def _read_tail(log_path: Path, offset: int) -> str:
     try:
         with log_path.open("rb") as log:
-            log.seek(max(offset, _size(log_path) - _TAIL_BYTES))
+            log.seek(max(offset, size_of_log(log_path) - _TAIL_BYTES))
             return log.read(_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
@@ -328,7 +351,7 @@ def _shows(log_path: Path, offset: int, wanted: str) -> bool:
     """Whether a step's output, or the end of a long one, holds what the operator wants to see in it."""
     try:
         with log_path.open("rb") as log:
-            log.seek(max(offset, _size(log_path) - _LONGEST_SEARCHED))
+            log.seek(max(offset, size_of_log(log_path) - _LONGEST_SEARCHED))
             text = log.read(_LONGEST_SEARCHED).decode("utf-8", "replace")
     except OSError:
         return False

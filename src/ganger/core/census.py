@@ -1,0 +1,146 @@
+"""Which tests ran, by name: what a test runner reported, and what may not get worse from one report to the next."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+_UNSTABLE = re.compile(r"0x[0-9a-fA-F]{6,}")
+_CASE = re.compile(r"\[.*\](?:#\d+)?$", re.DOTALL)
+_MOST_NAMED = 3
+
+
+class TestOutcome(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+    __test__ = False
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What one runner reported. `failures` has the words of each failure, `files` the file each test is in, as far as
+    the runner told either."""
+
+    tests: Mapping[str, TestOutcome] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        return tuple(name for name, outcome in self.tests.items() if outcome is TestOutcome.FAILED)
+
+    def count(self, outcome: TestOutcome) -> int:
+        return sum(1 for found in self.tests.values() if found is outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class TestReport:
+    """One line of a runner's report."""
+
+    name: str
+    outcome: TestOutcome
+    words: str = ""
+    file: str = ""
+
+    __test__ = False
+
+
+def census_of(reported: Iterable[TestReport]) -> Census:
+    """From a report's lines in order. Two tests of one name are told apart by their place."""
+    seen: Counter[str] = Counter()
+    tests: dict[str, TestOutcome] = {}
+    failures: dict[str, str] = {}
+    files: dict[str, str] = {}
+    for one in reported:
+        name = _UNSTABLE.sub("0x", one.name)
+        seen[name] += 1
+        name = name if seen[name] == 1 else f"{name}#{seen[name]}"
+        tests[name] = one.outcome
+        if one.file:
+            files[name] = one.file
+        if one.outcome is TestOutcome.FAILED:
+            failures[name] = one.words
+    return Census(tests, failures, files)
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """What got worse: tests that ran no more, that were skipped, or that fail although the runner ended well."""
+
+    gone: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.gone, *self.skipped, *self.failed)
+
+    def __bool__(self) -> bool:
+        return bool(self.gone or self.skipped or self.failed)
+
+    @property
+    def sentence(self) -> str:
+        parts = [
+            f"{_named(names)} {_verb(names)} {what}"
+            for names, what in (
+                (self.gone, "reported before this change and not reported any more"),
+                (self.skipped, "skipped now and not before this change"),
+                (self.failed, "passing before this change and failing now, although the check ended with success"),
+            )
+            if names
+        ]
+        return "; ".join(parts)
+
+
+def setback(base: Census, now: Census, *, may_change_tests: bool = False) -> Setback:
+    """What is worse than at base. A test may get better, and new ones may come; one that passed or failed must still
+    run, unless whoever made the change may change tests."""
+    gone: list[str] = []
+    skipped: list[str] = []
+    failed: list[str] = []
+    cases = _Cases(base, now)
+    for name, was in base.tests.items():
+        found = now.tests.get(name)
+        if found is None:
+            if was is not TestOutcome.SKIPPED and not cases.cover(name):
+                gone.append(name)
+        elif found is TestOutcome.SKIPPED and was is not TestOutcome.SKIPPED:
+            skipped.append(name)
+        elif found is TestOutcome.FAILED and was is TestOutcome.PASSED:
+            failed.append(name)
+    if may_change_tests:
+        gone, skipped = [], []
+    return Setback(tuple(gone), tuple(skipped), tuple(failed))
+
+
+class _Cases:
+    """Cases of one parametrised test, whose names often follow from the product: as many of them must have passed."""
+
+    def __init__(self, base: Census, now: Census) -> None:
+        self._before = Counter(_CASE.sub("[", n) for n, o in base.tests.items() if o is not TestOutcome.SKIPPED)
+        self._now = Counter(_CASE.sub("[", n) for n, o in now.tests.items() if o is TestOutcome.PASSED)
+
+    def cover(self, name: str) -> bool:
+        test = _CASE.sub("[", name)
+        return test != name and self._now[test] >= self._before[test]
+
+
+def suspects(base: Census, now: Census) -> tuple[str, ...]:
+    """Tests that passed at base and do not now: broken by the change, or by chance."""
+    passed = (name for name, was in base.tests.items() if was is TestOutcome.PASSED)
+    return tuple(name for name in passed if now.tests.get(name) is not TestOutcome.PASSED)
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMED])
+    more = len(names) - _MOST_NAMED
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _verb(names: Sequence[str]) -> str:
+    return "was" if len(names) == 1 else "were"

@@ -1,0 +1,83 @@
+"""The census of a commit: taken once for each tree and profile, in a fresh checkout, and kept by evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganger.engine.gate import Gate
+from ganger.engine.proof import CensusFiles, ProfileCensus, Proof
+from ganger.engine.verification import Checks
+from ganger.ports import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A commit that is verified, the one below it, and whose change it is."""
+
+    commit: str
+    base: str
+    base_tree: str
+    files: tuple[str, ...]
+    may_change_tests: bool = False
+
+
+class Censuses:
+    """Of one repository in one run."""
+
+    def __init__(self, checks: Checks, repository: Repository, run: Path) -> None:
+        self._checks, self._repository = checks, repository
+        self._files, self._logs = CensusFiles(run / "census"), run / "logs"
+        self._taking: dict[str, asyncio.Lock] = {}
+
+    def keep(self, evidence: str, census: ProfileCensus) -> None:
+        """A candidate that is merged is the base of the next one."""
+        if census:
+            self._files.save(evidence, census)
+
+    def proof(self, candidate: Candidate, profile: str, gate: Gate) -> Proof | None:
+        """What the verdict on a candidate is held against; None where no runner can be told to report."""
+        if self._checks.runners is None:
+            return None
+        evidence = self._checks.evidence(candidate.base_tree, profile)
+
+        async def base() -> ProfileCensus:
+            return await self._of(evidence, candidate.base, profile, gate)
+
+        @asynccontextmanager
+        async def copy() -> AsyncIterator[Path]:
+            name = f"planted.{secrets.token_hex(6)}"
+            try:
+                yield await self._repository.checkout(name, candidate.commit)
+            finally:
+                await self._repository.drop_checkout(name)
+
+        return Proof(
+            base=base,
+            known=lambda: self._files.load(evidence),
+            files=candidate.files,
+            may_change_tests=candidate.may_change_tests,
+            copy=copy,
+        )
+
+    async def _of(self, evidence: str, commit: str, profile: str, gate: Gate) -> ProfileCensus:
+        """Run now, unless somebody did before or does at this moment."""
+        async with self._taking.setdefault(evidence, asyncio.Lock()):
+            known = self._files.load(evidence)
+            if known is None:
+                known = await self._take(evidence, commit, profile, gate)
+                self._files.save(evidence, known)
+            return known
+
+    async def _take(self, evidence: str, commit: str, profile: str, gate: Gate) -> ProfileCensus:
+        name = f"base.{evidence[:12]}.{secrets.token_hex(4)}"
+        log = self._logs / f"base.{evidence[:12]}.log"
+        folder = await self._repository.checkout(name, commit)
+        try:
+            return await self._checks.count(profile, folder=folder, log=log, gate=gate, key=f"{log}#{name}")
+        finally:
+            await self._repository.drop_checkout(name)

@@ -1,0 +1,262 @@
+"""What a green check proves: that every test that ran before has run again, and that a failing test is reported so.
+
+Exit code 0 alone proves little: code under test can end the process that runs the tests, or change the runner. Known
+runners therefore report their tests by name, before the change and with it; and in a copy of the project tests are
+planted that must be reported as failing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ganger.core.census import Census, TestOutcome, setback
+from ganger.engine.files import named_os_errors
+from ganger.ports.runners import KnownRunner, Planting, RunnerCall, Runners
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LARGEST_OUTPUT = 64 << 20
+# A test that fails by chance is one of few; many are broken.
+MOST_FLAKY = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one command of a check came to. `census` is None where its runner left no report."""
+
+    census: Census | None
+    succeeded: bool
+
+
+ProfileCensus = Mapping[str, Seen]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a verdict on one change is held against.
+
+    `base` runs the checks without the change, unless that was done before; `known` only looks. `copy` makes the project
+    with the change anew, for planting; None where there is no place for it. `may_swap`: the checked folder is made for
+    this check alone, so that the copy may take its place.
+    """
+
+    base: Callable[[], Awaitable[ProfileCensus]]
+    known: Callable[[], ProfileCensus | None]
+    files: tuple[str, ...] = ()
+    may_change_tests: bool = False
+    copy: Callable[[], AbstractAsyncContextManager[Path | None]] | None = None
+    may_swap: bool = True
+
+
+@dataclass
+class Witness:
+    """Follows the commands of one verification in one folder. `calls` are those a known runner may be behind."""
+
+    runners: Runners
+    root: Path
+    reports: Path
+    calls: dict[str, RunnerCall] = field(default_factory=dict)
+    found: dict[str, KnownRunner] = field(default_factory=dict)
+    seen: dict[str, Seen] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    _reports: dict[str, Path] = field(default_factory=dict)
+
+    def reporting(self, key: str, call: RunnerCall) -> RunnerCall:
+        runner = self.runners.of(call)
+        if runner is None:
+            return call
+        self.calls[key], self.found[key] = call, runner
+        self._reports[key] = self.reports / secrets.token_hex(8)
+        return runner.reporting(call, self._reports[key])
+
+    def ended(self, key: str, log: Path, offset: int, *, succeeded: bool, seconds: float) -> None:
+        runner = self.found.get(key)
+        if runner is not None:
+            output = _output(log, offset)
+            self.seen[key] = Seen(runner.read(self._reports[key], output, self.root), succeeded)
+            self.seconds[key] = seconds
+
+
+def _output(log: Path, offset: int) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(offset)
+            return file.read(_LARGEST_OUTPUT).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+@contextlib.contextmanager
+def report_folder(above: Path, owner_of: Path) -> Iterator[Path]:
+    """Where runners write their reports: a folder for one check, of whoever owns the folder it runs in."""
+    folder = above / f"reports-{secrets.token_hex(8)}"
+    with named_os_errors(folder):
+        folder.mkdir(mode=0o700, parents=True)
+        owner = owner_of.stat()
+        if os.geteuid() == 0:
+            os.chown(folder, owner.st_uid, owner.st_gid)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# --- the census -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a green check is not believed. `names` are the tests it is about, where it is about some."""
+
+    key: str
+    code: str
+    sentence: str
+    names: tuple[str, ...] = ()
+
+
+def doubts(base: ProfileCensus, witness: Witness, *, may_change_tests: bool) -> list[Doubt]:
+    """What the report of each command lacks, beside that of the same command without the change."""
+    found = (
+        _doubt(key, runner, base.get(key), witness.seen[key], may_change_tests=may_change_tests)
+        for key, runner in witness.found.items()
+        if key in witness.seen and witness.seen[key].succeeded
+    )
+    return [doubt for doubt in found if doubt is not None]
+
+
+def _doubt(key: str, runner: KnownRunner, was: Seen | None, now: Seen, *, may_change_tests: bool) -> Doubt | None:
+    census = was.census if was is not None else None
+    if now.census is None:
+        # On trusted code it ended well and told nothing: it cannot.
+        never = was is not None and was.succeeded and census is None
+        if never or (not runner.certain and census is None):
+            return None
+        return Doubt(key, "TESTS_UNREPORTED", f"{runner.name} ended with success and left no whole report of its tests")
+    worse = setback(census or Census(), now.census, may_change_tests=may_change_tests)
+    if worse:
+        return Doubt(key, "TESTS_WORSE", worse.sentence, worse.names)
+    if now.census.failed and not is_masked(was):
+        names = now.census.failed
+        return Doubt(key, "TESTS_WORSE", f"{runner.name} ended with success although tests failed: {names[0]}", names)
+    return None
+
+
+def is_masked(was: Seen | None) -> bool:
+    """Whether the operator's own command succeeds whatever its tests do."""
+    return was is not None and was.succeeded and was.census is not None and bool(was.census.failed)
+
+
+def mended(base: ProfileCensus, key: str, now: Census) -> frozenset[str]:
+    """Tests that pass now and did not before."""
+    was = base.get(key)
+    before = was.census.tests if was is not None and was.census is not None else {}
+    passed = (name for name, outcome in now.tests.items() if outcome is TestOutcome.PASSED)
+    return frozenset(name for name in passed if before.get(name) is not TestOutcome.PASSED)
+
+
+def chance_failures(base: ProfileCensus, witness: Witness) -> tuple[str, ...]:
+    """The tests that failed, if they are few and all of them passed without the change: it may be chance."""
+    names: list[str] = []
+    for key, now in witness.seen.items():
+        was = base.get(key)
+        if now.succeeded:
+            continue
+        if now.census is None or was is None or was.census is None or not now.census.failed:
+            return ()
+        if any(was.census.tests.get(name) is not TestOutcome.PASSED for name in now.census.failed):
+            return ()
+        names += now.census.failed
+    return tuple(names) if len(names) <= MOST_FLAKY else ()
+
+
+# --- planted tests --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What became of planted tests: how many were reported as failing, and those that were reported otherwise."""
+
+    red: int
+    green: tuple[str, ...]
+
+
+def harvest(planting: Planting, census: Census) -> Harvest:
+    red, green = 0, []
+    for test in planting.tests:
+        names = [name for name in census.tests if (name == test.mark if test.whole else test.mark in name)]
+        if any(census.tests[name] is not TestOutcome.FAILED for name in names):
+            green.append(names[0])
+        elif any(test.words in census.failures.get(name, "") for name in names):
+            red += 1
+    return Harvest(red, tuple(green))
+
+
+def write_planted(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Never through a link: what lies in the folder is an agent's word."""
+    for path, data in files.items():
+        *above, name = path.split("/")
+        fd = os.open(folder, _DIRECTORY)
+        try:
+            for part in above:
+                upper, fd = fd, os.open(part, _DIRECTORY, dir_fd=fd)
+                os.close(upper)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=fd)
+            made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=fd)
+            with os.fdopen(made, "wb") as file:
+                file.write(data)
+        finally:
+            os.close(fd)
+
+
+def swap(used: Path, fresh: Path) -> None:
+    """The fresh folder takes the place of the used one, with what the checks had built beside the project's files."""
+    known = {entry.name for entry in fresh.iterdir()}
+    aside = used.with_name(f"{used.name}.{secrets.token_hex(4)}")
+    used.rename(aside)
+    fresh.rename(used)
+    aside.rename(fresh)
+    for entry in list(fresh.iterdir()):
+        if entry.name not in known:
+            entry.rename(used / entry.name)
+
+
+# --- what is kept ---------------------------------------------------------------------------------------------------
+
+
+class CensusFiles:
+    """Censuses by the evidence they belong to. A lost one is only taken again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self, name: str) -> ProfileCensus | None:
+        try:
+            told = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))
+            return {key: Seen(_census(one["tests"]), bool(one["succeeded"])) for key, one in told.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def save(self, name: str, census: ProfileCensus) -> None:
+        told = {
+            key: {"succeeded": seen.succeeded, "tests": None if seen.census is None else dict(seen.census.tests)}
+            for key, seen in census.items()
+        }
+        fresh = self._folder / f"{name}.{secrets.token_hex(4)}"
+        with named_os_errors(fresh):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(told, file)
+            fresh.rename(self._folder / f"{name}.json")
+
+
+def _census(tests: Mapping[str, str] | None) -> Census | None:
+    return None if tests is None else Census({name: TestOutcome(outcome) for name, outcome in tests.items()})

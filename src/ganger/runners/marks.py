@@ -1,0 +1,48 @@
+"""Where failing tests are planted, and names and values for them that nobody can know beforehand."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ganger.core.census import Census
+from ganger.ports.runners import Touched
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_HOSTS = 3
+
+
+def random_word(length: int = 9) -> str:
+    return "".join(secrets.choice(_LETTERS) for _ in range(length))
+
+
+def shuffled(names: Iterable[str]) -> list[str]:
+    mixed = list(names)
+    secrets.SystemRandom().shuffle(mixed)
+    return mixed
+
+
+def choose(preferred: Sequence[str], others: Sequence[str], most: int = _HOSTS) -> list[str]:
+    """A few, the preferred first, and among equals nobody knows which."""
+    first = shuffled(preferred)
+    return [*first, *(name for name in shuffled(others) if name not in set(first))][:most]
+
+
+def near_tests(passed: Sequence[str], root: Path, census: Census, touched: Touched) -> list[str]:
+    """The tests that the change mended; else those of files that name a touched file."""
+    mended = [name for name in passed if name in touched.mended]
+    if mended:
+        return mended
+    stems = {Path(one).stem for one in touched.files} - {"__init__", "index", "mod", "lib", "main", ""}
+    stems |= {Path(one).parent.name for one in touched.files if Path(one).stem in ("__init__", "index", "mod")} - {""}
+    files = {census.files.get(name, "") for name in passed}
+    speaking = {file for file in files if file and any(stem in _text(root / file) for stem in stems)}
+    return [name for name in passed if census.files.get(name, "") in speaking]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
