@@ -75,6 +75,7 @@ from ganger.workspaces.bare import Bare
 from ganger.workspaces.direct import DirectWorkspace, Judge
 from ganger.workspaces.git_settings import settings_for
 from ganger.workspaces.newest import Newest
+from ganger.workspaces.project_copy import ProjectCopies
 from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.removal import discard
 from ganger.workspaces.repository import GitRepository, GitSettings
@@ -216,6 +217,7 @@ def _tools(
         webhooks=delivery.webhooks,
         shown=delivery.shown,
         watch=None if git else watch_of(project, checked, limits),
+        copies=None if git else copies_of(project),
         roles={name: role_rules(project, name) for name in config.roles},
         strong=strong_agents(project, agents),
         reading=lambda worked_by: reading(project, worked_by),
@@ -433,6 +435,13 @@ def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watchi
     limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
     watch = Watch(project.root, state / "watch", skip, limit)
     return Watching(project.root, watch, limits, verify_environment(project).get("PATH", ""))
+
+
+def copies_of(project: Project) -> ProjectCopies:
+    state = project.state_path
+    own = state.relative_to(project.root).as_posix() if state.is_relative_to(project.root) else ".ganger"
+    limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
+    return ProjectCopies(project.root, lambda path: path in (".git", own), limit)
 
 
 def _edits_in_place(agent: AgentSection) -> bool:

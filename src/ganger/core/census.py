@@ -8,6 +8,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+CENSUS_CODES: dict[str, tuple[str, str, str]] = {
+    "TESTS_UNREPORTED": (
+        "a test run ended with success and reported nothing",
+        "A known runner was told to report its tests by name. The report is missing or not whole, so code under test "
+        "ended the process, or replaced it, before the runner was through.",
+        "Look at the check's log. Where a runner really cannot report here, set verify.census = false.",
+    ),
+    "TESTS_WORSE": (
+        "tests that ran before a change do not run, or are skipped, with it",
+        "Every test that passed or failed before must run again, by name. It may get better; new ones may be added.",
+        "If the task shall rename or remove tests, set may_change_gates = true in its metadata or give it a role that "
+        "may.",
+    ),
+    "PLANTED_NOT_FAILING": (
+        "a test that must fail was not reported as failing",
+        "Tests that cannot pass were planted in a copy of the project. The runner called them passed or left them out, "
+        "so its word on the others means nothing: code under test has changed it.",
+        "Look at the log that ends in .planted.log. Where this is mistaken, set verify.planted = false.",
+    ),
+}
 _UNSTABLE = re.compile(r"0x[0-9a-fA-F]{6,}")
 _CASE = re.compile(r"\[.*\](?:#\d+)?$", re.DOTALL)
 _MOST_NAMED = 3

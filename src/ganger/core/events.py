@@ -269,6 +269,7 @@ class VerifyFinished:
     tree: str = ""
     evidence: str = ""
     cached: bool = False
+    proof: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,6 +290,7 @@ class TaskState:
     reminder: str = ""
     verified_attempt: int | None = None
     verify_steps: tuple[VerifyStep, ...] = ()
+    proof: str = ""
     backup: str = ""
     launched: tuple[int, int] | None = None
     ended: Ended | None = None

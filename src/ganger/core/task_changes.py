@@ -151,6 +151,7 @@ def _verify_finished(state: RunState, name: str, task: TaskState, event: ev.Veri
         step="verified",
         verified_attempt=event.attempt if event.passed else None,
         verify_steps=event.steps,
+        proof=event.proof,
         history=(*_with_worker_line(task, name, at), line),
         pending_history=None,
     )

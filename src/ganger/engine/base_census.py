@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.engine.gate import Gate
-from ganger.engine.proof import CensusFiles, ProfileCensus, Proof
+from ganger.engine.proof import CensusFiles, Copied, ProfileCensus, Proof, tells_anything
 from ganger.engine.verification import Checks
 from ganger.ports import Repository
 
@@ -36,7 +36,7 @@ class Censuses:
 
     def keep(self, evidence: str, census: ProfileCensus) -> None:
         """A candidate that is merged is the base of the next one."""
-        if census:
+        if tells_anything(census):
             self._files.save(evidence, census)
 
     def proof(self, candidate: Candidate, profile: str, gate: Gate) -> Proof | None:
@@ -48,17 +48,20 @@ class Censuses:
         async def base() -> ProfileCensus:
             return await self._of(evidence, candidate.base, profile, gate)
 
+        async def known() -> ProfileCensus | None:
+            return self._files.load(evidence)
+
         @asynccontextmanager
-        async def copy() -> AsyncIterator[Path]:
+        async def copy() -> AsyncIterator[Copied]:
             name = f"planted.{secrets.token_hex(6)}"
             try:
-                yield await self._repository.checkout(name, candidate.commit)
+                yield await self._repository.checkout(name, candidate.commit), ()
             finally:
                 await self._repository.drop_checkout(name)
 
         return Proof(
             base=base,
-            known=lambda: self._files.load(evidence),
+            known=known,
             files=candidate.files,
             may_change_tests=candidate.may_change_tests,
             copy=copy,

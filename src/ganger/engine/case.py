@@ -113,7 +113,16 @@ class Case:
         return [
             *again,
             ev.VerifyFinished(
-                self.task, self.number, verdict.passed, log, seconds(verdict), steps, tree, evidence, cached
+                self.task,
+                self.number,
+                verdict.passed,
+                log,
+                seconds(verdict),
+                steps,
+                tree,
+                evidence,
+                cached,
+                one_line(verdict.proof),
             ),
         ]
 

@@ -21,7 +21,9 @@ from ganger.core.records import Ended
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.company import Company
+from ganger.engine.direct_census import DirectCensuses, Edit
 from ganger.engine.files import named_os_errors
+from ganger.engine.proof import Proof
 from ganger.engine.road import Reader
 from ganger.engine.tools import one_line
 from ganger.engine.verification import recorded_verdict, why_red
@@ -40,6 +42,7 @@ class InPlace:
         self.lost_changes = ""
         self.lost_work = False
         self._wrote: tuple[str, ...] = ()
+        self._judged: Change | None = None
         self._edited = False
         self._writes_only = case.now.backup != ""
 
@@ -114,7 +117,7 @@ class InPlace:
 
     async def _judge(self, edits: Change) -> None:
         paths = tuple(touched.path for touched in edits.touched)
-        self._edited = True
+        self._edited, self._judged = True, edits
         await self.case.record(ev.EditsSeen(self.case.task, self.case.number, paths))
         assert self.tools.watch is not None
         try:
@@ -172,6 +175,7 @@ class InPlace:
                 key=case.verify_key(),
                 named={"PYTHONPYCACHEPREFIX": compiled},
                 guarded=self._edited or self.backup is not None,
+                proof=self._proof(),
             )
         except VerificationLost:
             raise Lost from None
@@ -182,9 +186,29 @@ class InPlace:
         if not verdict.passed:
             case.record(*finished)
             raise self._red(verdict)
+        if self._censuses is not None:
+            await self._censuses.keep(case.spec.verify_profile, verdict.census)
         detail = f"verified by {case.spec.verify_profile} ({len(verdict.steps)} steps)"
         settled = ev.TaskSettled(case.task, TaskStatus.DONE, detail)
         await case.record(*finished, settled, *after_success(case.state, case.now.account))
+
+    @property
+    def _censuses(self) -> DirectCensuses | None:
+        tools = self.tools
+        return None if tools.copies is None else DirectCensuses(tools.checks, tools.copies, tools.folder.path)
+
+    def _proof(self) -> Proof | None:
+        """What the change is held against: the project without it."""
+        if self._censuses is None:
+            return None
+        originals: dict[str, bytes | None] = {}
+        if self._judged is not None:
+            edits = self._judged
+            originals |= {one.path: edits.before(one.path) if one.before else None for one in edits.touched}
+        if self.backup is not None:
+            originals |= self.tools.workspace.originals(self.backup)
+        edit = Edit(originals, self.case.rules.may_change_gates)
+        return self._censuses.proof(edit, self.case.spec.verify_profile, self.case.gate)
 
     def _red(self, verdict: Verdict) -> Failed:
         problem = self.case.red(why_red(verdict, self.tools.checks.env))

@@ -38,30 +38,40 @@ class Seen:
 ProfileCensus = Mapping[str, Seen]
 
 
+def tells_anything(census: ProfileCensus) -> bool:
+    return any(seen.census is not None for seen in census.values())
+
+
+# A folder, and those outside it that it leads to.
+Copied = tuple[Path, tuple[Path, ...]]
+
+
 @dataclass(frozen=True)
 class Proof:
     """What a verdict on one change is held against.
 
     `base` runs the checks without the change, unless that was done before; `known` only looks. `copy` makes the project
-    with the change anew, for planting; None where there is no place for it. `may_swap`: the checked folder is made for
-    this check alone, so that the copy may take its place.
+    with the change anew, for planting, and gives None where there is no place for that. `may_swap`: the checked folder
+    is made for this check alone, so that the copy may take its place.
     """
 
     base: Callable[[], Awaitable[ProfileCensus]]
-    known: Callable[[], ProfileCensus | None]
+    known: Callable[[], Awaitable[ProfileCensus | None]]
     files: tuple[str, ...] = ()
     may_change_tests: bool = False
-    copy: Callable[[], AbstractAsyncContextManager[Path | None]] | None = None
+    copy: Callable[[], AbstractAsyncContextManager[Copied | None]] | None = None
     may_swap: bool = True
 
 
 @dataclass
 class Witness:
-    """Follows the commands of one verification in one folder. `calls` are those a known runner may be behind."""
+    """Follows the commands of one verification in one folder. `calls` are those a known runner may be behind,
+    `readable` are folders outside that they need."""
 
     runners: Runners
     root: Path
     reports: Path
+    readable: tuple[Path, ...] = ()
     calls: dict[str, RunnerCall] = field(default_factory=dict)
     found: dict[str, KnownRunner] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)

@@ -24,6 +24,7 @@ from ganger.engine.proof import (
     is_masked,
     mended,
     swap,
+    tells_anything,
     write_planted,
 )
 from ganger.engine.verify import Verdict, VerificationLost, launch_of, size_of_log, write_line
@@ -64,7 +65,7 @@ class Proving:
 
     async def judge(self, verdict: Verdict, witness: Witness) -> Verdict:
         if not verdict.passed:
-            known = self.proof.known()
+            known = await self.proof.known() if tells_anything(verdict.census) else None
             chance = chance_failures(known, witness) if known is not None else ()
             return await self._once_more(verdict, witness, chance) if chance else verdict
         if not any(seen.census is not None or witness.found[key].certain for key, seen in witness.seen.items()):
@@ -118,13 +119,13 @@ class Proving:
             return None, ""
         keys.sort(key=lambda key: witness.found[key].rebuilds)
         said: list[str] = []
-        async with self.proof.copy() as fresh:
-            if fresh is None:
+        async with self.proof.copy() as copied:
+            if copied is None:
                 return None, "not tried, the project is too large to be copied"
             for key in keys:
                 census = witness.seen[key].census
                 assert census is not None
-                bed = _Bed(self, witness, key, fresh)
+                bed = _Bed(self, witness, key, *copied)
                 doubt, words = await bed.try_out(census, mended(base, key, census), masks=is_masked(base.get(key)))
                 if doubt is not None:
                     return doubt, words
@@ -149,8 +150,8 @@ class Proving:
 class _Bed:
     """Where failing tests of one command are planted: a fresh copy; with what was built, where that does not do."""
 
-    def __init__(self, proving: Proving, witness: Witness, key: str, fresh: Path) -> None:
-        self.proving, self.witness, self.key, self.fresh = proving, witness, key, fresh
+    def __init__(self, proving: Proving, witness: Witness, key: str, fresh: Path, readable: tuple[Path, ...]) -> None:
+        self.proving, self.witness, self.key, self.fresh, self.readable = proving, witness, key, fresh, readable
         self.runner, self.call = witness.found[key], witness.calls[key]
         self.used = witness.root
 
@@ -202,7 +203,7 @@ class _Bed:
         return [self.call] if short or planting.narrow is None else [planting.narrow, self.call]
 
     async def _run(self, call: RunnerCall, place: Path) -> tuple[bool, Census | None]:
-        inner = Witness(self.witness.runners, place, self.witness.reports)
+        inner = Witness(self.witness.runners, place, self.witness.reports, self.readable)
         limit_sec = _PATIENCE_SEC + _PATIENCE * self.witness.seconds[self.key]
         for before in self._builds() if place == self.used else ():
             await self.proving.run(before, place, inner, self.key, limit_sec)

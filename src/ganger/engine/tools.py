@@ -21,7 +21,7 @@ from ganger.engine.overlay import Overlay
 from ganger.engine.posts import Eye, Posts
 from ganger.engine.turns import Turns
 from ganger.engine.verification import Checks
-from ganger.ports import Agent, Clock, Endpoint, Launcher, Repository, RoleRules, Sandbox, Watch, Workspace
+from ganger.ports import Agent, Clock, Copies, Endpoint, Launcher, Repository, RoleRules, Sandbox, Watch, Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class Tools:
     webhooks: Callable[[Callable[[str], None]], Doorbell | None] = lambda _nudge: None
     warned: set[tuple[str, str, str, str]] = field(default_factory=set)
     watch: Watch | None = None
+    copies: Copies | None = None
     roles: Mapping[str, RoleRules] = field(default_factory=dict)
     expected_must_come: bool = False
     merge_batch: int = 8

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganger.contracts.verify_profile import Profile
+from ganger.core.census import CENSUS_CODES
 from ganger.core.commands import CommandFault, parse_command
 from ganger.core.records import TaskState, VerifyStep
 from ganger.core.tiers import TieredStep, order_steps, step_class
@@ -92,16 +93,14 @@ class Checks:
                 gate.check()
         raise VerificationLost
 
-    async def count(self, profile: str, *, folder: Path, log: Path, gate: Gate, key: str) -> ProfileCensus:
+    async def count(
+        self, profile: str, *, folder: Path, log: Path, gate: Gate, key: str, readable: tuple[Path, ...] = ()
+    ) -> ProfileCensus:
         """What the known runners of a profile report on a folder, whatever the verdict; every step is run."""
         job = Job(profile, folder, log, gate, key, {}, guarded=False)
-        with self.witness(folder) as witness:
+        with self.witness(folder, readable) as witness:
             verdict = await self._steps(job, witness, keep_going=True)
             return verdict.census
-
-    def may_report(self, profile: str) -> bool:
-        """Whether a known runner may be behind one of its steps."""
-        return self.runners is not None and bool(self.profiles[profile].steps)
 
     async def _judge(self, job: Job, proof: Proof | None) -> Verdict:
         with self.witness(job.folder) as witness:
@@ -116,12 +115,12 @@ class Checks:
         return _without_trust(verdict, altered()) if verdict.passed else verdict
 
     @contextlib.contextmanager
-    def witness(self, folder: Path) -> Iterator[Witness | None]:
+    def witness(self, folder: Path, readable: tuple[Path, ...] = ()) -> Iterator[Witness | None]:
         if self.runners is None or self.reports is None:
             yield None
             return
         with report_folder(self.reports, folder) as reports:
-            yield Witness(self.runners, folder, reports)
+            yield Witness(self.runners, folder, reports, readable)
 
     async def _steps(self, job: Job, witness: Witness | None, *, keep_going: bool = False) -> Verdict:
         return await run_steps(
@@ -143,8 +142,10 @@ class Checks:
         )
 
     def confine(self, launch: Launch, folder: Path, witness: Witness | None) -> Launch:
-        reports = (witness.reports,) if witness is not None else ()
-        return self.sandbox.confine(launch, Room(writable=(folder, *reports), readable=self.readable))
+        if witness is None:
+            return self.sandbox.confine(launch, Room(writable=(folder,), readable=self.readable))
+        readable = (*self.readable, *witness.readable)
+        return self.sandbox.confine(launch, Room(writable=(folder, witness.reports), readable=readable))
 
 
 def _without_trust(verdict: Verdict, altered: tuple[str, ...]) -> Verdict:
@@ -197,6 +198,11 @@ def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why
             f"verification step {step.name} could not run: {missing} is not on PATH; install it or correct the step"
         )
         return Why(FailureClass.BLOCKED_EXTERNAL, f"verify needs {missing}", detail)
+    code = step.first_error.partition(":")[0]
+    if code in CENSUS_CODES:
+        detail = f"verification step {step.name} proves nothing{where}: {step.first_error}"
+        note = f"The change was not accepted: the project's check `{step.name}` proves nothing{where}."
+        return Why(FailureClass.POLICY_VIOLATION, step.first_error, detail, f"{note}\n\n    {step.first_error}")
     how = f"exit code {step.exit_code}" if step.exit_code is not None else step.outcome
     detail = f"verification step {step.name} failed{where} ({how}): {step.first_error or 'no output'}"
     told = f"The change was not accepted: the project's check `{step.name}` failed{where} ({how})."

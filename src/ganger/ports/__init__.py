@@ -328,6 +328,9 @@ class Workspace(Protocol):
     def apply(self, changes: Changes, folder: Path) -> None:
         """All or nothing."""
 
+    def originals(self, folder: Path) -> Mapping[str, bytes | None]:
+        """The files of the backup as they were; None: not there."""
+
     def landed(self, folder: Path) -> bool | None:
         """By hash: True when all files of the backup are as they shall be, False when as they were, None: neither."""
 
@@ -436,6 +439,16 @@ class Watch(Protocol):
 
     def restore_gates(self, ignoring: Mapping[str, str], rules: Rules, folder: Path) -> tuple[str, ...]:
         """Puts gate files back as the baseline has them; those that had been changed, as they were, go to `folder`."""
+
+
+class Copies(Protocol):
+    """Copies of the project's own folder. `earlier` are files as they were before (None: they were not there)."""
+
+    def identity(self, earlier: Mapping[str, bytes | None]) -> str | None:
+        """The same for the same files with the same content; None where the project is too large to be copied."""
+
+    def copy(self, folder: Path, earlier: Mapping[str, bytes | None]) -> tuple[Path, ...]:
+        """Makes `folder`; the answer names folders outside it that it leads to."""
 
 
 @dataclass(frozen=True, slots=True)

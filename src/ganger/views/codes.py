@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from ganger.contracts.codes import CODES as CONTRACT_CODES
+from ganger.core.census import CENSUS_CODES
 from ganger.core.commands import COMMAND_CODES
 from ganger.core.failures import CLASSES
 from ganger.core.vocabulary import BlockReason
@@ -156,7 +157,7 @@ _REASONS: dict[BlockReason, tuple[str, str]] = {
 def entries() -> list[Entry]:
     """All of them, codes first, then classes, block reasons, and the habits that break deliveries."""
     table = {code: Entry(code, e.title, e.meaning, e.next_step) for code, e in CONTRACT_CODES.items()}
-    table |= {code: Entry(code, *row) for code, row in {**COMMAND_CODES, **WRITE_CODES, **_OWN}.items()}
+    table |= {code: Entry(code, *row) for code, row in {**COMMAND_CODES, **WRITE_CODES, **CENSUS_CODES, **_OWN}.items()}
     rows = [table[code] for code in sorted(table)]
     for cls, row in CLASSES.items():
         flags = (

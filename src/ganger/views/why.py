@@ -203,6 +203,8 @@ def _evidence(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
     for step in task.verify_steps:
         said = f": {step.first_error}" if step.first_error else ""
         lines.append(f"verify {step.name} ({step.tier}) {step.outcome}{said}")
+    if task.proof:
+        lines.append(f"proved by {task.proof}")
     return (*lines[-12:], *delivery_evidence(state, name, task), *_left_behind(task))
 
 

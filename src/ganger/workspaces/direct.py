@@ -70,6 +70,11 @@ class DirectWorkspace:
         with _machine_troubles(), Tree(self.root) as tree:
             apply_changes(tree, changes, folder)
 
+    def originals(self, folder: Path) -> dict[str, bytes | None]:
+        backup = load_backup(folder)
+        entries = backup.entries if backup is not None else ()
+        return {one.path: None if one.copy is None else (folder / one.copy).read_bytes() for one in entries}
+
     def landed(self, folder: Path) -> bool | None:
         found = is_applied(self.root, folder)
         if found is Applied.ALL:
