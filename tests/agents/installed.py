@@ -1,4 +1,4 @@
-"""The real agent programs at pinned versions, in the project's own folder.
+"""The real agent programs, and test runners of npm's, at pinned versions, in the project's own folder.
 
 `python tests/agents/installed.py [NAME… | cheap]` fetches them, so that no test has to wait for that.
 """

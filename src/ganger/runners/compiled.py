@@ -50,7 +50,7 @@ class GoTest:
         for file in shuffled(map(str, found))[:1]:
             source = Path(file).read_bytes()
             # Also where the file calls the package by another name.
-            own = re.search(rb'^(?:import\s+|\s+)(?:(\w+)\s+)?"testing"\s*$', source, re.MULTILINE)
+            own = re.search(rb'^[ \t]*(?:import[ \t]+)?(?:(?!import\b)(\w+)[ \t]+)?"testing"[ \t]*$', source, re.MULTILINE)
             if own is None:
                 continue
             name, words = f"Test{random_word().title()}", random_word()
