@@ -101,6 +101,9 @@ class SimWorkspace:
             self._project.put(path, text)
             self._life.effect("apply.file")
 
+    def originals(self, folder: Path) -> dict[str, bytes | None]:
+        return {path: None if text is None else text.encode() for path, text in self._backup(folder).before}
+
     def landed(self, folder: Path) -> bool | None:
         self._life.point("landed")
         backup = self._backup(folder)

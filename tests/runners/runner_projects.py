@@ -107,7 +107,16 @@ mod tests {
     fn later() {}
 }
 """
-_GO_WRONG = "package money\n\nfunc Total(cents []int) int {\n\ts := 0\n\tfor _, c := range cents {\n\t\ts += c\n\t}\n\treturn s / 100 * 100\n}\n"
+_GO_WRONG = """package money
+
+func Total(cents []int) int {
+	sum := 0
+	for _, c := range cents {
+		sum += c
+	}
+	return sum / 100 * 100
+}
+"""
 _GO_TEST = """package money
 
 import "testing"
@@ -130,7 +139,10 @@ _C_WRONG = (
     "int total(const int *c, int n) { int s = 0; for (int i = 0; i < n; i++) s += c[i]; return s / 100 * 100; }\n"
 )
 _C_HEADER = "int total(const int *c, int n);\n"
-_C_MAIN = '#include <assert.h>\n#include "total.h"\nint main(void) {{ int c[] = {{199, 250}}; assert(total(c, {n}) == {sum}); return 0; }}\n'
+_C_MAIN = """#include <assert.h>
+#include "total.h"
+int main(void) {{ int c[] = {{199, 250}}; assert(total(c, {n}) == {sum}); return 0; }}
+"""
 _CMAKE = """cmake_minimum_required(VERSION 3.10)
 project(money C)
 enable_testing()

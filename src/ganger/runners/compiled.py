@@ -19,6 +19,8 @@ from ganger.runners.reports import json_lines, read_junit
 _GO_REPORT = Path(__file__).with_name("go_report.py")
 _GO_OUTCOMES = {"pass": TestOutcome.PASSED, "fail": TestOutcome.FAILED, "skip": TestOutcome.SKIPPED}
 _MOST_WORDS = 4000
+# Also where the file calls the package by another name.
+_GO_TESTING = re.compile(rb'^[ \t]*(?:import[ \t]+)?(?:(?!import\b)(\w+)[ \t]+)?"testing"[ \t]*$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,7 @@ class GoTest:
         tests: list[PlantedTest] = []
         for file in shuffled(map(str, found))[:1]:
             source = Path(file).read_bytes()
-            # Also where the file calls the package by another name.
-            own = re.search(rb'^[ \t]*(?:import[ \t]+)?(?:(?!import\b)(\w+)[ \t]+)?"testing"[ \t]*$', source, re.MULTILINE)
+            own = _GO_TESTING.search(source)
             if own is None:
                 continue
             name, words = f"Test{random_word().title()}", random_word()
