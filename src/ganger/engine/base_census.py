@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.engine.gate import Gate
-from ganger.engine.proof import CensusFiles, Copied, ProfileCensus, Proof, tells_anything
+from ganger.engine.proof import CensusFiles, Copied, ProfileCensus, Proof, check_folder, tells_anything
 from ganger.engine.verification import Checks
 from ganger.ports import Repository
 
@@ -53,7 +52,7 @@ class Censuses:
 
         @asynccontextmanager
         async def copy() -> AsyncIterator[Copied]:
-            name = f"planted.{secrets.token_hex(6)}"
+            name = check_folder()
             try:
                 yield await self._repository.checkout(name, candidate.commit), ()
             finally:
@@ -77,7 +76,7 @@ class Censuses:
             return known
 
     async def _take(self, evidence: str, commit: str, profile: str, gate: Gate) -> ProfileCensus:
-        name = f"base.{evidence[:12]}.{secrets.token_hex(4)}"
+        name = check_folder()
         log = self._logs / f"base.{evidence[:12]}.log"
         folder = await self._repository.checkout(name, commit)
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from ganger.engine.files import named_os_errors
 from ganger.engine.gate import Gate
-from ganger.engine.proof import CensusFiles, Copied, ProfileCensus, Proof, tells_anything
+from ganger.engine.proof import CensusFiles, Copied, ProfileCensus, Proof, check_folder, tells_anything
 from ganger.engine.verification import Checks
 from ganger.ports import Copies
 
@@ -84,7 +83,7 @@ class DirectCensuses:
 
     @asynccontextmanager
     async def _copy(self, originals: Originals) -> AsyncIterator[Copied]:
-        folder = self._run / "checks" / f"copy-{secrets.token_hex(6)}"
+        folder = self._run / "checks" / check_folder()
         try:
             with named_os_errors(folder):
                 yield folder, await asyncio.to_thread(self._copies.copy, folder, originals)

@@ -12,7 +12,6 @@ from pathlib import Path
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
 from ganger.core.indexes import is_delivering
-from ganger.core.names import file_stem
 from ganger.core.quota import after_success
 from ganger.core.records import ChangeRecord
 from ganger.core.vocabulary import FailureClass, TaskStatus
@@ -21,6 +20,7 @@ from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.delivering import Delivering
 from ganger.engine.merging import Merging, Outcome, Red, Waiting
 from ganger.engine.messages import change_message, wip_message
+from ganger.engine.proof import check_folder
 from ganger.engine.reviewing import Reviewing
 from ganger.engine.road import Reader
 from ganger.engine.verification import recorded_verdict, why_red
@@ -159,7 +159,7 @@ class InGit:
         case = self.case
         may = case.rules.may_change_gates
         candidate = Candidate(onto.commit, head, await self.repository.tree_of(head), change.files, may)
-        name = f"{file_stem(case.task)}.{case.number}"
+        name = check_folder()
         folder = await self.repository.checkout(name, onto.commit)
         try:
             return await self.tools.checks.run(

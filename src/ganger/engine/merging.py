@@ -20,6 +20,7 @@ from ganger.core.quota import after_success
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.base_census import Candidate, Censuses
 from ganger.engine.gate import Gate, Stopped
+from ganger.engine.proof import check_folder
 from ganger.engine.sending import PushFailed, Sending
 from ganger.engine.tools import Tools
 from ganger.engine.verification import Why, seconds, step_records, why_red
@@ -249,7 +250,7 @@ class Merging:
         if evidence in self.state.evidence:
             return Verdict(True, (), None)
         number = next(self._numbers)
-        log, name = merge_log(number), f"merge.{number}"
+        log, name = merge_log(number), check_folder()
         folder = await self.repository.checkout(name, top.commit)
         try:
             verdict = await checks.run(

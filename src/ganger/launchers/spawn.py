@@ -32,12 +32,20 @@ def spawn(launch: Launch, log: int, tag: int | None = None) -> subprocess.Popen[
         return subprocess.Popen(
             launch.argv,
             cwd=launch.cwd,
-            env={**launch.env, ATTEMPT_MARK: launch.key},
+            env=_environment(launch, tag),
             stdin=stdin,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
+
+
+def _environment(launch: Launch, tag: int | None) -> dict[str, str]:
+    """With the mark; but what adds to another's log is a check, and code under test shall not learn who runs it. Its
+    strays are found by their tag."""
+    if launch.append and tag is not None and resource.getrlimit(resource.RLIMIT_RTTIME)[1] == resource.RLIM_INFINITY:
+        return dict(launch.env)
+    return {**launch.env, ATTEMPT_MARK: launch.key}
 
 
 @contextlib.contextmanager
