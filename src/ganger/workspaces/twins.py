@@ -95,9 +95,11 @@ def merged_twins(reader: Reader, merged: str, sides: tuple[str, ...]) -> list[tu
         by_key: dict[str, list[str]] = {}
         for name in entries:
             by_key.setdefault(folded(name), []).append(name)
-        for names in by_key.values():
-            if len(names) > 1 and not any(all(name in side for name in names) for side in before):
-                found.append((f"{folder}{names[0]}", f"{folder}{names[1]}"))
+        found += [
+            (f"{folder}{names[0]}", f"{folder}{names[1]}")
+            for names in by_key.values()
+            if len(names) > 1 and not any(all(name in side for name in names) for side in before)
+        ]
         for name, entry in entries.items():
             if entry.mode == _FOLDER:
                 below = tuple(_folder_id(side.get(name)) for side in before)
