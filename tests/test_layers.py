@@ -49,7 +49,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(ADAPTERS, INNER),
     "engine": INNER,
     "views": INNER | {"config"},
-    "check": INNER | {"config", "check_delivery"},
+    "check": INNER | {"config", "check_copies", "check_delivery"},
+    "check_copies": INNER | {"config", "workspaces"},
     "check_delivery": INNER | {"config"},
     "contents": INNER | {"engine.files", "workspaces"},
     "control": INNER | {"engine.files", "stores"},
@@ -64,7 +65,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "prompt_sizes": INNER | {"app", "check", "config", "delivery", "engine", "views", "workspaces"},
     "start": INNER | {"config", "engine.files"},
     "outposts": INNER | {"config", "delivery", "forges", "workspaces"},
-    "doctor": INNER | {"app", "outposts", "runs", "config", "engine.files", "stores", "sandboxes"},
+    "doctor": INNER
+    | {"app", "check", "check_copies", "outposts", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
         SCREENS,
         INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "worker", "hooks"},
