@@ -184,8 +184,8 @@ def test_a_broken_change_would_be_done_behind_the_copy_and_is_not_even_tried(tmp
     assert subprocess.run([*ganger, "run"], cwd=root, capture_output=True, check=False).returncode == 0
     config = root / "ganger.toml"
     config.write_text(config.read_text().replace('installed_copies = "allow"', ""))
-    for words in ("validate", "run"):
-        done = subprocess.run([*ganger, words], cwd=root, capture_output=True, text=True, check=False)
+    for command in ("validate", "run"):
+        done = subprocess.run([*ganger, command], cwd=root, capture_output=True, text=True, check=False)
         assert done.returncode == 1 and CODE in done.stdout + done.stderr
     (found,) = [one for one in examine(root, root) if one.name == "copies"]
     assert (found.level, str(site) in found.text) == ("error", True)
