@@ -63,7 +63,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "land": INNER | {"app", "check", "config", "delivery", "engine", "launchers", "stores", "workspaces"},
     "clean": INNER | {"app", "config", "engine.files", "engine.homes", "runs", "workspaces"},
     "prompt_sizes": INNER | {"app", "check", "config", "delivery", "engine", "views", "workspaces"},
-    "start": INNER | {"config", "engine.files"},
+    "start": INNER | {"config", "engine.files", "workspaces"},
     "outposts": INNER | {"config", "delivery", "forges", "workspaces"},
     "doctor": INNER
     | {"app", "check", "check_copies", "outposts", "runs", "config", "engine.files", "stores", "sandboxes"},
