@@ -31,7 +31,7 @@ JS: dict[str, Planted] = {
 GO: dict[str, Planted] = {
     "go.mod": "module x\n\ngo 1.18\n",
     "calc/calc.go": "package calc\n\nfunc Total() int { return 0 }\n",
-    "calc/calc_test.go": 'package calc\n\nimport "testing"\n\nfunc TestTotal(t *testing.T) { _ = [1]int{}[3-Total()] }\n',
+    "calc/calc_test.go": 'package calc\n\nimport "testing"\n\nfunc TestTotal(*testing.T) { _ = [1]int{}[3-Total()] }\n',
     "main.go": "package main\n\nfunc main() {}\n",
 }
 
