@@ -26,6 +26,10 @@ fi
 if [ -f needed.txt ]; then cat needed.txt; else exit 1; fi
 test -f HELLO.md || exit 1
 [ ! -f gone.txt ] && exit 1
+[ -f OUT.md ] && grep -q done OUT.md
+if [ -s LIST.md ]; then grep -q done LIST.md; fi
+[ -f extra ] && OPTS=$(cat extra)
+[ -r tool ] && python3 bin/tool --all
 for case in cases/*.sh; do sh "$case"; done
 python3 -m pytest
 """
@@ -102,8 +106,8 @@ def test_what_a_makefile_asks_for_in_a_condition_is_a_gate() -> None:
     assert gates({"Makefile": text}, {"SKIP": "", "vars": "x", "src/new.py": "x"}, "make test") == ["SKIP", "vars"]
 
 
-SOURCED = "settings.sh ci/settings.sh ci/env.bash opts ci/parts/z.sh my.conf SKIP pre.sh"
-NOT_SOURCED = "needed.txt HELLO.md gone.txt cases/new.sh commented other.sh ci/notes.md"
+SOURCED = "settings.sh ci/settings.sh ci/env.bash opts ci/parts/z.sh my.conf SKIP pre.sh extra tool"
+NOT_SOURCED = "needed.txt OUT.md LIST.md HELLO.md gone.txt cases/new.sh commented other.sh ci/notes.md"
 
 
 @pytest.mark.parametrize("path", [*SOURCED.split(), *NOT_SOURCED.split()])

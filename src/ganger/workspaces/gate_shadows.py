@@ -44,15 +44,29 @@ _LISTS = (
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def shadow_of(touched: Touched, change: Change, reach: Reach, *, declared: Collection[str]) -> str | None:
+class Known:
+    """What holds for all files of one change: paths the task declared, and modules that come from elsewhere."""
+
+    def __init__(self, declared: Collection[str]) -> None:
+        self.declared = declared
+        self._dependencies: frozenset[str] | None = None
+
+    def dependencies(self, change: Change) -> frozenset[str]:
+        if self._dependencies is None:
+            self._dependencies = frozenset(_dependencies(change))
+        return self._dependencies
+
+
+def shadow_of(touched: Touched, change: Change, reach: Reach, known: Known) -> str | None:
     """Why this new path would change what a check reads, as the part of a sentence."""
+    declared = known.declared
     return (
         _finished(touched.path, change, reach)
         or _read_if_there(touched.path, reach, declared)
         or _package_over_module(touched, change)
         or _new_root(touched.path, change, reach)
         or _over_the_product(touched.path, change, reach)
-        or _over_a_dependency(touched.path, change, reach)
+        or _over_a_dependency(touched.path, change, reach, known)
         or _script_over_script(touched.path, change)
         or _boundary(touched.path, change, declared)
         or _automatic_mock(touched.path, reach)
@@ -159,12 +173,12 @@ def _over_the_product(path: str, change: Change, reach: Reach) -> str | None:
     return None
 
 
-def _over_a_dependency(path: str, change: Change, reach: Reach) -> str | None:
+def _over_a_dependency(path: str, change: Change, reach: Reach, known: Known) -> str | None:
     folder, module = _module_of(path)
     is_root = folder in {"", "src", *reach.orders.roots} or folder.rpartition("/")[2].lower() in TEST_FOLDERS
     if not module or not is_root or not _runs_python(reach):
         return None
-    if module.lower() in set(_dependencies(change)):
+    if module.lower() in known.dependencies(change):
         return f"it would be imported in place of the dependency {module!r}"
     return None
 

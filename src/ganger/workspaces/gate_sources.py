@@ -9,9 +9,13 @@ from collections.abc import Iterator
 _WORD = r"""("[^"\n]*"|'[^'\n]*'|[^\s;&|)]+)"""
 _SOURCED = re.compile(rf"(?:^|[;&|({{]|\b(?:then|do|else)\b)[ \t]*(?:\.|source)[ \t]+{_WORD}", re.MULTILINE)
 _TESTED = rf"(?:\[\[?|\btest)[ \t]+-[aefrsx][ \t]+{_WORD}[ \t]*(?:\]\]?)?"
-_SWITCH = re.compile(rf"{_TESTED}[ \t]*(?:\\\n[ \t]*)?&&")
+_SWITCH = re.compile(rf"{_TESTED}[ \t]*(?:\\\n[ \t]*)?&&(?P<rest>[^\n]*)")
 _BLOCK = re.compile(
     rf"\b(?:if|elif)[ \t]+{_TESTED}(?P<rest>.*?)(?=\bfi\b|\bel(?:se|if)\b)(?P<end>fi|else|elif)", re.DOTALL
+)
+# Ends the script well, or sets, loads or runs something; what only looks at the file demands that it is there.
+_STEERS = re.compile(
+    r"\b(?:exit|return)\b(?![ \t]*[1-9])|(?:^|[\s;&|])(?:\.|source|export|exec|eval|set)[ \t]|(?:^|[\s;&|])\w+\+?="
 )
 _LOOP = re.compile(r"\bfor[ \t]+(\w+)[ \t]+in[ \t]+([^;\n]*)")
 _ASSIGNED = re.compile(rf"^[ \t]*(?:export[ \t]+|local[ \t]+|readonly[ \t]+)?(\w+)={_WORD}", re.MULTILINE)
@@ -27,11 +31,16 @@ def optional_files(text: str, folder: str) -> set[str]:
     # What a command prints is not known; most often it is the folder of the script.
     script = _Script(_INNER.sub("$_", _COMMENT.sub("", text)))
     words = [word for found in _SOURCED.findall(script.text) for word in script.meanings(found)]
-    words += [word for found in _SWITCH.findall(script.text) for word in script.meanings(found)]
-    words += [
-        word for found in _BLOCK.finditer(script.text) if found["end"] == "fi" for word in script.meanings(found[1])
-    ]
+    switches = [*_SWITCH.finditer(script.text)]
+    switches += [found for found in _BLOCK.finditer(script.text) if found["end"] == "fi"]
+    words += [word for found in switches if _steers(found[1], found["rest"]) for word in script.meanings(found[1])]
     return {path for word in words[:_MOST] for path in _places(word, folder)}
+
+
+def _steers(word: str, rest: str) -> bool:
+    name = re.escape(posixpath.basename(word.strip("\"'")))
+    runs = rf"(?:^|[\s;&|])(?:(?:ba|da|z)?sh|python3?|node|ruby|perl)[ \t]+\S*{name}|(?:^|[\s;&|])\.?/?\S*/{name}"
+    return _STEERS.search(rest) is not None or re.search(runs, rest) is not None
 
 
 class _Script:

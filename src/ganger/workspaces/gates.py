@@ -31,7 +31,7 @@ from ganger.workspaces.gate_files import (
 from ganger.workspaces.gate_make import only_adds
 from ganger.workspaces.gate_packages import changed_script
 from ganger.workspaces.gate_scripts import Reach, reach_of
-from ganger.workspaces.gate_shadows import shadow_of
+from ganger.workspaces.gate_shadows import Known, shadow_of
 from ganger.workspaces.inline_tests import weakened_tests
 from ganger.workspaces.protect import folded_parts
 from ganger.workspaces.shortcuts import shortcut_in
@@ -105,6 +105,7 @@ class Gates:
         self._declared = frozenset(declared)
         self._doctests = any("doctest" in command for command in verify)
         self._known: Reach | None = None
+        self._of_all = Known(self._declared)
 
     def gate_of(self, touched: Touched, change: Change) -> str | None:
         """Why this path is a gate, as the part of a sentence; None when it is none."""
@@ -191,7 +192,7 @@ class Gates:
             self._module_shadow(folded, change, is_link=is_link)
             or self._program_shadow(path)
             or _product_shadow(path, change)
-            or shadow_of(touched, change, self._reach(change), declared=self._declared)
+            or shadow_of(touched, change, self._reach(change), self._of_all)
         )
 
     def _inside_code(self, touched: Touched, change: Change) -> str | None:

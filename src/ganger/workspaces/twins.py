@@ -42,23 +42,29 @@ def base_twins(change: Change) -> Iterator[tuple[str, str, str]]:
     What the base has is no offence, also where it has two such names already; what goes in the same change is no twin.
     """
     gone = {one.path for one in change.touched if one.after is None}
+    folders: dict[str, dict[str, list[str]]] = {}
     for touched in change.touched:
         if touched.after is None or touched.before is not None:
             continue
         for one in (*parents_of(touched.path), touched.path):
             folder, _, name = one.rpartition("/")
-            names = change.names_before(folder)
-            if name in names:
+            if folder not in folders:
+                folders[folder] = _by_key(change.names_before(folder))
+            alike = folders[folder].get(folded(name), [])
+            if name in alike:
                 continue
-            other = next((path for path in _alike(folder, name, names) if _stays(path, change, gone)), None)
+            above = f"{folder}/" if folder else ""
+            other = next((above + twin for twin in alike if _stays(above + twin, change, gone)), None)
             if other is not None:
                 yield touched.path, one, other
             break
 
 
-def _alike(folder: str, name: str, names: Iterable[str]) -> list[str]:
-    key = folded(name)
-    return sorted(f"{folder}/{other}" if folder else other for other in names if folded(other) == key)
+def _by_key(names: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        found.setdefault(folded(name), []).append(name)
+    return found
 
 
 def _stays(path: str, change: Change, gone: Collection[str]) -> bool:
@@ -92,12 +98,9 @@ def merged_twins(reader: Reader, merged: str, sides: tuple[str, ...]) -> list[tu
             continue
         entries = _read_tree(reader, tree)
         before = [_read_tree(reader, one) if one else {} for one in others]
-        by_key: dict[str, list[str]] = {}
-        for name in entries:
-            by_key.setdefault(folded(name), []).append(name)
         found += [
             (f"{folder}{names[0]}", f"{folder}{names[1]}")
-            for names in by_key.values()
+            for names in _by_key(entries).values()
             if len(names) > 1 and not any(all(name in side for name in names) for side in before)
         ]
         for name, entry in entries.items():
