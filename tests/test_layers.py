@@ -51,7 +51,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(ADAPTERS, INNER),
     "engine": INNER,
     "views": INNER | {"config"},
-    "check": INNER | {"config", "check_delivery"},
+    "check": INNER | {"config", "check_copies", "check_delivery"},
+    "check_copies": INNER | {"config", "workspaces"},
     "check_delivery": INNER | {"config"},
     "contents": INNER | {"engine.files", "workspaces"},
     "control": INNER | {"engine.files", "stores"},
@@ -64,9 +65,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "land": INNER | {"app", "check", "config", "delivery", "engine", "launchers", "stores", "workspaces"},
     "clean": INNER | {"app", "config", "engine.files", "engine.homes", "runs", "workspaces"},
     "prompt_sizes": INNER | {"app", "check", "config", "delivery", "engine", "views", "workspaces"},
-    "start": INNER | {"config", "engine.files"},
+    "start": INNER | {"config", "engine.files", "workspaces"},
     "outposts": INNER | {"config", "delivery", "forges", "workspaces"},
-    "doctor": INNER | {"app", "outposts", "runs", "config", "engine.files", "stores", "sandboxes"},
+    "doctor": INNER
+    | {"app", "check", "check_copies", "outposts", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
         SCREENS,
         INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "worker", "hooks"},

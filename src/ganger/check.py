@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from ganger.check_copies import copy_faults
 from ganger.check_delivery import delivery_faults
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.digest import manifest_digest
@@ -223,6 +224,7 @@ def _check_profiles(project: Project, checked: Checked) -> None:
             message = f"{name} has no profile {spec.verify_profile!r}; it has: {listed}"
             checked.faults.append(Fault(f"tasks[{index}].verify_profile", "UNKNOWN_PROFILE", message))
     names = {p: [step.name for step in profile.steps] for p, profile in known.items()}
+    checked.faults.extend(copy_faults(project, checked.specs, profiles))
     for fault in tier_faults(names, project.config.verify.tiers):
         checked.faults.append(Fault(_in_file(PROJECT_FILE, fault.path), fault.code, fault.message))
 

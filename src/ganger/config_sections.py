@@ -265,6 +265,9 @@ class WorkspaceSection(Section):
         default_factory=list, description="ignored folders of the project that workspaces see, such as .venv"
     )
     copied: list[str] = Field(default_factory=list, description="ignored folders each workspace gets a copy of")
+    installed_copies: Literal["refuse", "allow"] = Field(
+        default="refuse", description="what a run does where checks would meet an installed copy of the project"
+    )
     warm: int = Field(default=2, ge=0, le=32, description="workspaces made ahead")
     min_free_mb: float = Field(default=500, ge=0, description="disk space below which no workspace is made")
     snapshot_mb: float = Field(

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.app import make_agents, programs_on_path, sandbox_settings
+from ganger.check import check_project
+from ganger.check_copies import CODE as COPY_CODE
 from ganger.config import PROJECT_FILE, Project, load_project, project_root
 from ganger.core.vocabulary import RunStatus
 from ganger.engine.files import RunFolder, is_led
@@ -46,7 +48,7 @@ def examine(project: Path | None, cwd: Path) -> list[Finding]:
     except GangerError as error:
         return [*findings, Finding("error", "config", error.message, error.hint or "mend the file, then try again")]
     findings.append(_config(opened))
-    for check in (_state_dir, _sandbox, _agents, _outposts, _left_overs):
+    for check in (_state_dir, _sandbox, _copies, _agents, _outposts, _left_overs):
         findings.extend(check(opened))
     return findings
 
@@ -133,6 +135,18 @@ def _agents(project: Project) -> Iterator[Finding]:
         health = agent.healthcheck()
         said = f"{name} ({agent.kind}): {'; '.join(health.details)}"
         yield Finding("ok", "agent", said) if health.ready else Finding("error", "agent", said, "ganger agents --check")
+
+
+def _copies(project: Project) -> Iterator[Finding]:
+    """Whether a check would meet an environment that holds the project itself."""
+    if not project.has_file:
+        return
+    checked = check_project(project)
+    for fault in checked.faults:
+        if fault.code == COPY_CODE:
+            yield Finding("error", "copies", fault.message, f"ganger explain {COPY_CODE}")
+    if checked.profiles is not None and all(fault.code != COPY_CODE for fault in checked.faults):
+        yield Finding("ok", "copies", "no check meets an installed copy of the project")
 
 
 def _outposts(project: Project) -> Iterator[Finding]:

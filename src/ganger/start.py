@@ -13,6 +13,8 @@ from ganger.config import PROJECT_FILE
 from ganger.core.commands import DEFAULT_DENY, CommandFault, parse_command
 from ganger.engine.files import named_os_errors, replace_file
 from ganger.errors import GangerError
+from ganger.workspaces.expected_output import expected_output, is_quiet_pytest
+from ganger.workspaces.git import Git, check_version
 
 # Weak but real: fails on conflict markers and broken white space. Only used where no tests were found.
 NO_TESTS = "git diff --check"
@@ -20,24 +22,32 @@ NO_TESTS = "git diff --check"
 
 @dataclass
 class FirstProject:
-    """`found` are the agent programs of this machine, as `ganger agents --check` tells them."""
+    """`mode` is where agents will work; `needs_commit`: there is none yet to start from. `expect` is what a passing
+    run of the check prints, where that can be told."""
 
     written: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     agent: str = ""
     test: str = ""
+    mode: str = "direct"
+    needs_commit: bool = False
+    expect: str = ""
 
 
 def write_first_project(
     root: Path, *, agent: str | None, test_command: str | None, found: Sequence[Found] = ()
 ) -> FirstProject:
-    """`agent` is a kind that was found, or any command line; without it the best one found is taken."""
+    """`agent` is a kind that was found, or any command line; without it the best one found is taken. `found` are the
+    agent programs of this machine, as `ganger agents --check` tells them."""
     made = FirstProject(test=test_command or find_test_command(root))
     _require_runnable(made.test)
+    if not (root / "verify.json").exists():
+        made.expect = expected_output(made.test, lambda path: _text(root / path))
+    made.mode, made.needs_commit = _workspace_mode(root)
     kind, argv = _choose(agent, found)
     made.agent = kind or " ".join(argv) or "scripted (no agent program on PATH)"
     files = {
-        PROJECT_FILE: _config_text(kind, argv),
+        PROJECT_FILE: _config_text(kind, argv, made),
         "verify.json": _json(
             {"profiles": {"check": {"steps": [{"name": "test", "cmd": made.test, "timeout_sec": 600}]}}}
         ),
@@ -57,6 +67,20 @@ def write_first_project(
             replace_file(path, text)
             made.written.append(name)
     return made
+
+
+def _workspace_mode(root: Path) -> tuple[str, bool]:
+    """In the top folder of a git repository agents get workspaces of their own; and whether a commit is missing."""
+    if not (root / ".git").exists():
+        return "direct", False
+    try:
+        check_version()
+        top = Git(root / ".git").ask("rev-parse", "--git-dir", doing="looking for the repository", fine=(0, 128))
+        if top.code:
+            return "direct", False
+        return "local-git", not Git(root / ".git").resolve("HEAD^{commit}")
+    except GangerError:
+        return "direct", False
 
 
 def _require_runnable(command: str) -> None:
@@ -98,7 +122,8 @@ def find_test_command(root: Path) -> str:
     if (root / "go.mod").exists():
         return "go test ./..."
     if "pytest" in _text(root / "pyproject.toml") or (root / "pytest.ini").exists() or (root / "conftest.py").exists():
-        return "python3 -m pytest -q"
+        is_quiet = is_quiet_pytest(lambda path: _text(root / path))
+        return "python3 -m pytest" if is_quiet else "python3 -m pytest -q"
     if any(root.glob("test*/**/test*.py")) or any(root.glob("test*.py")):
         return "python3 -m unittest discover"
     return NO_TESTS
@@ -127,14 +152,16 @@ def _manifest(root: Path) -> object:
     return {"manifest_version": "2.0", "run_id": f"{name}-1", "tasks": [task]}
 
 
-def _config_text(kind: str, argv: list[str]) -> str:
+def _config_text(kind: str, argv: list[str], made: FirstProject) -> str:
+    expect = _EXPECT.format(pattern=json.dumps(made.expect, ensure_ascii=False)) if made.expect else ""
+    tail = _TAIL + expect + (_IN_GIT if made.mode == "local-git" else _DIRECT)
     if kind:
-        return _HEAD + _KNOWN_AGENT.format(kind=kind) + _TAIL
+        return _HEAD + _KNOWN_AGENT.format(kind=kind) + tail
     own = _OWN_AGENT.format(argv=json.dumps(argv or ["your-agent", "--headless"]))
     if argv:
-        return _HEAD + own + '\n[roles.worker]\nagent = "mine"\n' + _TAIL
+        return _HEAD + own + '\n[roles.worker]\nagent = "mine"\n' + tail
     commented = "".join(f"# {line}\n" for line in own.splitlines())
-    return _HEAD + commented + _SCRIPTED_AGENT + _TAIL
+    return _HEAD + commented + _SCRIPTED_AGENT + tail
 
 
 _KNOWN_AGENT = """[agents.{kind}]
@@ -171,9 +198,19 @@ concurrency = 1                  # attempts side by side
 _TAIL = """
 [verify]
 profiles_file = "verify.json"    # your own commands decide what is done
-
+"""
+_EXPECT = """
+[verify.expect]
+"check/test" = {pattern}  # what a passing run prints besides its exit code 0
+"""
+_IN_GIT = """
 [workspace]
-mode = "direct"                  # agents work in this folder; "local-git": each in a workspace of its own, then merged
+mode = "local-git"               # each agent in a workspace of its own, from the last commit; ganger land moves you
+# linked = [".venv"]             # ignored folders that the checks need; without the project itself in them
+"""
+_DIRECT = """
+[workspace]
+mode = "direct"                  # agents work in this folder; in a git repository "local-git" gives each its own
 """
 _PROMPT = """Create the file HELLO.md with one friendly sentence about this project.
 

@@ -27,6 +27,10 @@ class FolderChange:
     def after(self, path: str) -> bytes:
         return content(self._after / path)
 
+    def names_before(self, folder: str) -> list[str]:
+        place = self._base / folder
+        return sorted(one.name for one in place.iterdir()) if place.is_dir() else []
+
     def _paths(self) -> list[str]:
         return sorted(
             {one.relative_to(root).as_posix() for root in (self._base, self._after) for one in root.rglob("*")}

@@ -230,14 +230,39 @@ def test_parse_prints_the_value(tmp_path: Path) -> None:
 
 
 def test_init_writes_a_project_that_runs_and_keeps_what_exists(tmp_path: Path) -> None:
-    """G06: from nothing to a verified task."""
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    """G06: from nothing to a verified task; outside of git in the folder itself."""
     (tmp_path / "verify.json").write_text(
         '{"profiles": {"check": {"steps": [{"name": "t", "cmd": "test -s HELLO.md"}]}}}'
     )
     answer = ganger("init", "--json", cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}).json
     assert answer["kept"] == ["verify.json"] and "ganger.toml" in answer["written"]
+    assert (answer["mode"], answer["needs_commit"]) == ("direct", False)
     assert ganger("run", cwd=tmp_path).code == 0 and (tmp_path / "HELLO.md").exists()
+
+
+def test_in_a_repository_init_gives_agents_workspaces_of_their_own(tmp_path: Path) -> None:
+    """G06 W01: without a commit it says what to do first; then the same project runs and lands."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "verify.json").write_text(
+        '{"profiles": {"check": {"steps": [{"name": "t", "cmd": "test -s HELLO.md"}]}}}'
+    )
+    said = ganger("init", cwd=tmp_path, env={"PATH": "/usr/bin:/bin"})
+    assert "mode    local-git" in said.out and 'next    git add -A && git commit -m "begin" && ganger' in said.out
+    assert ganger("run", cwd=tmp_path).code == 1
+    who = ("-c", "user.name=S", "-c", "user.email=s@example.org")
+    for words in (("add", "-A"), ("commit", "-qm", "begin")):
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True)
+    assert ganger("run", cwd=tmp_path).code == 0 and not (tmp_path / "HELLO.md").exists()
+    assert ganger("land", cwd=tmp_path).code == 0 and (tmp_path / "HELLO.md").exists()
+
+
+def test_a_folder_inside_a_repository_is_worked_on_in_place(tmp_path: Path) -> None:
+    """G06: workspaces are made of whole repositories; and a folder that only looks like one is none."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    inner, broken = tmp_path / "inner", tmp_path / "broken"
+    inner.mkdir()
+    (broken / ".git").mkdir(parents=True)
+    assert [ganger("init", "--json", cwd=one).json["mode"] for one in (inner, broken)] == ["direct", "direct"]
 
 
 @pytest.mark.brief(2)
@@ -249,6 +274,7 @@ def test_init_writes_a_project_that_runs_and_keeps_what_exists(tmp_path: Path) -
         ("Cargo.toml", "", "cargo test"),
         ("go.mod", "", "go test ./..."),
         ("pytest.ini", "", "python3 -m pytest -q"),
+        ("pytest.ini", "[pytest]\naddopts = -q\n", "python3 -m pytest"),
         ("test_x.py", "", "python3 -m unittest discover"),
     ],
 )

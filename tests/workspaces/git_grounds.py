@@ -171,12 +171,14 @@ def files_in(folder: Path) -> dict[str, tuple[str, bytes]]:
 
 
 @contextmanager
-def ground_at(root: Path, change: Callable[[GitSettings], GitSettings] = lambda one: one) -> Iterator[Ground]:
+def ground_at(
+    root: Path, change: Callable[[GitSettings], GitSettings] = lambda one: one, kind: type[Ground] = Ground
+) -> Iterator[Ground]:
     project = root / "project"
     if not project.exists():
         make_project(project)
     with asyncio.Runner() as runner:
-        ground = Ground(change(settings_for(project, root / "state")), runner)
+        ground = kind(change(settings_for(project, root / "state")), runner)
         try:
             yield ground
         finally:

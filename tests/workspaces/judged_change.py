@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ganger.ports import Rules, Side, Touched
+from ganger.ports import Change, Rules, Side, Touched
 from ganger.workspaces.safeguards import ChangeLimits, judge
+from ganger.workspaces.twins import Listing
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,14 @@ class MadeChange:
     def after(self, path: str) -> bytes:
         return self._after[path].content if path in self._after else b""
 
+    def names_before(self, folder: str) -> Collection[str]:
+        return Listing(self._before).names(folder)
+
 
 def side(one: Entry | None) -> Side | None:
     return None if one is None else Side(one.mode, len(one.content), hashlib.sha256(one.content).hexdigest())
 
 
-def codes(change: MadeChange, rules: Rules | None = None, limits: ChangeLimits | None = None) -> list[tuple[str, str]]:
+def codes(change: Change, rules: Rules | None = None, limits: ChangeLimits | None = None) -> list[tuple[str, str]]:
     """What the safeguards say: path and code, the gravest first."""
     return [(one.path, one.code) for one in judge(change, rules or Rules(), limits or ChangeLimits())]

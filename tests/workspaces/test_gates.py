@@ -63,7 +63,9 @@ def test_every_row_of_tests_matches_a_name_of_its_kind() -> None:
         assert is_test("src/" + glob.replace("*", "Some")), glob
 
 
-ROWS = [(name, row.runs.split()) for row in GATE_FILES if row.look is None for name in row.names.split()]
+PLAIN = [row for row in GATE_FILES if row.look is None]
+ROWS = [(name, row.runs.split()) for row in PLAIN if not row.only_new for name in row.names.split()]
+NEW_ROWS = [(name, row.runs.split()) for row in PLAIN if row.only_new for name in row.names.split()]
 
 
 @pytest.mark.parametrize(("name", "programs"), ROWS, ids=[name for name, _ in ROWS])
@@ -75,6 +77,15 @@ def test_configuration_is_a_gate_whether_new_changed_or_deleted(name: str, progr
         assert gates(before, after, command) == [path]
         if programs and not fnmatch.fnmatch("x.py", name):
             assert gates(before, after, "true") == []
+
+
+@pytest.mark.parametrize(("name", "programs"), NEW_ROWS, ids=[name for name, _ in NEW_ROWS])
+def test_what_steers_a_check_as_soon_as_it_comes_is_a_gate_only_then(name: str, programs: list[str]) -> None:
+    """G09: where its program is run; one that the base has may be worked on."""
+    path = "web/" + name.replace("*", "x").upper()
+    for program in programs:
+        assert gates({}, {path: "a"}, f"{program} test") == [path]
+    assert gates({path: "a"}, {path: "b"}, f"{programs[0]} test") == gates({}, {path: "a"}, "true") == []
 
 
 def test_a_star_stays_inside_one_name() -> None:

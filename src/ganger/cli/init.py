@@ -17,8 +17,10 @@ from ganger.cli.options import json_option, print_json, project_option
 def command(project: Path | None, agent: str | None, test_command: str | None, as_json: bool) -> int:
     """Look at the repository (test command, agents on PATH) and write a first configuration.
 
-    Nothing that exists is overwritten. Without an agent on PATH a scripted one is set up, so that everything can be
-    tried without a key.
+    In the top folder of a git repository agents will work in workspaces of their own, made from the last commit;
+    elsewhere in the folder itself. Where a passing run of the test command prints something that can be told, that is
+    expected too. Nothing that exists is overwritten. Without an agent on PATH a scripted one is set up, so that
+    everything can be tried without a key.
 
     \b
     Examples:
@@ -27,13 +29,17 @@ def command(project: Path | None, agent: str | None, test_command: str | None, a
       ganger init --agent "python3 my_agent.py"
     """
     from ganger.app import found_programs
+    from ganger.config import PROJECT_FILE
     from ganger.start import NO_TESTS, Found, write_first_project
 
     root = project or Path.cwd()
     found = [Found(kind, health.ready, "; ".join(health.details)) for kind, health in found_programs(root)]
     made = write_first_project(root, agent=agent, test_command=test_command, found=found)
     if as_json:
-        print_json("init", root=str(root), written=made.written, kept=made.kept, agent=made.agent, test=made.test)
+        told = {"mode": made.mode, "needs_commit": made.needs_commit, "expect": made.expect}
+        print_json(
+            "init", root=str(root), written=made.written, kept=made.kept, agent=made.agent, test=made.test, **told
+        )
         return 0
     for name in made.written:
         click.echo(f"wrote   {name}")
@@ -46,5 +52,10 @@ def command(project: Path | None, agent: str | None, test_command: str | None, a
     click.echo(f"checked by: {made.test}")
     if made.test == NO_TESTS:
         click.echo("warning: no test command was found; put your own check into verify.json", err=True)
-    click.echo("next    ganger validate && ganger run --dry-run && ganger run")
+    if PROJECT_FILE in made.written:
+        click.echo(f"mode    {made.mode}")
+    first = 'git add -A && git commit -m "begin" && ' if made.needs_commit else ""
+    if made.needs_commit:
+        click.echo("note: agents start from the last commit, and there is none yet", err=True)
+    click.echo(f"next    {first}ganger validate && ganger run --dry-run && ganger run")
     return 0

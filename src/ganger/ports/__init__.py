@@ -381,6 +381,9 @@ class Change(Protocol):
 
     def after(self, path: str) -> bytes: ...
 
+    def names_before(self, folder: str) -> Collection[str]:
+        """What a folder held, files and folders; "" is the root. Nothing where there was no such folder."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:

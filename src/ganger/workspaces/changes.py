@@ -244,8 +244,8 @@ class _Planner:
 
     def _check_own_paths(self, path: str) -> None:
         for one in (*parents_of(path), path):
-            if self._spelling.get(_twin_key(one), one) != one:
-                other = self._spelling[_twin_key(one)]
+            other = self._spelling.get(_twin_key(one), one)
+            if other != one and not (self._tree.look(one) and self._tree.look(other)):
                 raise refused(
                     path, "CASE_TWIN", f"{one!r} and {other!r} of this change set are one name on many systems"
                 )

@@ -112,6 +112,16 @@ def _is_product(path: str) -> bool:
     return _PRODUCT.fullmatch(posixpath.basename(path)) is not None and not is_checking(posixpath.dirname(path))
 
 
+def steps_of(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Argument lists and where they run, also those inside `sh -c`."""
+    return _steps(text, 0)
+
+
+def programs_of(argv: tuple[str, ...]) -> list[str]:
+    """The program, those it is a wrapper of, and for Python the module."""
+    return _programs(argv)[0]
+
+
 def _steps(text: str, depth: int) -> Iterator[tuple[tuple[str, ...], str]]:
     """Argument lists and where they run; the text of `sh -c` is opened as well."""
     parsed = parse_command(text, deny=())

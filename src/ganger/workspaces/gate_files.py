@@ -53,17 +53,20 @@ class GateFile:
     """Names (globs, folded; a slash reaches into the folders above), what they are, and when they count.
 
     `runs`: only where a verify command runs one of these programs. `look`: only where it says what changed inside.
+    `only_new`: an existing one may be worked on; one that comes changes what a check reads.
     """
 
     names: str
     what: str
     runs: str = ""
     look: Look | None = None
+    only_new: bool = False
 
 
 CONFIGURATION = "configures what tests the change"
 LINTING = "configures a linter or type checker"
 RECIPE = "says what a verify command does"
+BUILT = "is taken for the work of the build that a check runs"
 LOADED = "is loaded by the interpreter before any test"
 TOOLS = "picks the programs the checks run with"
 
@@ -108,6 +111,12 @@ GATE_FILES: tuple[GateFile, ...] = (
     GateFile("package.json", CONFIGURATION, look=_PACKAGE),
     GateFile("deno.json deno.jsonc", CONFIGURATION, look=json_keys("tasks", "test", "lint", "importMap", "imports")),
     GateFile("vite.config.*", CONFIGURATION, look=lines_with(r"\btest\b|vitest|setupFiles|exclude")),
+    GateFile("vite.config.*", CONFIGURATION, runs="vitest", only_new=True),
+    GateFile("setuptests.js setuptests.jsx setuptests.ts setuptests.tsx", CONFIGURATION, runs="react-scripts"),
+    GateFile(
+        ".testcaferc.* nightwatch.conf.* protractor.conf.* web-test-runner.config.* codecept.conf.*", CONFIGURATION
+    ),
+    GateFile("support/jasmine.json support/jasmine.mjs", CONFIGURATION),
     GateFile("babel.config.* .babelrc .babelrc.* .swcrc", CONFIGURATION, runs=_NODE),
     GateFile(".eslintrc .eslintrc.* eslint.config.* .eslintignore tsconfig*.json jsconfig.json", LINTING),
     GateFile("biome.json biome.jsonc .prettierrc .prettierrc.* prettier.config.* .prettierignore", LINTING),
@@ -118,6 +127,7 @@ GATE_FILES: tuple[GateFile, ...] = (
     # Go, Rust
     GateFile("go.work", TOOLS),
     GateFile("go.mod", TOOLS, look=lines_with(r"^\s*replace\b|=>|^\s*toolchain\b")),
+    GateFile("vendor/modules.txt", TOOLS, runs="go make", only_new=True),
     GateFile(".golangci.*", LINTING),
     GateFile("cargo.toml", CONFIGURATION, look=_CARGO),
     GateFile(".cargo/config .cargo/config.toml rust-toolchain rust-toolchain.toml", TOOLS),
@@ -135,6 +145,19 @@ GATE_FILES: tuple[GateFile, ...] = (
         look=lines_with(r"\b(test|check|useJUnit\w*|exclude|onlyIf|enabled|finalizedBy)\b|ignoreFailures|jacoco"),
     ),
     GateFile("gradle/wrapper/* gradle.properties junit-platform.properties testng.xml", CONFIGURATION),
+    GateFile("settings.gradle settings.gradle.kts buildsrc/*", CONFIGURATION, runs="gradle gradlew", only_new=True),
+    GateFile("meta-inf/services/org.junit.* meta-inf/services/org.testng.*", CONFIGURATION),
+    GateFile(".sbtopts .jvmopts project/*.sbt project/build.properties", CONFIGURATION, runs="sbt", only_new=True),
+    GateFile("profiles.clj rebar.config.script", CONFIGURATION, runs="lein rebar3"),
+    GateFile("cabal.project.local stack.yaml .ghci", TOOLS, runs="cabal stack ghci runghc", only_new=True),
+    GateFile(
+        "global.json nuget.config directory.packages.props .config/dotnet-tools.json",
+        TOOLS,
+        runs="dotnet",
+        only_new=True,
+    ),
+    GateFile("dart_test.yaml pubspec_overrides.yaml", CONFIGURATION, runs="dart flutter"),
+    GateFile(".rprofile .renviron", LOADED, runs="R Rscript"),
     GateFile("build.sbt", CONFIGURATION, look=lines_with(r"(?i)\btest")),
     GateFile("*.runsettings xunit.runner.json directory.build.props directory.build.targets", CONFIGURATION),
     GateFile("ctestcustom.cmake ctestconfig.cmake cmakepresets.json cmakeuserpresets.json", CONFIGURATION),
@@ -145,12 +168,19 @@ GATE_FILES: tuple[GateFile, ...] = (
             r"WILL_FAIL|DISABLED|PASS_REGULAR|SKIP_R", removed=r"add_test|enable_testing|discover_tests|CTest"
         ),
     ),
+    GateFile("cmakecache.txt ctesttestfile.cmake dartconfiguration.tcl", BUILT, runs="cmake ctest make ninja"),
+    GateFile("build.ninja .ninja_log .ninja_deps meson-private/*", BUILT, runs="ninja meson cmake ctest make"),
     GateFile("meson.build", CONFIGURATION, look=lines_with(r"should_fail", removed=r"\btest\s*\(")),
     # PHP, Ruby, Elixir
     GateFile("phpunit.xml phpunit.xml.dist phpunit.dist.xml pest.php codeception.yml", CONFIGURATION),
     GateFile("composer.json", CONFIGURATION, look=json_keys("scripts", "autoload-dev")),
     GateFile("phpstan.neon phpstan.neon.dist phpstan-baseline.neon psalm.xml phpcs.xml .php-cs-fixer.*", LINTING),
     GateFile(".rspec .rspec-local .simplecov spec_helper.rb rails_helper.rb test_helper.rb", CONFIGURATION),
+    GateFile(".bundle/config", TOOLS),
+    GateFile("gems.rb gems.locked", TOOLS, runs="bundle rake rspec", only_new=True),
+    GateFile("minitest/*_plugin.rb", CONFIGURATION),
+    GateFile(".proverc .busted", CONFIGURATION, runs="prove busted"),
+    GateFile("behave.ini .behaverc", CONFIGURATION, runs="behave"),
     GateFile(".rubocop.yml .rubocop_todo.yml .standard.yml", LINTING),
     GateFile("mix.exs", CONFIGURATION, look=lines_with(r"\b(test|aliases|elixirc_paths|test_coverage)\b")),
     GateFile("test_helper.exs .formatter.exs .credo.exs", CONFIGURATION),
@@ -165,11 +195,14 @@ GATE_FILES: tuple[GateFile, ...] = (
     GateFile("build.xml", RECIPE, runs="ant"),
     GateFile("magefile.go", RECIPE, runs="mage"),
     GateFile("earthfile", RECIPE, runs="earthly"),
-    GateFile(".bazelrc .bazelversion .bazelignore", RECIPE, runs="bazel bazelisk"),
+    GateFile("dune-workspace", RECIPE, runs="dune"),
+    GateFile("*.bazelrc .bazelversion .bazelignore", RECIPE, runs="bazel bazelisk"),
     GateFile("dockerfile* *.dockerfile docker-compose*.y*ml compose*.y*ml .dockerignore", RECIPE, runs="docker podman"),
     GateFile("sonar-project.properties codecov.yml .codecov.yml", CONFIGURATION),
     GateFile(".shellcheckrc .yamllint* .markdownlint* .hadolint.* .spectral.*", LINTING),
     GateFile(".python-version .ruby-version .node-version .nvmrc .tool-versions mise.toml .mise.toml", TOOLS),
+    GateFile("mise.local.toml .mise.local.toml mise/config.toml .mise/config.toml .rtx.toml .asdfrc", TOOLS),
+    GateFile("uv.toml poetry.toml pdm.toml .pdm.toml", TOOLS, runs="uv uvx poetry pdm"),
 )
 
 # Modules that, put beside the tests, would be imported in place of the real ones.

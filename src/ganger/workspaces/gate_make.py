@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ganger.workspaces.lines import listed
@@ -12,6 +12,8 @@ MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
 _INCLUDE = re.compile(r"\s*[-s]?include\s+(.+)")
 _ASSIGNED = re.compile(r"\s*(?:export\s+|override\s+)*([\w.-]+)\s*(?:\?|\+|!|:{1,3})?=\s*(.*)")
 _RULE = re.compile(r"([^\t#:=][^:=#]*)::?(?!=)([^;]*)(?:;(.*))?")
+_WILDCARD = re.compile(r"\$[({]wildcard\s+([^)}]*)[)}]")
+_CONDITION = re.compile(r"\s*(?:else\s+)?ifn?eq\b.*")
 _REFERENCE = re.compile(r"\$[({]([\w.-]+)[)}]")
 _WORD = re.compile(r"[\w.-]+")
 _NAME = r"[A-Za-z][\w-]*"
@@ -23,6 +25,12 @@ _READ_ANYWAY = re.compile(
     r"|\w*FLAGS|(?:MAKE|PYTHON|PYTEST|NODE|NPM|LD_|GIT|LC_|CARGO|RUST|GO|JAVA|RUBY|PERL|COVERAGE)\w*|make\w*"
 )
 _LONGEST = 1000
+_SPECIAL = listed(
+    ".PHONY .SUFFIXES .DEFAULT .PRECIOUS .INTERMEDIATE .SECONDARY .DELETE_ON_ERROR .IGNORE .SILENT .ONESHELL .POSIX"
+    " .NOTPARALLEL .EXPORT_ALL_VARIABLES .SECONDEXPANSION .LOW_RESOLUTION_TIME .NOTINTERMEDIATE"
+)
+# What make's own rules build a file from.
+_SOURCES = ("c", "cc", "cpp", "C", "o", "s", "S", "f", "sh", "y", "l", "p", "r", "mod", "tex", "texi")
 _MADE_ANYWAY = listed("makefile Makefile GNUmakefile FORCE all default")
 
 
@@ -37,22 +45,71 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Makefile:
-    """`included` are the names behind `include`; both sides of a condition count."""
+    """`included` are the names behind `include`; both sides of a condition count. `asked_for`: conditions on files."""
 
     rules: tuple[Rule, ...]
     included: tuple[str, ...]
+    asked_for: tuple[str, ...] = ()
 
     def lines_for(self, goals: Collection[str]) -> list[str]:
         """The commands that these goals lead to; of all targets where the goals cannot be told."""
+        return [line for rule in self.rules_for(goals) for line in rule.lines]
+
+    def made_for(self, goals: Collection[str]) -> Made:
+        """What make looks for as a file before it does anything for these goals."""
+        phony = {need for rule in self.rules if rule.target == ".PHONY" for need in rule.needs}
+        reached = [rule for rule in self.rules_for(goals) if rule.target not in phony and rule.target[:1] != "."]
+        reached += [rule for rule in self.rules_for(goals) if rule.target[:1] == "." and rule.target not in _SPECIAL]
+        named = {need for rule in self.rules_for(goals) if rule.target != ".PHONY" for need in rule.needs} - phony
+        known = {rule.target for rule in self.rules}
+        return Made(
+            frozenset(rule.target for rule in reached if "%" not in rule.target and rule.target not in phony),
+            tuple(rule for rule in reached if rule.target.count("%") == 1 and rule.lines),
+            frozenset(need for need in named if need not in known),
+        )
+
+    def rules_for(self, goals: Collection[str]) -> list[Rule]:
+        """Pattern rules are always among them."""
         targets = [rule.target for rule in self.rules]
-        wanted = [goal for goal in goals if goal in targets] or (targets if goals else targets[:1])
+        wanted = [goal for goal in goals if goal in targets] or (targets if goals else _default_goal(targets))
         reached = {target for target in targets if "%" in target or "$" in target or target.startswith(".")}
         while wanted:
             now = wanted.pop()
             if now not in reached:
                 reached.add(now)
                 wanted += [need for rule in self.rules if rule.target == now for need in rule.needs]
-        return [line for rule in self.rules if rule.target in reached for line in rule.lines]
+        return [rule for rule in self.rules if rule.target in reached]
+
+
+def _default_goal(targets: list[str]) -> list[str]:
+    return [target for target in targets if target[:1] != "." or "/" in target][:1]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Targets by name, rules with a pattern, and what is needed without a rule of its own."""
+
+    targets: frozenset[str]
+    patterns: tuple[Rule, ...]
+    needed: frozenset[str]
+
+    def is_made(self, path: str, exists: Callable[[str], bool]) -> bool:
+        """Whether make would take a file or folder of this name for finished work. `exists`: what was there before."""
+        if path in self.targets or f"./{path}" in self.targets:
+            return True
+        folder, _, name = path.rpartition("/")
+        source = f"{folder}/{name.rpartition('.')[0] or name}." if folder else f"{name.rpartition('.')[0] or name}."
+        if path in self.needed and any(exists(source + end) for end in _SOURCES):
+            return True
+        return any(self._is_made_by(rule, path, exists) for rule in self.patterns)
+
+    def _is_made_by(self, rule: Rule, path: str, exists: Callable[[str], bool]) -> bool:
+        before, _, after = rule.target.partition("%")
+        if not path.startswith(before) or not path.endswith(after) or len(path) <= len(before) + len(after):
+            return False
+        stem = path[len(before) : len(path) - len(after)]
+        wanted = path in self.needed or any("$" in need for need in self.needed)
+        return wanted and all(exists(need.replace("%", stem)) for need in rule.needs if "%" in need)
 
 
 def read_makefile(text: str) -> Makefile:
@@ -62,18 +119,24 @@ def read_makefile(text: str) -> Makefile:
     variables = {match[1]: match[2] for match in map(_ASSIGNED.fullmatch, plain) if match}
     rules: list[tuple[list[str], list[str], list[str]]] = []
     included: list[str] = []
+    asked_for = [name for line in plain if _CONDITION.fullmatch(line) for name in _wildcards(line, variables)]
     for line in lines:
         if line.startswith("\t"):
             if rules:
                 rules[-1][2].append(_command(line, variables))
         elif include := _INCLUDE.fullmatch(line):
-            included += _expanded(include[1].partition("#")[0], variables).split()
+            words = _WILDCARD.sub(r"\1", _expanded(include[1].partition("#")[0], variables))
+            included += words.split()
         elif not _ASSIGNED.fullmatch(line) and (rule := _RULE.fullmatch(_expanded(line, variables))):
             rules.append(
                 (rule[1].rstrip("& ").split(), rule[2].split(), [_command(rule[3], variables)] if rule[3] else [])
             )
     flat = (Rule(target, tuple(needs), tuple(run)) for targets, needs, run in rules for target in targets)
-    return Makefile(tuple(flat), tuple(included))
+    return Makefile(tuple(flat), tuple(included), tuple(asked_for))
+
+
+def _wildcards(line: str, variables: dict[str, str]) -> list[str]:
+    return [name for found in _WILDCARD.findall(_expanded(line, variables)) for name in found.split()]
 
 
 def _command(line: str, variables: dict[str, str]) -> str:

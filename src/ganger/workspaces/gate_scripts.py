@@ -5,12 +5,13 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ganger.workspaces.gate_commands import LINTERS, MAKES, PACKAGERS, SHELLS, TEST_RUNNERS, Orders, merged, read_orders
-from ganger.workspaces.gate_make import MAKEFILES, read_makefile, words_of
+from ganger.workspaces.gate_make import MAKEFILES, Made, read_makefile, words_of
 from ganger.workspaces.gate_packages import package_scripts, reached_scripts
+from ganger.workspaces.gate_sources import optional_files
 from ganger.workspaces.lines import listed
 
 # A script also calls the program it tests. What it only names belongs to the gate beside it or in a folder of tools.
@@ -22,6 +23,8 @@ _LARGEST = 256 << 10
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+\.?(\w+)", re.MULTILINE)
 _SHELL_HEAD = re.compile(r"#!.*\b(?:ba|da|z|k|a)?sh\b")
 _SHELL_ENDS = (".sh", ".bash", ".zsh", ".bats")
+# Lines that may call another makefile or package, in a folder they name.
+_CALLS = re.compile(r"\b(?:make|gmake|npm|yarn|pnpm|bun)\b")
 _CODE_ENDS = (*_SHELL_ENDS, ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua")
 
 ReadBase = Callable[[str], bytes]
@@ -32,6 +35,7 @@ class Reach:
     """`files` leads from a path to the script that uses it; `orders` is what commands and scripts say together.
 
     `texts` is what scripts say about folders. `make_words` is None where the makefiles could not all be read.
+    `optional` are globs of what is read if it is there, and who reads it; `made` is what make looks for, by its folder.
     """
 
     files: Mapping[str, str]
@@ -39,6 +43,12 @@ class Reach:
     texts: Mapping[str, str]
     makefiles: frozenset[str]
     make_words: frozenset[str] | None
+    optional: Mapping[str, str]
+    made: Mapping[str, Made]
+
+    def reader_of(self, path: str) -> str | None:
+        """Who would read a file of this name if it came."""
+        return next((user for glob, user in self.optional.items() if fnmatch.fnmatchcase(path, glob)), None)
 
     def user_of(self, path: str) -> str | None:
         """The script that runs this file, or goes through a folder below its own that holds it."""
@@ -65,7 +75,7 @@ def reach_of(orders: Orders, read_base: ReadBase) -> Reach:
     makes = frozenset(path for path in walk.texts if path in walk.makefiles)
     words = frozenset().union(*(words_of(walk.texts[path]) for path in makes)) if walk.all_included else None
     scripts = {path: _told_by(path, text) for path, text in walk.texts.items() if path not in makes}
-    return Reach(files, merged(walk.orders), scripts, makes, words)
+    return Reach(files, merged(walk.orders), scripts, makes, words, walk.optional, walk.made)
 
 
 class _Walk:
@@ -77,6 +87,8 @@ class _Walk:
         self.texts: dict[str, str] = {}
         self.makefiles: set[str] = set()
         self.all_included = True
+        self.optional: dict[str, str] = {}
+        self.made: dict[str, Made] = {}
         self._read_base = read_base
         self._absent: set[str] = set()
 
@@ -109,8 +121,8 @@ class _Walk:
         if name.endswith(".py"):
             self._use(user, [f"{folder}/{module}.py" for module in _IMPORT.findall(text) if folder])
         elif _is_shell(name, text):
-            lines = (line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#"))
-            self._follow(user, folder, read_orders(lines))
+            lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
+            self._follow(user, folder, lines, text)
 
     def _read_makefile(self, user: str, folder: str, known: Orders) -> None:
         text = self._text(user)
@@ -124,7 +136,11 @@ class _Walk:
                 if path not in seen:
                     seen.add(path)
                     text += "\n" + self._included(path, user)
-        self._follow(user, folder, read_orders(read_makefile(text).lines_for(known.goals)))
+        made = read_makefile(text)
+        self.made[folder] = made.made_for(known.goals)
+        lines = made.lines_for(known.goals)
+        self._read_if_there(user, (posixpath.normpath(posixpath.join(folder, name)) for name in made.asked_for))
+        self._follow(user, folder, lines, "\n".join(lines))
 
     def _included(self, path: str, user: str) -> str:
         text = self._text(path)
@@ -133,6 +149,7 @@ class _Walk:
             self.files.setdefault(path, user)
         else:
             self.all_included = False
+            self._read_if_there(user, [path])
             self.orders.append(Orders(suites=frozenset({(posixpath.dirname(path), path)})))
         return text
 
@@ -140,13 +157,21 @@ class _Walk:
         scripts = package_scripts(self._text(user))
         reached = reached_scripts(scripts, known.scripts)
         lines = [line for name, line in scripts.items() if name in reached]
-        self._follow(user, user.rpartition("/")[0], read_orders(lines))
+        self._follow(user, user.rpartition("/")[0], lines, "\n".join(lines))
 
-    def _follow(self, user: str, folder: str, orders: Orders) -> None:
+    def _follow(self, user: str, folder: str, lines: list[str], text: str) -> None:
         """A recipe runs in its own folder, a script wherever it is called: both are looked at."""
-        self.orders.append(Orders(orders.programs, frozenset(), frozenset(), frozenset(), *_told(orders)))
+        orders = read_orders(lines)
+        called = [read_orders([line]) for line in lines if _CALLS.search(line)]
+        folders = {posixpath.join(folder, place) for one in called for place in one.folders if place}
+        self.orders.append(Orders(orders.programs, frozenset(folders), frozenset(), frozenset(), *_told(orders)))
+        self._read_if_there(user, optional_files(text, folder))
         self._use(user, (path for path in sorted(orders.named) if _belongs(path, folder)))
         self._use(user, (posixpath.join(place, path) for path in sorted(orders.run) for place in ("", folder)))
+
+    def _read_if_there(self, user: str, globs: Iterable[str]) -> None:
+        for glob in globs:
+            self.optional.setdefault(glob, user)
 
     def _use(self, user: str, paths: Iterator[str] | list[str]) -> None:
         for path in paths:

@@ -31,6 +31,7 @@ from ganger.workspaces.gate_files import (
 from ganger.workspaces.gate_make import only_adds
 from ganger.workspaces.gate_packages import changed_script
 from ganger.workspaces.gate_scripts import Reach, reach_of
+from ganger.workspaces.gate_shadows import Known, shadow_of
 from ganger.workspaces.inline_tests import weakened_tests
 from ganger.workspaces.protect import folded_parts
 from ganger.workspaces.shortcuts import shortcut_in
@@ -104,6 +105,7 @@ class Gates:
         self._declared = frozenset(declared)
         self._doctests = any("doctest" in command for command in verify)
         self._known: Reach | None = None
+        self._of_all = Known(self._declared)
 
     def gate_of(self, touched: Touched, change: Change) -> str | None:
         """Why this path is a gate, as the part of a sentence; None when it is none."""
@@ -123,6 +125,8 @@ class Gates:
             return None
         folded = "/".join(folded_parts(touched.path))
         for row in _rows_for(folded):
+            if row.only_new and touched.before is not None:
+                continue
             if not self._runs(row, change) or (row.what == RECIPE and self._only_adds(touched, change)):
                 continue
             inside = _inside(row, touched, change)
@@ -188,6 +192,7 @@ class Gates:
             self._module_shadow(folded, change, is_link=is_link)
             or self._program_shadow(path)
             or _product_shadow(path, change)
+            or shadow_of(touched, change, self._reach(change), self._of_all)
         )
 
     def _inside_code(self, touched: Touched, change: Change) -> str | None:
@@ -222,12 +227,15 @@ class Gates:
         if folder in MODULE_FOLDERS:
             return not is_package
         is_made = any(one.path == f"{folder}/__init__.py" and one.after for one in change.touched)
-        return folder in self._collected_folders() and not is_package and not is_made
+        among_tests = self._puts_folders() and folder.partition("/")[0].lower() in TEST_FOLDERS
+        return (among_tests or folder in self._collected_folders()) and not is_package and not is_made
 
     def _collected_folders(self) -> frozenset[str]:
         """Runners that put the folder of a test in front of the path."""
-        puts = not self._orders.programs.isdisjoint(("pytest", "py.test", "nose", "nose2"))
-        return self._orders.folders if puts else frozenset()
+        return self._orders.folders if self._puts_folders() else frozenset()
+
+    def _puts_folders(self) -> bool:
+        return not self._orders.programs.isdisjoint(("pytest", "py.test", "nose", "nose2"))
 
     def _program_shadow(self, path: str) -> str | None:
         folder, _, name = path.rpartition("/")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ganger.ports import Touched
@@ -12,6 +12,7 @@ from ganger.workspaces.reach import Reach
 from ganger.workspaces.refusals import named_failures, refused
 from ganger.workspaces.snapshot import Entry, Snapshot, read_through, still
 from ganger.workspaces.tree import parents_of, sha256_of
+from ganger.workspaces.twins import Listing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +27,7 @@ class InPlace:
     present: Snapshot
     root: Path
     kept: Kept
+    _listings: list[Listing] = field(default_factory=list, init=False, repr=False)
 
     @property
     def is_nothing(self) -> bool:
@@ -52,6 +54,15 @@ class InPlace:
         if sha256_of(data) != entry.digest:
             raise refused(path, "HASH_MISMATCH", "the file was changed after the change was looked at")
         return data
+
+    def names_before(self, folder: str) -> Collection[str]:
+        return self._listing.names(folder)
+
+    @property
+    def _listing(self) -> Listing:
+        if not self._listings:
+            self._listings.append(Listing(self.baseline.files))
+        return self._listings[0]
 
 
 def compare(

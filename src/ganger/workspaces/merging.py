@@ -14,6 +14,7 @@ from ganger.workspaces.git import Call, Git, failed, is_object, require_object
 from ganger.workspaces.objects import Commit, Reader, Who, write_commit
 from ganger.workspaces.protect import is_unseen
 from ganger.workspaces.taking import shown_paths
+from ganger.workspaces.twins import merged_twins
 
 _MOST_LINES = 200
 _MOST_BYTES = 8000
@@ -42,6 +43,8 @@ def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
         merged = _merge(git, reader, *sides)
         if merged.files:
             return Conflict(shown_paths(merged.files), _excerpt(git, reader, merged))
+        if met := _twins(reader, merged.tree, head.tree, change.tree):
+            return met
     if merged.tree == head.tree:
         return Rebased(onto, head.tree)
     moment = max(change.committer.seconds, head.committer.seconds)
@@ -56,6 +59,8 @@ def join(git: Git, ours: str, theirs: str, message: str, who: Who | None = None)
         merged = _merge(git, reader, ours, theirs)
         if merged.files:
             return Conflict(shown_paths(merged.files), _excerpt(git, reader, merged))
+        if met := _twins(reader, merged.tree, one.tree, other.tree):
+            return met
     by = who or other.committer.at(max(one.committer.seconds, other.committer.seconds))
     return Rebased(write_commit(git, Commit(merged.tree, (ours, theirs), by, by, message)), merged.tree)
 
@@ -136,6 +141,16 @@ def _excerpt(git: Git, reader: Reader, merged: _Merged) -> str:
     shown = [_printable(line) for line in lines[:_MOST_LINES]]
     cut = "\n".join(shown).encode("utf-8", "replace")[:_MOST_BYTES].decode("utf-8", "ignore")
     return cut if len(lines) <= _MOST_LINES and cut.count("\n") == len(shown) - 1 else f"{cut}\n[…]"
+
+
+def _twins(reader: Reader, merged: str, *sides: str) -> Conflict | None:
+    """Each side is fine by itself; together they have names that only some systems can tell apart."""
+    pairs = merged_twins(reader, merged, sides)
+    if not pairs:
+        return None
+    told = [f"{one!r} and {other!r} are one name on many systems: only one of them can stay" for one, other in pairs]
+    text = "\n".join(_printable(line) for line in told[:_MOST_LINES])
+    return Conflict(shown_paths(path for pair in pairs for path in pair), text[:_MOST_BYTES])
 
 
 def _content(git: Git, reader: Reader, tree: str, path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Collection
 from functools import cached_property
 
 from ganger.errors import WriteRefused
@@ -35,6 +36,12 @@ class PlannedChange:
     def after(self, path: str) -> bytes:
         change = self._changes.get(path)
         return b"" if change is None else change.content
+
+    def names_before(self, folder: str) -> Collection[str]:
+        try:
+            return self._tree.names(folder)
+        except (OSError, WriteRefused):
+            return ()
 
 
 def _touched(change: FileChange) -> Touched:

@@ -18,6 +18,7 @@ from ganger.workspaces.protect import Protection, folded_parts, glob_match, is_u
 from ganger.workspaces.refusals import refused
 from ganger.workspaces.secrets import Sample, find_secrets, new_secrets
 from ganger.workspaces.tree import parents_of
+from ganger.workspaces.twins import base_twins
 
 # The first refusal is the one a task is told and the one that names its failure class.
 GRAVEST_FIRST = (
@@ -280,17 +281,25 @@ def _too_much(case: _Case) -> Iterator[WriteRefused]:
 
 
 def _case_twins(change: Change) -> Iterator[WriteRefused]:
-    """Two names that come or stay together and are one on many systems; what goes is no twin."""
+    """Two names that come or stay together and are one on many systems; what goes is no twin, nor what was there."""
     spelling: dict[tuple[str, ...], str] = {}
     for touched in change.touched:
         if touched.after is None:
             continue
         for one in (*parents_of(touched.path), touched.path):
             other = spelling.setdefault(folded_parts(one), one)
-            if other != one:
+            if other != one and not (_was_there(one, change) and _was_there(other, change)):
                 message = f"{one!r} and {other!r} of this change are one name on many systems"
                 yield refused(touched.path, "CASE_TWIN", message)
                 break
+    for path, one, other in base_twins(change):
+        message = f"{one!r} and {other!r}, which exists already, are one name on many systems; use the name that exists"
+        yield refused(path, "CASE_TWIN", message)
+
+
+def _was_there(path: str, change: Change) -> bool:
+    folder, _, name = path.rpartition("/")
+    return name in change.names_before(folder)
 
 
 def _secrets(case: _Case) -> Iterator[WriteRefused]:

@@ -6,8 +6,9 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from ganger.errors import WriteRefused
@@ -18,6 +19,7 @@ from ganger.workspaces.git import Call, Git
 from ganger.workspaces.index import SUBMODULE, Entry, git_mode, read_index, stamp_of
 from ganger.workspaces.objects import Leaf, Reader, blob_id, ignored, write_blobs
 from ganger.workspaces.refusals import refused
+from ganger.workspaces.twins import Listing
 
 _LARGEST_IGNORE = 1 << 20
 _LARGEST_BEFORE = 64 << 20
@@ -318,6 +320,13 @@ class FolderChange:
 
     def after(self, path: str) -> bytes:
         return self._difference.contents.get(path, b"")
+
+    def names_before(self, folder: str) -> Collection[str]:
+        return self._listing.names(folder)
+
+    @cached_property
+    def _listing(self) -> Listing:
+        return Listing(self._difference.before)
 
     def _touched(self, path: str) -> Touched:
         entry, leaf = self._difference.before.get(path), self._difference.leaves[path]

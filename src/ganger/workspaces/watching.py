@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ganger.ports import Change, Rules, Touched
@@ -87,6 +87,9 @@ class _Part:
 
     def after(self, path: str) -> bytes:
         return self._whole.after(path)
+
+    def names_before(self, folder: str) -> Collection[str]:
+        return self._whole.names_before(folder)
 
 
 def is_unwatched(path: str) -> bool:
