@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes import environment, filters, limits
+from ganger.sandboxes import environment, filters, limits, outside
 from ganger.sandboxes.identity import identity_in, is_listed, owner_of_workspaces, users_with
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
 from ganger.sandboxes.mounts import Mounts, Options
@@ -83,6 +83,7 @@ class Bubblewrap:
         home = str(room.home) if room.home is not None else seen.home
         env = environment.inside(launch.env, home, renamed=not is_listed(uid), furnished=room.home is not None)
         orders = ["input=6", "report=3", f"network={self._settings.network}", "landlock=scopes", *mounts.orders()]
+        orders += outside.orders(self._own_namespaces(user))
         orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
         counted_apart = user is not None or limits.counts_namespaces_apart()
         orders += filters.orders(sockets=self._settings.network != "none")
@@ -92,6 +93,14 @@ class Bubblewrap:
         leader = ("/bin/sh", "-c", _LEADER, "sh", users_with(uid, gid, home), self._bwrap)
         named = (program or launch.argv[0], *launch.argv)
         return replace(launch, argv=(*leader, *walls, "--", *inner, "--", *named), env=env)
+
+    def _own_namespaces(self, user: tuple[int, int] | None) -> Iterator[str]:
+        """Those that the program inside must not share with the machine, by the kernel's names."""
+        yield from ("mnt", "pid", "ipc", "uts")
+        if self._settings.network != "allow":
+            yield "net"
+        if user is None:
+            yield "user"
 
     def _namespaces(self, user: tuple[int, int] | None) -> Iterator[str]:
         yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent")

@@ -51,9 +51,9 @@ class Orders:
 def main(arguments: list[str]) -> None:
     split = arguments.index("--")
     orders, program, argv = Orders(arguments[:split]), arguments[split + 1], arguments[split + 2 :]
-    for own in orders.all("private"):
-        _stand_by(own, orders)
     try:
+        for own in orders.all("private"):
+            _stand_by(own, orders)
         _confine(orders)
     except OSError as problem:
         _say(f"the sandbox could not be closed: {problem}; nothing was started")
@@ -131,7 +131,11 @@ def _empty(folder: int) -> None:
 
 def _confine(orders: Orders) -> None:
     uid, gid = orders.number("uid"), orders.number("gid")
-    _prepare(orders, uid, gid)
+    if not orders.all("private"):
+        _prove_apart(orders)
+        _prepare(orders, uid, gid)
+    if uid is not None and gid is not None:
+        _give_log(uid, gid)
     if uid is not None and gid is not None:
         kernel.drop_bounding_set()
         os.setgroups([])
@@ -152,27 +156,58 @@ def _confine(orders: Orders) -> None:
         kernel.set_dumpable(False)
 
 
+def _prove_apart(orders: Orders) -> None:
+    """Raises unless this is a place made for the agent: whatever built it may have left out what it was told to do."""
+    outside = dict(word.split(":", 1) for word in orders.all("apart"))
+    for kind in ("mnt", "pid", *outside):
+        if kind not in outside:
+            raise PermissionError(f"nothing is known of the machine's {kind} namespace")
+        if str(os.stat(f"/proc/self/ns/{kind}").st_ino) == outside[kind]:
+            raise PermissionError(f"it has the machine's own {kind} namespace; is bwrap the real one?")
+    for path in ("/", *orders.all("made")):
+        os.close(_open_made(path, orders))
+
+
+def _open_made(path: str, orders: Orders) -> int:
+    """A folder, opened; raises where its file system was there before the sandbox: nothing of the machine is changed."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    known = orders.all("known")
+    if known and kernel.is_tmpfs(folder) and str(os.fstat(folder).st_dev) not in known[-1].split(","):
+        return folder
+    os.close(folder)
+    raise PermissionError(f"{path} belongs to the machine and was not made for the sandbox; is bwrap the real one?")
+
+
 def _prepare(orders: Orders, uid: int | None, gid: int | None) -> None:
     """Folders that were made for the agent become its own; files that only root may read become copies."""
+    given = () if uid is None or gid is None else ("own", "shared")
+    made = [(name, _open_made(path, orders)) for name in given for path in orders.all(name)]
     for pair in orders.all("copy"):
-        _copy(*pair.split(":", 1))
-    if uid is None or gid is None:
-        return
-    for path in orders.all("own"):
-        os.chown(path, uid, gid)
-    for path in orders.all("shared"):
-        os.chmod(path, 0o1777)  # noqa: S103
+        _copy(*pair.split(":", 1), orders)
+    for name, folder in made:
+        if name == "shared":
+            os.fchmod(folder, 0o1777)
+        elif uid is not None and gid is not None:
+            os.fchown(folder, uid, gid)
+        os.close(folder)
+
+
+def _give_log(uid: int, gid: int) -> None:
+    """A program that opens /dev/stdout opens the log anew, as itself. No file of somebody else is given away."""
     for stream in (1, 2):
-        # A program that opens /dev/stdout opens the log anew, as itself.
-        if _is_file(stream):
+        if _is_file(stream) and os.fstat(stream).st_uid == os.geteuid():
             os.fchown(stream, uid, gid)
 
 
-def _copy(source: str, target: str) -> None:
-    with open(source, "rb") as opened, open(target, "xb") as made:
+def _copy(source: str, target: str, orders: Orders) -> None:
+    place, name = os.path.split(target)
+    folder = _open_made(place, orders)
+    made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444, dir_fd=folder)
+    with open(source, "rb") as opened, open(made, "wb") as copy:
         while block := opened.read(_COPY_BYTES):
-            made.write(block)
-        os.fchmod(made.fileno(), 0o444)
+            copy.write(block)
+        os.fchmod(made, 0o444)
+    os.close(folder)
 
 
 def _own_namespace(uid: int, gid: int) -> None:
@@ -211,6 +246,8 @@ def _forget_keys() -> None:
 
 def _landlock(orders: Orders) -> None:
     version = kernel.landlock_version()
+    if not version and "files" in orders.all("landlock"):
+        raise PermissionError("this kernel has no Landlock")
     if not orders.all("landlock") or not version:
         return
     grants = [(path, kernel.LOOK) for path in orders.all("read")]
