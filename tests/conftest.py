@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ganger.sandboxes import landlock
+
 FUZZ_EXAMPLES = os.environ.get("GANGER_FUZZ_EXAMPLES", "")
 ON_CI = os.environ.get("CI") == "true"
 # The tests start this project's programs thousands of times; without bytecode each start compiles everything again.
@@ -29,6 +31,8 @@ settings.load_profile("fuzz" if FUZZ_EXAMPLES else "slice")
 def present(need: str) -> bool:
     if need == "root":
         return os.geteuid() == 0
+    if need == "landlock":
+        return landlock.is_there()
     return shutil.which(need) is not None
 
 

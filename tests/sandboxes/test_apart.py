@@ -1,14 +1,12 @@
-"""The program before the agent prepares nothing of the machine, whatever the bwrap that started it did or left out."""
+"""The program before the agent changes nothing of the machine, whatever the bwrap that started it did or left out."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
-from walled import PATH, PYTHON, ROOT
+from walled import ORDINARY, with_own_folders
 
 BWRAP = shutil.which("bwrap") or "bwrap"
 # Each is a bwrap that lost something on the way; the real one is named REAL.
@@ -35,10 +33,6 @@ exec REAL $kept "$@" """,
     "runs an own shell": 'while [ "$1" != -- ]; do shift; done; shift; "$@"; exit',
 }
 
-# Runs where /tmp, /var/tmp and /dev/shm are this test's own, so that what it looks for would harm nobody.
-OWN_FOLDERS = """mount --bind "$1" /mnt && mount --bind "$2" /srv && shift 2 || exit 99
-for folder in /tmp /var/tmp /dev/shm; do mount -t tmpfs -o mode=1777 tmpfs $folder || exit 99; done
-exec "$@" """
 TRY = """
 import json, os, sys
 from pathlib import Path
@@ -62,28 +56,23 @@ def look():
     found = [(place, os.stat(place)) for place in watched]
     return [[place, s.st_uid, s.st_gid, s.st_mode, sorted(os.listdir(place))] for place, s in found]
 before = look()
-ended = run(walls, ("/bin/sh", "-c", "echo started"), Room((top / "w",), tuple(map(Path, sys.argv[2:]))), {"PATH": "/bin"})
+room = Room((top / "w",), tuple(map(Path, sys.argv[2:])))
+ended = run(walls, ("/bin/sh", "-c", "echo started"), room, {"PATH": "/bin"})
 after = look()
 changed = [[a, b] for a, b in zip(before, after) if a != b]
 print(json.dumps([ended.code, ended.out, ended.err, changed]))
 """
-AS_ANYBODY = ("setpriv", "--reuid=12345", "--regid=12345", "--clear-groups")
 
 
 def started_by(code: str, user: tuple[str, ...], *readable: str) -> tuple[int, str, str, list[object]]:
     """A launch with this bwrap: its exit code, its output, what was said, and what it changed of the machine."""
-    bwrap = f"#!/bin/sh\n{code.replace('REAL', BWRAP)}\n"
-    words = ["unshare", "--mount", "sh", "-c", OWN_FOLDERS, "sh", str(ROOT / "src"), str(Path(PYTHON).parents[1])]
-    words += [*user, f"/srv/bin/{Path(PYTHON).name}", "-S", "-c", TRY, bwrap, *readable]
-    env = {"PATH": PATH, "PYTHONPATH": "/mnt", "HOME": "/tmp"}
-    ended = subprocess.run(words, env=env, cwd="/", capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    code_, out, err, changed = json.loads(ended.stdout)
-    return code_, out, err, changed
+    shown = with_own_folders(TRY, f"#!/bin/sh\n{code.replace('REAL', BWRAP)}\n", *readable, user=user)
+    ended, out, err, changed = json.loads(shown)
+    return ended, out, err, changed
 
 
 @pytest.mark.needs("bwrap", "root", "unshare", "setpriv")
-@pytest.mark.parametrize("user", [(), AS_ANYBODY], ids=["root", "ordinary user"])
+@pytest.mark.parametrize("user", [(), ORDINARY], ids=["root", "ordinary user"])
 @pytest.mark.parametrize("code", PLANTED.values(), ids=PLANTED.keys())
 def test_a_bwrap_that_drops_its_options_starts_no_agent_and_changes_nothing(code: str, user: tuple[str, ...]) -> None:
     """G05: planted bugs; the program before the agent refuses where it is not in a sandbox of its own."""
@@ -93,7 +82,7 @@ def test_a_bwrap_that_drops_its_options_starts_no_agent_and_changes_nothing(code
 
 
 @pytest.mark.needs("bwrap", "root", "unshare", "setpriv")
-@pytest.mark.parametrize("user", [(), AS_ANYBODY], ids=["root", "ordinary user"])
+@pytest.mark.parametrize("user", [(), ORDINARY], ids=["root", "ordinary user"])
 def test_the_real_bwrap_starts_the_agent_there_and_changes_nothing(user: tuple[str, ...]) -> None:
     """G05: the refusals of the test beside this one are not those of a place in which nothing can start."""
     assert started_by('exec REAL "$@"', user, "/tmp/try/key") == (0, "started\n", "", [])
