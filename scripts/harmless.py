@@ -193,9 +193,9 @@ def _start_again_apart() -> None:
 
 @contextlib.contextmanager
 def _temporary_folder(wanted: str | None) -> Iterator[Path]:
-    """For the command; every user can enter it, as the machine's own."""
+    """For the command and whichever user it becomes, as the machine's own."""
     folder = Path(tempfile.mkdtemp(prefix="harmless-", dir=wanted)).resolve()
-    folder.chmod(0o755)
+    folder.chmod(0o1777)
     try:
         yield folder
     finally:
