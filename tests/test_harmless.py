@@ -42,7 +42,7 @@ def watched(tmp_path: Path) -> Path:
     ],
 )
 def test_each_planted_change_is_found_and_no_other(watched: Path, code: str, found: str) -> None:
-    """G05 G12: planted bugs; the tests must leave the machine as it was."""
+    """G05: planted bugs; the tests must leave the machine as it was."""
     ended, lines = harm(watched, code)
     assert ended == 99 and len(lines) == 1 and lines[0].startswith(found.format(watched))
 
