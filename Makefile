@@ -11,7 +11,7 @@ COMPILE := pip compile --no-config --system-certs --universal --python-version 3
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim agents
+.PHONY: help demo test harmless check bench fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim agents
 
 # An environment that was moved, or whose interpreter is gone, is set up again.
 ifneq ($(wildcard .venv/.runtime .venv/.dev),)
@@ -29,6 +29,9 @@ demo: .venv/.runtime ## the whole system in about a minute; no key, no network o
 test: .venv/.dev ## every test; four real agent programs are installed into .agents where there is npm
 	@$(BIN)/python tests/agents/installed.py cheap || true
 	@$(BIN)/python -m pytest $(ARGS)
+
+harmless: .venv/.dev ## every test, and whether anything outside this clone is as it was (root: in namespaces of its own)
+	@$(BIN)/python scripts/harmless.py $(if $(filter 0,$(shell id -u)),--apart --temporary "$(CURDIR)/..") -- $(BIN)/python -m pytest $(ARGS)
 
 check: .venv/.dev ## format, lint, types, layers, public names, generated files
 	@$(BIN)/python -m ruff format --check .

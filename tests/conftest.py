@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ganger.sandboxes import landlock
+
 FUZZ_EXAMPLES = os.environ.get("GANGER_FUZZ_EXAMPLES", "")
 ON_CI = os.environ.get("CI") == "true"
 # The tests start this project's programs thousands of times; without bytecode each start compiles everything again.
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 sys.dont_write_bytecode = False
+_ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 settings.register_profile(
     "slice", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
@@ -29,6 +35,8 @@ settings.load_profile("fuzz" if FUZZ_EXAMPLES else "slice")
 def present(need: str) -> bool:
     if need == "root":
         return os.geteuid() == 0
+    if need == "landlock":
+        return landlock.is_there()
     return shutil.which(need) is not None
 
 
@@ -64,6 +72,42 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             )
         if missing:
             pytest.skip(f"needs {', '.join(missing)}")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def as_in_a_terminal() -> Iterator[None]:
+    """What tests start ends by signals also where the tests themselves do not, as under nohup or in the background.
+
+    Children inherit that a signal is ignored, but no handler.
+    """
+    ignored = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, lambda *_: None)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.fixture(autouse=True)
+def no_process_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test has started is ended with it; a test that passes although something still runs fails."""
+    started: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
+    start = subprocess.Popen.__init__
+
+    def noted(self: subprocess.Popen[bytes], *words: object, **options: object) -> None:
+        start(self, *words, **options)  # type: ignore[call-overload]
+        started.add(self)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", noted)
+    yield
+    running = [process for process in started if process.poll() is None]
+    for process in running:
+        process.kill()
+        process.wait()
+    for stream in (stream for process in started for stream in (process.stdin, process.stdout, process.stderr)):
+        if stream is not None:
+            stream.close()
+    assert not running, f"left running: {[process.args for process in running]}"
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,10 +20,10 @@ def test_planted():
 """
 
 
-def run_planted(folder: Path, ci: str) -> str:
+def run_planted(folder: Path, ci: str, planted: str = PLANTED) -> str:
     shutil.copy(Path(__file__).with_name("conftest.py"), folder)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = needs(*tools): test\n", encoding="utf-8")
-    (folder / "test_planted.py").write_text(PLANTED, encoding="utf-8")
+    (folder / "test_planted.py").write_text(planted, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", str(folder)]
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, "CI": ci}, capture_output=True, text=True, check=False
@@ -35,6 +36,42 @@ def test_a_missing_tool_skips_a_test_at_home_and_fails_it_on_ci(tmp_path: Path, 
     report = run_planted(tmp_path, ci)
     assert outcome in report
     assert "no-such-program" in report
+
+
+LEAVES_A_PROCESS = """
+import subprocess
+
+def test_planted():
+    global process
+    process = subprocess.Popen(["sleep", "61.25"])
+    open("pid", "w").write(str(process.pid))
+    assert {outcome}
+"""
+
+
+@pytest.mark.parametrize(("outcome", "told"), [(True, "1 passed, 1 error"), (False, "1 failed, 1 error")])
+def test_a_process_that_a_test_leaves_is_ended_and_told(tmp_path: Path, outcome: bool, told: str) -> None:
+    """H08: so that no test is red for what another has left."""
+    report = run_planted(tmp_path, "", LEAVES_A_PROCESS.format(outcome=outcome))
+    assert told in report and "left running: [['sleep', '61.25']]" in report
+    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+
+
+HEARS_SIGNALS = """
+import signal, subprocess
+
+def test_planted():
+    assert subprocess.run(["sh", "-c", "kill -HUP $$"]).returncode == -signal.SIGHUP
+"""
+
+
+def test_what_tests_start_ends_by_signals_also_under_nohup(tmp_path: Path) -> None:
+    """T23: a child inherits that a signal is ignored, and would be tried with that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert "1 passed" in run_planted(tmp_path, "", HEARS_SIGNALS)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 CASES = """

@@ -21,7 +21,7 @@ from ganger.errors import GangerError
 from ganger.outposts import delivering_repos, meet
 from ganger.runs import read_state
 from ganger.sandboxes.bare import Bare
-from ganger.sandboxes.choose import HOW_TO_GET_WALLS, choose
+from ganger.sandboxes.choose import HOW_TO_GET_WALLS, choose, who
 from ganger.sandboxes.landlock import Landlock
 from ganger.sandboxes.probes import probe
 from ganger.stores.sqlite import OLDEST_SQLITE, sqlite_version
@@ -88,7 +88,7 @@ def _sandbox(project: Project) -> Iterator[Finding]:
         return
     results = probe(walls, settings)
     held = [result.name for result in results if result.held]
-    text = f"{walls.name}, network {settings.network}: {len(held)} of {len(results)} escape probes held"
+    text = f"{walls.name}, network {settings.network}, {who(walls)}: {len(held)} of {len(results)} escape probes held"
     weaker = f"{HOW_TO_GET_WALLS}: it closes these" if isinstance(walls, Landlock) else ""
     yield Finding("ok" if len(held) == len(results) else "warning", "sandbox", text, weaker)
     yield Finding("ok", "held", ", ".join(held))

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from walled import KINDS, PATH, as_nobody, place
+from walled import KINDS, ORDINARY, PATH, as_nobody, place, with_own_folders
 
 from ganger.ports import Launch, Room
+from ganger.sandboxes import inside, probes
 from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings
 from ganger.sandboxes.probes import SENTENCES, ProbeResult, probe
 
-OPEN_IN_LANDLOCK = {
-    *("read-event-store-in-place", "see-other-processes", "change-modes-outside", "reach-sockets", "bomb-with-forks")
-}
+# What Landlock leaves open, by who the agent is there.
+OPEN_TO_ALL = {"read-event-store-in-place", "see-other-processes"}
+OPEN_TO_ONESELF = OPEN_TO_ALL | {"change-modes-outside", "reach-sockets", "bomb-with-forks"}
+OPEN_TO_ROOT = OPEN_TO_ONESELF | {"be-root"}
 AS_NOBODY = """
 import json, os
 from pathlib import Path
@@ -80,17 +83,63 @@ def test_the_walls_own_processes_show_no_more_than_the_agents_environment(tmp_pa
     assert "OWN=own" in shown and "canary-5e17" not in shown
 
 
-def test_landlock_leaves_open_exactly_what_the_guide_says(tmp_path: Path) -> None:
+BEHIND_LANDLOCK = """
+import json, sys, tempfile
+from pathlib import Path
+from ganger.sandboxes.choose import SandboxSettings, candidates, who
+from ganger.sandboxes.probes import probe
+top = Path(tempfile.mkdtemp())
+top.chmod(int(sys.argv[1], 8))
+for part in ("p/.ganger", "home"):
+    (top / part).mkdir(parents=True)
+settings = SandboxSettings(top / "p", top / "p/.ganger", top / "home", "/usr/bin:/bin", network="none")
+walls = next(walls for walls in candidates(settings) if walls.name == "landlock")
+print(json.dumps([who(walls), sorted(result.name for result in probe(walls, settings) if not result.held)]))
+"""
+
+
+@pytest.mark.needs("landlock", "root", "unshare", "setpriv")
+@pytest.mark.parametrize(
+    ("user", "mode", "identity", "left_open"),
+    [
+        pytest.param(ORDINARY, "755", "agents keep your user number", OPEN_TO_ONESELF, id="ordinary user"),
+        pytest.param((), "755", "agents become user 61023", OPEN_TO_ALL, id="root, as another user"),
+        pytest.param((), "700", "agents keep root's number because", OPEN_TO_ROOT, id="root, behind a closed folder"),
+    ],
+)
+def test_landlock_leaves_open_exactly_what_the_guide_says(
+    user: tuple[str, ...], mode: str, identity: str, left_open: set[str]
+) -> None:
     """G05: the weaker walls are weaker where they are said to be, and nowhere else."""
+    said, found = json.loads(with_own_folders(BEHIND_LANDLOCK, mode, user=user))
+    assert said.startswith(identity) and set(found) == left_open
+
+
+@pytest.mark.needs("landlock")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root has cases of its own")
+def test_landlock_leaves_open_to_this_user_what_the_guide_says(tmp_path: Path) -> None:
+    """G05: the case of an ordinary user where it is no other's, with this one's own programs."""
     here = place(tmp_path, "landlock", network="none")
-    as_root = {"be-root"} if os.geteuid() == 0 and here.walls.owner is None else set()
-    assert set(openings(probe(here.walls, here.settings))) == OPEN_IN_LANDLOCK | as_root
+    assert set(openings(probe(here.walls, here.settings))) == OPEN_TO_ONESELF
 
 
 def test_the_guide_names_what_landlock_leaves_open() -> None:
-    """G05: each of these sentences is in the guide."""
+    """G05: each of these sentences is in the guide, with who it is open to."""
     guide = (Path(__file__).resolve().parents[2] / "docs/guide/sandbox.md").read_text(encoding="utf-8")
-    assert [name for name in OPEN_IN_LANDLOCK if SENTENCES[name] not in guide] == []
+    rows = [line.strip("| ").split(" | ") for line in guide.splitlines() if line.count(" | ") == 4]
+    named = {row[0]: [cell.strip() == "open" for cell in row[1:4]] for row in rows}
+    cases = (OPEN_TO_ONESELF, OPEN_TO_ALL, OPEN_TO_ROOT)
+    assert {SENTENCES[name]: [name in case for case in cases] for name in OPEN_TO_ROOT} == {
+        sentence: open_to for sentence, open_to in named.items() if any(open_to)
+    }
+
+
+@pytest.mark.needs("landlock", "root")
+def test_a_probe_asks_for_the_users_that_the_project_will_have(tmp_path: Path) -> None:
+    """G05: where agents keep root's number, the probes' own folder is no better place."""
+    tmp_path.chmod(0o700)
+    here = place(tmp_path, "landlock")
+    assert here.walls.owner is None and "be-root" in openings(probe(here.walls, here.settings))
 
 
 def test_without_walls_the_probes_find_the_doors_open(tmp_path: Path) -> None:
@@ -138,3 +187,15 @@ def test_an_attack_that_cannot_be_tried_counts_as_open(
     monkeypatch.setattr("ganger.sandboxes.probes._ATTACKS", tmp_path / "gone.py")
     results = probe(here.walls, here.settings)
     assert not any(r.held for r in results if r.name == "read-home-file")
+
+
+@pytest.mark.needs("bwrap")
+def test_a_program_that_prepares_the_machine_itself_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G05: planted bug, a program before the agent that looks neither where it is nor what it changes."""
+    here = place(tmp_path, "bubblewrap")
+    shutil.copytree(Path(inside.__file__).parent, tmp_path / "ganger" / "sandboxes")
+    copy = tmp_path / "ganger" / "sandboxes" / "inside.py"
+    code = copy.read_text(encoding="utf-8").replace("        _prove_apart(orders)\n", "")
+    copy.write_text(code.replace("    known = orders.", "    return folder\n    known = orders."), encoding="utf-8")
+    monkeypatch.setattr(probes, "_PACKAGE", tmp_path / "ganger")
+    assert set(openings(probe(here.walls, here.settings))) == {"prepare-the-machine"}

@@ -31,6 +31,16 @@ def test_an_end_by_signal_comes_through(here: Place, number: signal.Signals) -> 
     assert here.shell(f"kill -{int(number)} $$").code == -number
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_an_end_by_a_signal_that_was_ignored_outside_comes_through(here: Place, number: signal.Signals) -> None:
+    """T06 G05: a run that was started by nohup, or behind a script's back, tells of its agents' ends like any other."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        assert here.shell(f"kill -{int(number)} $$").code == -number
+    finally:
+        signal.signal(number, before)
+
+
 def test_the_environment_is_what_was_given_and_a_private_home(here: Place) -> None:
     """G05 T24: nothing is added on the way but home, temporary folders and, where it changed, the user's name."""
     given = {"PATH": PATH, "GANGER_ATTEMPT_MARK": "m", "ODD": "a=b c", "HOME": "/elsewhere", "SSH_AUTH_SOCK": "/run/x"}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -30,7 +31,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _PATIENCE_SEC = 5
 _MANY = 200
 _MB = 1 << 20
-_MS_REMOUNT, _MS_BIND, _MNT_DETACH = 32, 4096, 2
+_MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE, _MNT_DETACH = 32, 4096, 1 << 14, 1 << 18, 2
 _NEW_USER, _NEW_MOUNTS = 0x10000000, 0x20000
 _PTRACE_ATTACH, _PTRACE_DETACH = 16, 17
 _TERMINAL_INPUT = 0x5412
@@ -181,12 +182,21 @@ def write_outside(yard: Yard) -> str:
 @attack
 def write_system(yard: Yard) -> str:
     for folder in ("/usr", "/etc", "/opt", "/usr/local/bin"):
-        path = f"{folder}/{yard['name']}"
         with contextlib.suppress(OSError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-            os.unlink(path)
-            return f"made {path}"
+            _make_file(folder, yard["name"])
+            return f"made a file in {folder}"
     return ""
+
+
+def _make_file(folder: str, name: str) -> None:
+    """Without a name where the file system can do that, so that nothing changes where it succeeds."""
+    try:
+        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY))
+    except OSError as problem:
+        if problem.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
+            raise
+        os.close(os.open(f"{folder}/{name}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.unlink(f"{folder}/{name}")
 
 
 @attack
@@ -243,6 +253,9 @@ def gain_privileges(yard: Yard) -> str:
 @attack
 def mount_over(yard: Yard) -> str:
     os.mkdir("mount")
+    # Who may mount may do so where nobody else sees it, and it is gone with the process.
+    if _LIBC.unshare(_NEW_MOUNTS) == 0:
+        _call(_LIBC.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
     _call(_LIBC.mount(b"none", b"mount", b"tmpfs", 0, None))
     _LIBC.umount2(b"mount", _MNT_DETACH)
     return "mounted a file system"
@@ -413,6 +426,8 @@ def bomb_with_forks(yard: Yard) -> str:
         while len(made) < yard["processes"] + _MANY:
             child = os.fork()
             if not child:
+                # An alarm of its own: this process may be ended before it ends them.
+                signal.alarm(_PATIENCE_SEC)
                 signal.pause()
             made.append(child)
     except OSError:

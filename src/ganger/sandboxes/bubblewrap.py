@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes import environment, filters, limits
+from ganger.sandboxes import environment, filters, limits, outside
 from ganger.sandboxes.identity import identity_in, is_listed, owner_of_workspaces, users_with
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
 from ganger.sandboxes.mounts import Mounts, Options
@@ -28,8 +28,8 @@ from ganger.sandboxes.view import view
 # processes none keeps the prompt open.
 _LEADER = """ulimit -c 0
 trap '' HUP INT TERM
-users=$1
-shift
+users=$1 python=$2
+shift 2
 exec 4>&1 6<&0
 said=$("$@" 3>&1 1>&4 4>&- 0</dev/null 5<<ENDOFUSERS
 $users
@@ -38,7 +38,14 @@ ENDOFUSERS
 code=$?
 trap - HUP INT TERM
 case $said in
-s[1-9] | s[1-6][0-9]) kill "-${said#s}" $$ ;;
+s[1-9] | s[1-6][0-9])
+  kill "-${said#s}" $$
+  # A shell cannot take back that a signal was ignored when it began, as under nohup.
+  exec "$python" -I -S -c 'import os, signal, sys
+number = int(sys.argv[1])
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+signal.signal(number, signal.SIG_DFL)
+os.kill(os.getpid(), number)' "${said#s}" ;;
 e*) exit "$code" ;;
 esac
 echo "ganger: the sandbox ended before the program in it did (bwrap: exit $code)" >&2
@@ -83,15 +90,24 @@ class Bubblewrap:
         home = str(room.home) if room.home is not None else seen.home
         env = environment.inside(launch.env, home, renamed=not is_listed(uid), furnished=room.home is not None)
         orders = ["input=6", "report=3", f"network={self._settings.network}", "landlock=scopes", *mounts.orders()]
+        orders += outside.orders(self._own_namespaces(user))
         orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
         counted_apart = user is not None or limits.counts_namespaces_apart()
         orders += filters.orders(sockets=self._settings.network != "none")
         orders += limits.orders(self._settings, counted_apart=counted_apart)
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
         walls = (*self._namespaces(user), *mounts.words(), "--chdir", str(launch.cwd.absolute()))
-        leader = ("/bin/sh", "-c", _LEADER, "sh", users_with(uid, gid, home), self._bwrap)
+        leader = ("/bin/sh", "-c", _LEADER, "sh", users_with(uid, gid, home), self._python, self._bwrap)
         named = (program or launch.argv[0], *launch.argv)
         return replace(launch, argv=(*leader, *walls, "--", *inner, "--", *named), env=env)
+
+    def _own_namespaces(self, user: tuple[int, int] | None) -> Iterator[str]:
+        """Those that the program inside must not share with the machine, by the kernel's names."""
+        yield from ("mnt", "pid", "ipc", "uts")
+        if self._settings.network != "allow":
+            yield "net"
+        if user is None:
+            yield "user"
 
     def _namespaces(self, user: tuple[int, int] | None) -> Iterator[str]:
         yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent")

@@ -61,6 +61,16 @@ def candidates(settings: SandboxSettings) -> Iterator[Walls]:
         yield Landlock(settings)
 
 
+def who(walls: Walls) -> str:
+    """As whom agents work in workspaces of their own."""
+    if walls.owner is not None:
+        return f"agents become user {walls.owner[0]}"
+    if os.geteuid() != 0:
+        return "agents keep your user number"
+    closed = walls.closed if isinstance(walls, Landlock) else None
+    return "agents keep root's number" + (f" because others cannot enter {closed}" if closed is not None else "")
+
+
 def fault_of(walls: Walls, settings: SandboxSettings) -> str:
     """Why they do not stand; empty when a program runs within them, writes its workspace, and cannot look outside."""
     with throw_away_folder() as folder:

@@ -4,7 +4,7 @@ It reads its orders from its arguments, `name=value` each, up to `--`; then come
 Importing anything more would be felt at every start.
 """
 
-# ruff: noqa: PTH101, PTH102, PTH106, PTH208
+# ruff: noqa: PTH101, PTH102, PTH106, PTH116, PTH120, PTH208
 # Importing pathlib would take longer than everything else done here.
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ __import__("ganger.sandboxes.inside", fromlist=["main"]).main(sys.argv[2:])"""
 # HUP INT QUIT PIPE TERM XFSZ: what a shell and an interpreter before this one may have set aside.
 _SIGNALS = (1, 2, 3, 13, 15, 25)
 _HUP, _INT, _TERM = 1, 2, 15
-ROOMS = "/tmp/ganger-room-"  # noqa: S108
+ROOMS = "ganger-room-"
+_TIDYING_SEC = 10.0
 _LOOK_AGAIN_SEC = 0.005
 _NOT_STARTED, _NOT_FOUND = 126, 127
 _A_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -51,9 +52,9 @@ class Orders:
 def main(arguments: list[str]) -> None:
     split = arguments.index("--")
     orders, program, argv = Orders(arguments[:split]), arguments[split + 1], arguments[split + 2 :]
-    for own in orders.all("private"):
-        _stand_by(own, orders)
     try:
+        for own in orders.all("private"):
+            _stand_by(own, orders)
         _confine(orders)
     except OSError as problem:
         _say(f"the sandbox could not be closed: {problem}; nothing was started")
@@ -79,10 +80,8 @@ def main(arguments: list[str]) -> None:
 
 def _stand_by(own: str, orders: Orders) -> None:
     """Makes the private folder and goes on in a child; this process waits, removes the folder, and ends as that did."""
-    os.mkdir(own, 0o700)
-    held = os.open(own, _A_FOLDER)
-    fcntl.flock(held, fcntl.LOCK_EX)
     uid, gid = orders.number("uid"), orders.number("gid")
+    held = _make_room(own)
     if uid is not None and gid is not None:
         os.fchown(held, uid, gid)
     for number in (_HUP, _INT, _TERM):
@@ -95,7 +94,7 @@ def _stand_by(own: str, orders: Orders) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.close(held)
-    _remove_rooms()
+    _remove_rooms(own, os.geteuid() if uid is None else uid)
     if code < 0:
         kernel.default_signals([-code])
         kernel.let_through(-code)
@@ -103,35 +102,89 @@ def _stand_by(own: str, orders: Orders) -> None:
     os._exit(code)
 
 
-def _remove_rooms() -> None:
-    """Also those of agents whose whole tree was killed: nobody holds them any more."""
-    place, name = os.path.split(ROOMS)
-    for found in os.listdir(place):
-        if found.startswith(name):
-            try:
-                room = os.open(f"{place}/{found}", _A_FOLDER)
+def _make_room(own: str) -> int:
+    """Opened and locked. Whoever removes forgotten ones may come between its making and its locking."""
+    while True:
+        os.mkdir(own, 0o700)
+        try:
+            held = os.open(own, _A_FOLDER)
+        except FileNotFoundError:
+            continue
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if _is_at(held, own):
+            return held
+        os.close(held)
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_rooms(own: str, uid: int) -> None:
+    """This one and those of agents whose whole tree was killed: nobody holds them. Never one of another user."""
+    place = os.path.dirname(own)
+    try:
+        rooms = [f"{place}/{name}" for name in os.listdir(place) if name.startswith(ROOMS)]
+    except OSError:
+        rooms = [own]
+    for path in rooms:
+        try:
+            room = os.open(path, _A_FOLDER)
+        except OSError:
+            continue
+        try:
+            if os.fstat(room).st_uid in (uid, os.geteuid()):
                 fcntl.flock(room, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _empty(room)
-                os.rmdir(f"{place}/{found}")
-            except OSError:
+                os.rmdir(path)
+        except OSError:
+            pass
+        finally:
+            os.close(room)
+
+
+def _empty(room: int) -> None:
+    """Never through a link, whoever moves what meanwhile. Folders in folders are moved up, however deep they are."""
+    moved, give_up_at = 0, time.monotonic() + _TIDYING_SEC
+    os.fchmod(room, 0o700)
+    while time.monotonic() < give_up_at and (names := os.listdir(room)):
+        for name in names:
+            try:
+                os.unlink(name, dir_fd=room)
                 continue
-
-
-def _empty(folder: int) -> None:
-    """Never through a link, whoever moves what meanwhile."""
-    for name in os.listdir(folder):
-        try:
-            os.unlink(name, dir_fd=folder)
-        except (IsADirectoryError, PermissionError):
-            inner = os.open(name, _A_FOLDER, dir_fd=folder)
-            _empty(inner)
+            except (IsADirectoryError, PermissionError):
+                inner = _open_folder(name, room)
+            for deeper in os.listdir(inner):
+                try:
+                    os.unlink(deeper, dir_fd=inner)
+                except (IsADirectoryError, PermissionError):
+                    os.close(_open_folder(deeper, inner))
+                    moved += 1
+                    os.rename(deeper, f"{ROOMS}{moved}-{os.getpid()}", src_dir_fd=inner, dst_dir_fd=room)
             os.close(inner)
-            os.rmdir(name, dir_fd=folder)
+            os.rmdir(name, dir_fd=room)
+
+
+def _open_folder(name: str, above: int) -> int:
+    """Also one that its owner has closed to itself, as some tools do with what they keep."""
+    named = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    if os.geteuid() != 0:
+        os.chmod(f"/proc/self/fd/{named}", 0o700)
+    opened = os.open(f"/proc/self/fd/{named}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.close(named)
+    return opened
 
 
 def _confine(orders: Orders) -> None:
     uid, gid = orders.number("uid"), orders.number("gid")
-    _prepare(orders, uid, gid)
+    if not orders.all("private"):
+        _prove_apart(orders)
+        _prepare(orders, uid, gid)
+    if uid is not None and gid is not None:
+        _give_log(uid, gid)
     if uid is not None and gid is not None:
         kernel.drop_bounding_set()
         os.setgroups([])
@@ -152,27 +205,59 @@ def _confine(orders: Orders) -> None:
         kernel.set_dumpable(False)
 
 
+def _prove_apart(orders: Orders) -> None:
+    """Raises unless this is a place made for the agent: whatever built it may have left out what it was told to do."""
+    outside = dict(word.split(":", 1) for word in orders.all("apart"))
+    for kind in ("mnt", "pid", *outside):
+        if kind not in outside:
+            raise PermissionError(f"nothing is known of the machine's {kind} namespace")
+        if str(os.stat(f"/proc/self/ns/{kind}").st_ino) == outside[kind]:
+            raise PermissionError(f"it has the machine's own {kind} namespace; is bwrap the real one?")
+    for path in ("/", *orders.all("made")):
+        os.close(_open_made(path, orders))
+
+
+def _open_made(path: str, orders: Orders) -> int:
+    """A folder, opened; raises where its file system was there before the sandbox: that would be the machine's."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    known = orders.all("known")
+    if known and kernel.is_tmpfs(folder) and str(os.fstat(folder).st_dev) not in known[-1].split(","):
+        return folder
+    os.close(folder)
+    raise PermissionError(f"{path} belongs to the machine and was not made for the sandbox; is bwrap the real one?")
+
+
 def _prepare(orders: Orders, uid: int | None, gid: int | None) -> None:
     """Folders that were made for the agent become its own; files that only root may read become copies."""
+    given = () if uid is None or gid is None else ("own", "shared")
+    made = [(name, _open_made(path, orders)) for name in given for path in orders.all(name)]
     for pair in orders.all("copy"):
-        _copy(*pair.split(":", 1))
-    if uid is None or gid is None:
-        return
-    for path in orders.all("own"):
-        os.chown(path, uid, gid)
-    for path in orders.all("shared"):
-        os.chmod(path, 0o1777)  # noqa: S103
+        source, target = pair.split(":", 1)
+        _copy(source, target, orders)
+    for name, folder in made:
+        if name == "shared":
+            os.fchmod(folder, 0o1777)
+        elif uid is not None and gid is not None:
+            os.fchown(folder, uid, gid)
+        os.close(folder)
+
+
+def _give_log(uid: int, gid: int) -> None:
+    """A program that opens /dev/stdout opens the log anew, as itself. No file of somebody else is given away."""
     for stream in (1, 2):
-        # A program that opens /dev/stdout opens the log anew, as itself.
-        if _is_file(stream):
+        if _is_file(stream) and os.fstat(stream).st_uid == os.geteuid():
             os.fchown(stream, uid, gid)
 
 
-def _copy(source: str, target: str) -> None:
-    with open(source, "rb") as opened, open(target, "xb") as made:
+def _copy(source: str, target: str, orders: Orders) -> None:
+    place, name = os.path.split(target)
+    folder = _open_made(place, orders)
+    made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444, dir_fd=folder)
+    with open(source, "rb") as opened, open(made, "wb") as copy:
         while block := opened.read(_COPY_BYTES):
-            made.write(block)
-        os.fchmod(made.fileno(), 0o444)
+            copy.write(block)
+        os.fchmod(made, 0o444)
+    os.close(folder)
 
 
 def _own_namespace(uid: int, gid: int) -> None:
@@ -211,6 +296,8 @@ def _forget_keys() -> None:
 
 def _landlock(orders: Orders) -> None:
     version = kernel.landlock_version()
+    if not version and "files" in orders.all("landlock"):
+        raise PermissionError("this kernel has no Landlock")
     if not orders.all("landlock") or not version:
         return
     grants = [(path, kernel.LOOK) for path in orders.all("read")]

@@ -42,6 +42,14 @@ ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | _TRUNCATE | IOCTL_DEV
 _MAKE_DEVICES = 1 << 6 | 1 << 11
 _CONNECT_AND_BIND_TCP = 3
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 1, 2
+_TMPFS, _STATFS_BYTES = 0x01021994, 256
+
+
+def is_tmpfs(descriptor: int) -> bool:
+    found = ctypes.create_string_buffer(_STATFS_BYTES)
+    if _LIBC.fstatfs(descriptor, found) < 0:
+        return False
+    return bool(ctypes.c_long.from_buffer(found).value & 0xFFFFFFFF == _TMPFS)
 
 
 def _call(number: int, *arguments: object) -> int:

@@ -17,13 +17,12 @@ from ganger.sandboxes import environment, filters, limits
 from ganger.sandboxes.identity import identity_in, owner_of_workspaces
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS, ROOMS
 from ganger.sandboxes.kernel import landlock_version
-from ganger.sandboxes.places import only_for_root, open_parts
+from ganger.sandboxes.places import is_on_an_open_road, only_for_root, open_parts, temporary_folder
 from ganger.sandboxes.programs import file_of, will_be_missed
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import Access, View, view
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
-_BY_ALL = 0o001
 _NEEDS_HOME = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "NVM_DIR": ".nvm"}
 
 
@@ -39,15 +38,18 @@ class Landlock:
         self._python = os.path.realpath(sys.executable)
         # A user who cannot get as far as the workspaces and the programs would be no use.
         places = (settings.state_dir, Path(self._python), *map(Path, settings.path.split(os.pathsep)))
-        self.owner = owner_of_workspaces(settings.uid) if all(map(_is_on_an_open_road, places)) else None
+        self.closed = next((place for place in places if not is_on_an_open_road(place)), None)
+        self.owner = owner_of_workspaces(settings.uid) if self.closed is None else None
 
     @property
     def kind(self) -> str:
         return f"{self.name} {landlock_version()}"
 
     def rebuilt(self, settings: SandboxSettings) -> Landlock:
-        """Walls of the same kind for something else."""
-        return Landlock(settings)
+        """Walls of the same kind, with the same users, for something else."""
+        made = Landlock(settings)
+        made.owner, made.closed = self.owner, self.closed
+        return made
 
     def confine(self, launch: Launch, room: Room) -> Launch:
         """A program that is not there is left as it is: whoever starts it says so better than a failing sandbox."""
@@ -55,7 +57,7 @@ class Landlock:
         if not program and will_be_missed(launch, room, self._settings):
             return launch
         seen = view(self._settings, room, launch, program)
-        own = f"{ROOMS}{os.urandom(8).hex()}"
+        own = f"{temporary_folder()}/{ROOMS}{os.urandom(8).hex()}"
         home = str(room.home) if room.home is not None else own
         env = environment.inside(launch.env, home, renamed=False, furnished=room.home is not None)
         env |= {"TMPDIR": own, "XDG_RUNTIME_DIR": own}
@@ -85,10 +87,3 @@ def _grants(seen: View, user: tuple[int, int] | None) -> Iterator[str]:
     yield f"list={Path(__file__).parents[2]}"
     yield "read=/proc"
     yield from (f"device=/dev/{name}" for name in _DEVICES)
-
-
-def _is_on_an_open_road(place: Path) -> bool:
-    try:
-        return all(above.stat().st_mode & _BY_ALL for above in (place, *place.absolute().parents) if above.exists())
-    except OSError:
-        return False

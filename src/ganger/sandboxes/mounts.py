@@ -60,6 +60,9 @@ class Mounts:
             yield from ("--remount-ro", "/")
 
     def orders(self) -> Iterator[str]:
+        for path in self._seen.of(Access.PRIVATE, Access.HIDDEN):
+            if os.path.isdir(path):
+                yield f"made={path}"
         if self._user is None:
             return
         yield f"uid={self._user[0]}"

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
-_READ_BY_ALL = 0o004
+_READ_BY_ALL, _ENTERED_BY_ALL = 0o004, 0o001
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap"),
@@ -43,6 +45,21 @@ def is_within(path: str, folder: str) -> bool:
 
 def depth(path: str) -> int:
     return 0 if path == "/" else path.count("/")
+
+
+def is_on_an_open_road(place: Path) -> bool:
+    """Whether every user may enter it and the folders above it, as far as they exist."""
+    try:
+        ways = [above for above in (place, *place.absolute().parents) if above.exists()]
+        return all(way.stat().st_mode & _ENTERED_BY_ALL for way in ways)
+    except OSError:
+        return False
+
+
+def temporary_folder() -> Path:
+    """This user's own; as root one that the user whom an agent becomes can enter as well."""
+    own = Path(tempfile.gettempdir())
+    return own if os.geteuid() != 0 or is_on_an_open_road(own) else Path(TEMPORARY[0])
 
 
 def standing_system() -> tuple[str, ...]:

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.ports import Room
+from ganger.sandboxes import outside
 from ganger.sandboxes.bare import Bare
+from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import Walls
+from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.trial import give, run
 from ganger.sandboxes.yard import Yard, lay_out
@@ -65,12 +68,16 @@ SENTENCES = {
     "bomb-with-forks": "processes are started without limit",
     "fill-the-disk": "files grow without limit",
     "dump-core": "core files are written",
+    "prepare-the-machine": "a bwrap that drops its options has folders of this machine changed",
 }
 _OF_NETWORK = ("reach-tcp", "reach-udp", "see-interfaces")
 _OF_NO_NETWORK = "use-any-network"
 # Without walls these would change the machine itself.
 _ONLY_WITHIN_WALLS = ("remount-writable", "take-masks-off")
 _IN_PLACE = "read-event-store-in-place"
+_PREPARE = "prepare-the-machine"
+_BAIT_MODE, _MODE = 0o700, 0o7777
+_PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +97,35 @@ def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
     """Every attack that these settings do not allow by choice, tried within walls of this kind."""
     with lay_out(settings) as yard:
         walls = walls.rebuilt(yard.settings)
-        give(walls, yard.workspace, yard.project)
+        give(walls, yard.workspace)
         names = _names(walls, settings)
-        got = _attack(walls, yard, yard.workspace, [name for name in names if name != _IN_PLACE])
+        tried = [name for name in names if name not in (_IN_PLACE, _PREPARE)]
+        got = _attack(walls, yard, yard.workspace, tried)
         got |= {_IN_PLACE: _attack(walls, yard, yard.project, ["read-event-store"])["read-event-store"]}
-        got |= yard.traces()
+        got |= yard.traces() | {_PREPARE: _prepare_outside(yard)}
         return [ProbeResult(name, not got[name], got[name]) for name in names]
 
 
 def _names(walls: Walls, settings: SandboxSettings) -> list[str]:
     left_out = [*(_ONLY_WITHIN_WALLS if isinstance(walls, Bare) else ())]
+    left_out += [] if isinstance(walls, Bubblewrap) else [_PREPARE]
     left_out += _OF_NETWORK if settings.network == "allow" else ()
     left_out += [_OF_NO_NETWORK] if settings.network != "none" else []
     return [name for name in SENTENCES if name not in left_out]
+
+
+def _prepare_outside(yard: Yard) -> str:
+    """What the program before the agent did to bait where nothing was built around it."""
+    bait = yard.outside / "bait"
+    bait.mkdir(mode=_BAIT_MODE)
+    orders = [f"uid={os.geteuid()}", f"gid={os.getegid()}", f"own={bait}", f"shared={bait}", f"made={bait}"]
+    orders += outside.orders(("mnt", "pid"))
+    inner = (os.path.realpath(sys.executable), *PYTHON_FLAGS, BOOT, str(_PACKAGE), *orders)
+    ended = run(Bare(), (*inner, "--", "/bin/echo", "echo", "started"), Room(writable=(yard.outside,)), {})
+    if bait.stat().st_mode & _MODE != _BAIT_MODE:
+        return "changed the mode of a folder outside"
+    refused = ended.code != 0 and "nothing was started" in ended.err
+    return "" if refused else f"started a program outside ({ended.err.strip()[-200:]})"
 
 
 def _attack(walls: Walls, yard: Yard, folder: Path, names: list[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.ports import Launch, Room, Sandbox
+from ganger.sandboxes.places import temporary_folder
 
 _PATIENCE_SEC = 60.0
 
@@ -25,7 +26,7 @@ class Outcome:
 @contextlib.contextmanager
 def throw_away_folder() -> Iterator[Path]:
     """One that everybody can enter, as the folders above a workspace are."""
-    with tempfile.TemporaryDirectory(prefix="ganger-", ignore_cleanup_errors=True) as made:
+    with tempfile.TemporaryDirectory(prefix="ganger-", dir=temporary_folder(), ignore_cleanup_errors=True) as made:
         folder = Path(made)
         folder.chmod(0o755)
         yield folder

@@ -51,7 +51,7 @@ class Yard:
         """What the attacker is told: everything."""
         return {
             "home": str(self.settings.home),
-            "real_home": pwd.getpwuid(os.geteuid()).pw_dir,
+            "real_home": self._home_of_this_user(),
             "project": str(self.project),
             "state": str(self.settings.state_dir),
             "outside": str(self.outside),
@@ -82,6 +82,13 @@ class Yard:
         }
         return {name: f"left a trace: {', '.join(paths)}" if paths else "" for name, paths in found.items()}
 
+    def _home_of_this_user(self) -> str:
+        """In a container a user may be a number and nothing else."""
+        try:
+            return pwd.getpwuid(os.geteuid()).pw_dir
+        except KeyError:
+            return str(self.settings.home)
+
     def _was_reached(self) -> bool:
         self.udp.setblocking(False)
         try:
@@ -108,6 +115,7 @@ def lay_out(settings: SandboxSettings) -> Iterator[Yard]:
     with throw_away_folder() as folder, contextlib.ExitStack() as undo:
         own = _settings(folder, settings)
         _lay_bait(folder, own, canary)
+        _own_as(own.project, settings.project)
         _listen(undo, socket.AF_UNIX, str(folder / "outside" / "socket"))
         _listen(undo, socket.AF_UNIX, str(own.home / ".ssh" / "agent"))
         _listen(undo, socket.AF_UNIX, f"\0{name}")
@@ -150,6 +158,13 @@ def _lay_bait(folder: Path, settings: SandboxSettings, canary: str) -> None:
         path.write_text(canary, encoding="utf-8")
         path.chmod(_SECRET_MODE)
     (home / "notes.txt").chmod(0o644)
+
+
+def _own_as(folder: Path, pattern: Path) -> None:
+    """Who works in a project is who owns it."""
+    if os.geteuid() == 0 and pattern.is_dir():
+        found = pattern.stat()
+        os.chown(folder, found.st_uid, found.st_gid)
 
 
 def _listen(undo: contextlib.ExitStack, family: int, address: str | tuple[str, int]) -> socket.socket:

@@ -1,0 +1,39 @@
+"""What the machine has outside the walls, told to the program inside them so that it can see that it is elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ganger.sandboxes.places import TEMPORARY
+
+_WITHOUT_A_DISK = "0"
+
+
+def orders(namespaces: Iterable[str]) -> Iterator[str]:
+    """Which of these namespaces this process has, and the file systems without a disk that are mounted.
+
+    What cannot be found out is left out, and the program inside refuses to go on without it.
+    """
+    for kind in namespaces:
+        with contextlib.suppress(OSError):
+            yield f"apart={kind}:{Path('/proc/self/ns', kind).stat().st_ino}"
+    with contextlib.suppress(OSError):
+        yield f"known={','.join(sorted({*_mounted(), *_standing()}))}"
+
+
+def _mounted() -> Iterator[str]:
+    """Numbers as in `st_dev`."""
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        major, _, minor = line.split()[2].partition(":")
+        if major == _WITHOUT_A_DISK:
+            yield str(os.makedev(int(major), int(minor)))
+
+
+def _standing() -> Iterator[str]:
+    """In a changed root the list of mounts may lack what its own folders are on."""
+    for place in ("/", *TEMPORARY, "/dev/shm"):  # noqa: S108
+        with contextlib.suppress(OSError):
+            yield str(Path(place).stat().st_dev)
