@@ -29,6 +29,8 @@ _SHOWN = (
     ev.VerifyFinished,
     ev.VerifyRecovered,
     ev.UnclaimedEdits,
+    ev.FixedRestored,
+    ev.RefsMoved,
     ev.GatesRestored,
     ev.WorkSaved,
     ev.GatesChecked,

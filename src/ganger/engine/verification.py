@@ -68,15 +68,15 @@ class Checks:
         gate: Gate,
         key: str,
         named: Mapping[str, str],
-        guarded: bool = True,
+        fixed: tuple[Path, ...] = (),
     ) -> Verdict:
         """The verdict of a profile on a folder; raises VerificationLost when the keeper died again and again.
 
-        `guarded`: there is new code in it, which must not rewrite what judges it.
+        `fixed` is what the checks may read in it and no more.
         """
-        room = Room(writable=(folder,), readable=self.readable)
+        room = Room(writable=(folder,), readable=self.readable, fixed=fixed)
         for number in range(_TRIES):
-            altered = self.stand(folder, self.commands(profile)) if guarded else tuple
+            altered = self.stand(folder, self.commands(profile))
             try:
                 verdict = await run_steps(
                     self.steps(profile),
