@@ -42,7 +42,7 @@ _UNENTERED = frozenset({"__pycache__"})
 
 _DATA_FOLDERS = listed("refs logs lfs rr-cache rebase-merge rebase-apply sequencer reftable annex fsmonitor--daemon")
 _DATA_FILE = re.compile(
-    r"HEAD|[A-Z_]+_HEAD|index|index\..*|sharedindex\..*|packed-refs|description|shallow|gc\.(log|pid)|gitk\.cache"
+    r"HEAD|[A-Z_]+_HEAD|index|index\..*|sharedindex\..*|packed-refs|shallow|gc\.(log|pid)|gitk\.cache"
     r"|(COMMIT_EDIT|MERGE_|SQUASH_|TAG_EDIT)MSG|MERGE_(MODE|RR|AUTOSTASH)|AUTO_MERGE|BISECT_[A-Z_]+|NOTES_[A-Z_]+"
     r"|fsmonitor--daemon.*|.*\.lock"
 )
