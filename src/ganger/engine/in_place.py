@@ -39,6 +39,7 @@ class InPlace:
         self.lost_changes = ""
         self.lost_work = False
         self._wrote: tuple[str, ...] = ()
+        self._made: frozenset[str] = frozenset()
         self._edited = False
         self._writes_only = case.now.backup != ""
 
@@ -194,9 +195,12 @@ class InPlace:
         marks = self.company.mark()
         verdict = await self._run_checks(again=again)
         self.case.gate.check()
-        if not again and self.company.had_others(beside) and (moved := [p for mark in marks for p in mark.moved()]):
-            await self._tell_disturbed(moved)
-            return False
+        if not again and self.company.had_others(beside):
+            moved = [(path, mark.had(path)) for mark in marks for path in mark.moved()]
+            if moved:
+                self._made = frozenset(path for path, was_there in moved if not was_there)
+                await self._tell_disturbed([path for path, _ in moved])
+                return False
         await self._conclude(verdict)
         return True
 
@@ -218,6 +222,7 @@ class InPlace:
                 key=f"{case.verify_key()}{'~' if again else ''}",
                 named=case.verify_names() | {"PYTHONPYCACHEPREFIX": compiled},
                 fixed=self._fixed_folders(),
+                made=self._made,
             )
         except VerificationLost:
             raise Lost from None

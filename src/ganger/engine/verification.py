@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,10 +69,11 @@ class Checks:
         key: str,
         named: Mapping[str, str],
         fixed: tuple[Path, ...] = (),
+        made: Collection[str] = (),
     ) -> Verdict:
         """The verdict of a profile on a folder; raises VerificationLost when the keeper died again and again.
 
-        `fixed` is what the checks may read in it and no more.
+        `fixed` is what the checks may read in it and no more; `made` is what these checks made themselves before.
         """
         room = Room(writable=(folder,), readable=self.readable, fixed=fixed)
         for number in range(_TRIES):
@@ -93,7 +94,8 @@ class Checks:
                     clock=self.clock.monotonic,
                     output_limit_bytes=self.output_limit_bytes,
                 )
-                return _without_trust(verdict, altered()) if verdict.passed else verdict
+                rewritten = tuple(path for path in altered() if path not in made) if verdict.passed else ()
+                return _without_trust(verdict, rewritten)
             except VerificationLost:
                 gate.check()
         raise VerificationLost

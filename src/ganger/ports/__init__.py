@@ -454,6 +454,8 @@ class Mark(Protocol):
     def moved(self) -> tuple[str, ...]:
         """Paths that were touched since, also if they hold what they held."""
 
+    def had(self, path: str) -> bool: ...
+
 
 class FixedChange(Protocol):
     """What became of things that are no task's to change.

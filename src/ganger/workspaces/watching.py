@@ -96,6 +96,9 @@ class FolderMark:
     def moved(self) -> tuple[str, ...]:
         return self.again().moved_since(self.taken)
 
+    def had(self, path: str) -> bool:
+        return path in self.taken.files
+
 
 class _Part:
     """A change without some of its paths."""
