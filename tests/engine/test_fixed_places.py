@@ -18,9 +18,10 @@ from ganger.sandboxes import choose as choosing, landlock
 
 ONCE = {"retry_policy": {"max_attempts": 1}}
 AGENT = 'kind = "command"\nargv = ["/bin/sh", "agent"]'
-SAYS_DONE = """#!/bin/sh
+RESULT = '{"contract_version":"2.0","task_id":"%s","status":"DONE","summary":"done"}'
+SAYS_DONE = f"""#!/bin/sh
 if [ -f "plays/$GANGER_TASK_ID" ]; then . "./plays/$GANGER_TASK_ID"; fi
-printf '<<<TASK_RESULT_V2>>>\\n{"contract_version":"2.0","task_id":"%s","status":"DONE","summary":"done"}\\n<<<END_TASK_RESULT_V2>>>\\n' "$GANGER_TASK_ID"
+printf '<<<TASK_RESULT_V2>>>\\n{RESULT}\\n<<<END_TASK_RESULT_V2>>>\\n' "$GANGER_TASK_ID"
 """
 IDENTITY = ("-c", "user.name=P", "-c", "user.email=p@example.org")
 OPEN = [pytest.param("landlock", marks=pytest.mark.skipif(not landlock.is_there(), reason="no Landlock")), "off"]
@@ -292,7 +293,7 @@ def test_require_is_not_met_in_place_by_walls_that_keep_none_of_it(
     """G05: said before anything is started, with what to do; git modes are kept apart by Landlock too."""
     monkeypatch.setenv("GANGER_SANDBOX_USE", "require")
     project = project_of(tmp_path / "p", {"a": "true"})
-    with pytest.raises(GangerError, match="landlock: in it .git") as caught:
+    with pytest.raises(GangerError, match=r"landlock: in it \.git") as caught:
         project.run()
     assert caught.value.code == "SANDBOX_UNAVAILABLE" and "local-git" in caught.value.hint
     assert not project.folder.database.exists() or project.find(ev.AttemptStarted) == []

@@ -47,7 +47,7 @@ WRITE_CODES: dict[str, tuple[str, str, str]] = {
     ),
     "FIXED_CHANGED": (
         "git's settings or installed packages were changed by an agent in the project's own folder",
-        "Hooks, config and info of .git, virtual environments, node_modules and linked folders are no task's to change: "
+        "Hooks, config and info of .git, installed packages and linked folders are no task's to change: "
         "they run code outside the sandbox later. They were put back; what was found is saved.",
         "Look at what was saved. If the task needs a package, install it yourself and retry, or use mode = "
         '"local-git".',

@@ -49,8 +49,8 @@ class Upkeep:
         told: list[ev.Event] = [ev.FixedRestored(shown, name, self.company.tasks, left[: 5 * _NAMED])]
         if left and not self._asked(_PACKAGES):
             text = (
-                f"installed packages or git's settings were changed while {', '.join(self.company.tasks)} ran and cannot "
-                f"be put back: {_listed(left)}. Install them anew, or put them right by hand"
+                f"installed packages or git's settings were changed while {', '.join(self.company.tasks)} ran, and "
+                f"cannot be put back: {_listed(left)}. Install them anew, or put them right by hand"
             )
             told.append(ev.QuestionAsked("", "", _PACKAGES, text, options=_REINSTALLED))
         await self.journal.record(*told)
@@ -83,8 +83,8 @@ class Upkeep:
         fixed = self.case.tools.fixed
         if own and tasks and not (fixed is not None and fixed.walled) and not self._asked(_REFS):
             text = (
-                f"refs moved while {', '.join(tasks)} ran, and Ganger moved none: {_listed(own)}. Was it you? If not, look "
-                "at it (git reflog, git log) and put it back yourself (git update-ref): Ganger never does"
+                f"refs moved while {', '.join(tasks)} ran, and Ganger moved none: {_listed(own)}. Was it you? If not, "
+                "look at it (git reflog, git log) and put it back yourself (git update-ref): Ganger never does"
             )
             told.append(ev.QuestionAsked("", "", _REFS, text, options=_ANSWERS))
         await self.journal.record(*told)

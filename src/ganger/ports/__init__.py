@@ -487,6 +487,10 @@ class Fixed(Protocol):
     def walled(self) -> bool:
         """Whether the sandbox keeps agents from writing them."""
 
+    @property
+    def exposed(self) -> bool:
+        """Whether there are any, and the sandbox does not keep them."""
+
     def begin(self) -> tuple[str, ...]:
         """What is there now is how it shall be; the refs that moved since this process last looked, in words."""
 

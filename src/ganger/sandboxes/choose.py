@@ -26,7 +26,8 @@ Walls = Bare | Landlock | Bubblewrap
 HOW_TO_GET_WALLS = "install bubblewrap (apt install bubblewrap) and allow user namespaces"
 _TRIAL = "echo x >new && ! cat ../secret 2>/dev/null || exit 1; { echo x >../out; } 2>/dev/null; echo held"
 _TRIAL_IN_PLACE = """echo x >new || exit 1
-{ echo x >.git/config; echo x >.git/hooks/new; mv .git moved; rm -r .git; echo x >.venv/new; mv .venv moved; } 2>/dev/null
+{ echo x >.git/config; echo x >.git/hooks/new; mv .git moved; rm -r .git; } 2>/dev/null
+{ echo x >.venv/new; mv .venv moved; } 2>/dev/null
 echo held"""
 _MEMORY = "sandbox.json"
 _stood: set[str] = set()

@@ -38,6 +38,12 @@ SENTENCES = {
     "rename-parents": "folders above the workspace are renamed",
     "change-modes-outside": "modes of files outside are changed",
     "rewrite-prompt": "the prompt file is written through /proc",
+    "write-git-hooks-in-place": "hooks of git are written by an agent that works in the project itself",
+    "write-git-config-in-place": "git's config is written by an agent that works in the project itself",
+    "write-git-info-in-place": "git's attributes are written by an agent that works in the project itself",
+    "replace-git-in-place": "git's folder is replaced by an agent that works in the project itself",
+    "write-packages-in-place": "installed packages are written by an agent that works in the project itself",
+    "replace-packages-in-place": "installed packages are replaced by an agent that works in the project itself",
     "be-root": "agents run with root's number",
     "use-capabilities": "agents have capabilities",
     "gain-privileges": "setuid programs give agents their power",
@@ -71,6 +77,10 @@ _OF_NO_NETWORK = "use-any-network"
 # Without walls these would change the machine itself.
 _ONLY_WITHIN_WALLS = ("remount-writable", "take-masks-off")
 _IN_PLACE = "read-event-store-in-place"
+_FIXED = (
+    *("write-git-hooks-in-place", "write-git-config-in-place", "write-git-info-in-place"),
+    *("write-packages-in-place", "replace-packages-in-place", "replace-git-in-place"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +100,11 @@ def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
     """Every attack that these settings do not allow by choice, tried within walls of this kind."""
     with lay_out(settings) as yard:
         walls = walls.rebuilt(yard.settings)
-        give(walls, yard.workspace, yard.project)
+        give(walls, yard.workspace, yard.project, *yard.fixed_files())
         names = _names(walls, settings)
-        got = _attack(walls, yard, yard.workspace, [name for name in names if name != _IN_PLACE])
+        got = _attack(walls, yard, yard.workspace, [name for name in names if name not in (_IN_PLACE, *_FIXED)])
         got |= {_IN_PLACE: _attack(walls, yard, yard.project, ["read-event-store"])["read-event-store"]}
+        got |= _attack(walls, yard, yard.project, [*_FIXED], fixed=yard.fixed)
         got |= yard.traces()
         return [ProbeResult(name, not got[name], got[name]) for name in names]
 
@@ -105,10 +116,10 @@ def _names(walls: Walls, settings: SandboxSettings) -> list[str]:
     return [name for name in SENTENCES if name not in left_out]
 
 
-def _attack(walls: Walls, yard: Yard, folder: Path, names: list[str]) -> dict[str, str]:
+def _attack(walls: Walls, yard: Yard, folder: Path, names: list[str], fixed: tuple[Path, ...] = ()) -> dict[str, str]:
     """What each got; an attack that could not be made counts as open, for nothing is known about it."""
     (folder / "yard.json").write_text(json.dumps(yard.told()), encoding="utf-8")
     argv = (os.path.realpath(sys.executable), "-I", "-S", str(_ATTACKS), "yard.json", *names)
-    ended = run(walls, argv, Room(writable=(folder,)), {"PATH": yard.settings.path}, yard.prompt)
+    ended = run(walls, argv, Room(writable=(folder,), fixed=fixed), {"PATH": yard.settings.path}, yard.prompt)
     answers = [json.loads(line) for line in ended.out.splitlines()]
     return dict.fromkeys(names, f"could not be tried ({ended.err.strip()[-200:]})") | dict(answers)

@@ -130,6 +130,11 @@ class Fixed:
         """Found out only where there is something to keep."""
         return self._find_out()
 
+    @property
+    def exposed(self) -> bool:
+        with self._tree() as tree:
+            return bool(self._places(tree)) and not self.walled
+
     def begin(self) -> tuple[str, ...]:
         """What is there now counts from now on; refs that moved since the last time somebody looked."""
         known = self._refs if self._baseline is not None else None
