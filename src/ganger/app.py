@@ -65,7 +65,7 @@ from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, R
 from ganger.reports.address import remove as remove_address
 from ganger.reports.server import ReportServer
 from ganger.runners.table import KnownRunners
-from ganger.sandboxes.choose import Walls, choose
+from ganger.sandboxes.choose import Walls, choose, keeps_in_place
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.difference import difference_lines
@@ -73,6 +73,7 @@ from ganger.worker.shim import shim_text
 from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.direct import DirectWorkspace, Judge
+from ganger.workspaces.fixed import Fixed
 from ganger.workspaces.git_settings import settings_for
 from ganger.workspaces.newest import Newest
 from ganger.workspaces.project_copy import ProjectCopies
@@ -218,6 +219,7 @@ def _tools(
         shown=delivery.shown,
         watch=None if git else watch_of(project, checked, limits),
         copies=None if git else copies_of(project),
+        fixed=None if git else fixed_of(project, sandbox),
         roles={name: role_rules(project, name) for name in config.roles},
         strong=strong_agents(project, agents),
         reading=lambda worked_by: reading(project, worked_by),
@@ -361,6 +363,7 @@ def sandbox_settings(project: Project) -> SandboxSettings:
         processes=config.processes,
         memory_mb=config.memory_mb,
         file_mb=config.file_mb,
+        in_place=project.config.workspace.mode == "direct",
     )
 
 
@@ -442,6 +445,22 @@ def copies_of(project: Project) -> ProjectCopies:
     own = state.relative_to(project.root).as_posix() if state.is_relative_to(project.root) else ".ganger"
     limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
     return ProjectCopies(project.root, lambda path: path in (".git", own), limit)
+
+
+def fixed_of(project: Project, sandbox: Walls) -> Fixed:
+    """Direct mode: git's settings and installed packages, which are no task's to change."""
+    config = project.config
+    # Sessions that ask for tasks work in no sandbox of Ganger's.
+    pulls = any(agent.kind == PULL for agent in config.agents.values())
+    return Fixed(
+        project.root,
+        project.state_path / "watch" / "fixed",
+        own=project.state_path,
+        linked=config.workspace.linked,
+        opened=[_granted(project, name) for name in config.sandbox.writable],
+        walled=lambda: not pulls and keeps_in_place(sandbox, sandbox_settings(project)),
+        limit_bytes=int(config.workspace.snapshot_mb * 1024 * 1024),
+    )
 
 
 def _edits_in_place(agent: AgentSection) -> bool:

@@ -271,7 +271,10 @@ class WorkspaceSection(Section):
     warm: int = Field(default=2, ge=0, le=32, description="workspaces made ahead")
     min_free_mb: float = Field(default=500, ge=0, description="disk space below which no workspace is made")
     snapshot_mb: float = Field(
-        default=256, ge=0, description="direct mode: how much is kept in order to undo an agent's own edits"
+        default=256,
+        ge=0,
+        description="direct mode: how much is kept in order to undo an agent's own edits; "
+        "as much again of git's settings and installed packages where the sandbox does not keep them",
     )
     land: Literal["ask", "finish"] = Field(
         default="ask", description="ganger land moves your branch; or a run does that itself when it completes"

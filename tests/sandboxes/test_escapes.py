@@ -15,11 +15,15 @@ from ganger.ports import Launch, Room
 from ganger.sandboxes import inside, probes
 from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.bubblewrap import Bubblewrap
-from ganger.sandboxes.choose import SandboxSettings
+from ganger.sandboxes.choose import SandboxSettings, _held_in_place
 from ganger.sandboxes.probes import SENTENCES, ProbeResult, probe
 
+IN_PLACE = {
+    *("write-git-hooks-in-place", "write-git-config-in-place", "write-git-info-in-place", "replace-git-in-place"),
+    *("write-packages-in-place", "replace-packages-in-place"),
+}
 # What Landlock leaves open, by who the agent is there.
-OPEN_TO_ALL = {"read-event-store-in-place", "see-other-processes"}
+OPEN_TO_ALL = {*IN_PLACE, "read-event-store-in-place", "see-other-processes"}
 OPEN_TO_ONESELF = OPEN_TO_ALL | {"change-modes-outside", "reach-sockets", "bomb-with-forks"}
 OPEN_TO_ROOT = OPEN_TO_ONESELF | {"be-root"}
 AS_NOBODY = """
@@ -166,6 +170,46 @@ def test_a_hole_in_the_walls_is_found(tmp_path: Path) -> None:
     leaky = Leaky(here.settings, here.walls._bwrap, here.walls._options)
     found = openings(probe(leaky, here.settings))
     assert set(found) == {"read-home-file"}
+
+
+class Unfixed(Bubblewrap):
+    """Lets an agent write everything in the project it works in."""
+
+    def rebuilt(self, settings: SandboxSettings) -> Unfixed:
+        return Unfixed(settings, self._bwrap, self._options)
+
+    def confine(self, launch: Launch, room: Room) -> Launch:
+        return super().confine(launch, replace(room, fixed=()))
+
+
+@pytest.mark.needs("bwrap")
+def test_git_and_packages_that_can_be_written_in_place_are_found(tmp_path: Path) -> None:
+    """G05: planted bug, nothing in the project is read-only; walls like these do not meet `require` there either."""
+    here = place(tmp_path, "bubblewrap")
+    assert isinstance(here.walls, Bubblewrap)
+    unfixed = Unfixed(here.settings, here.walls._bwrap, here.walls._options)
+    assert set(openings(probe(unfixed, here.settings))) == IN_PLACE
+    assert _held_in_place(here.walls, here.settings) and not _held_in_place(unfixed, here.settings)
+
+
+class HalfFixed(Bubblewrap):
+    """Forgets installed packages."""
+
+    def rebuilt(self, settings: SandboxSettings) -> HalfFixed:
+        return HalfFixed(settings, self._bwrap, self._options)
+
+    def confine(self, launch: Launch, room: Room) -> Launch:
+        return super().confine(launch, replace(room, fixed=room.fixed[:1]))
+
+
+@pytest.mark.needs("bwrap")
+def test_packages_alone_that_can_be_written_in_place_are_found(tmp_path: Path) -> None:
+    """G05: planted bug, only git's folder is read-only."""
+    here = place(tmp_path, "bubblewrap")
+    assert isinstance(here.walls, Bubblewrap)
+    half = HalfFixed(here.settings, here.walls._bwrap, here.walls._options)
+    assert set(openings(probe(half, here.settings))) == {"write-packages-in-place", "replace-packages-in-place"}
+    assert not _held_in_place(half, here.settings)
 
 
 @pytest.mark.needs("bwrap", "root")

@@ -29,6 +29,8 @@ _SHOWN = (
     ev.VerifyFinished,
     ev.VerifyRecovered,
     ev.UnclaimedEdits,
+    ev.FixedRestored,
+    ev.RefsMoved,
     ev.GatesRestored,
     ev.WorkSaved,
     ev.GatesChecked,
@@ -215,6 +217,9 @@ def walls(lead: Lead) -> str:
     if name == "none":
         return "none: agents can read and write whatever you can; ganger doctor says how to change that"
     where = "workspaces of their own" if lead.tools.repositories else "this folder"
+    fixed = lead.tools.fixed
+    if fixed is not None and fixed.exposed:
+        where += ", also .git and installed packages in it; what they change there is put back, see ganger doctor"
     return f"{name}; agents write only {where}"
 
 

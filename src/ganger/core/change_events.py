@@ -46,6 +46,27 @@ class GatesRestored:
 
 
 @dataclass(frozen=True, slots=True)
+class FixedRestored:
+    """Git's settings, installed packages or linked folders were changed while these tasks were worked on, and put back.
+
+    `saved` is where what was found is; `left` could not be put back.
+    """
+
+    files: tuple[str, ...]
+    saved: str
+    tasks: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RefsMoved:
+    """Refs of the person's repository that this run did not move; `tasks` were worked on meanwhile."""
+
+    moves: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceReady:
     task: str
     attempt: int

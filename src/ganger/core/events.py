@@ -18,6 +18,7 @@ from typing import Any
 from ganger.core.change_events import (
     ChangeTaken as ChangeTaken,
     EditsSeen as EditsSeen,
+    FixedRestored as FixedRestored,
     GatesChecked as GatesChecked,
     GatesRestored as GatesRestored,
     HeadIntended as HeadIntended,
@@ -25,6 +26,7 @@ from ganger.core.change_events import (
     Landed as Landed,
     Merged as Merged,
     MergeQueued as MergeQueued,
+    RefsMoved as RefsMoved,
     UnclaimedEdits as UnclaimedEdits,
     VerifyRecovered as VerifyRecovered,
     WorkSaved as WorkSaved,
@@ -366,6 +368,8 @@ Event = (
     | VerifyRecovered
     | EditsSeen
     | UnclaimedEdits
+    | FixedRestored
+    | RefsMoved
     | GatesRestored
     | WorkspaceReady
     | ChangeTaken

@@ -209,6 +209,8 @@ _INERT = (
     ev.ChangeTaken,
     ev.WorkSaved,
     ev.GatesChecked,
+    ev.FixedRestored,
+    ev.RefsMoved,
     ev.GatesRestored,
     ev.HeadIntended,
     ev.HeadKept,

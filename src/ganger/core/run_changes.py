@@ -225,6 +225,8 @@ RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
     ev.HeadKept: _head_kept,
     ev.Landed: _landed,
     ev.UnclaimedEdits: _unclaimed_edits,
+    ev.FixedRestored: _nothing,
+    ev.RefsMoved: _nothing,
     ev.QuestionAsked: _question_asked,
     ev.QuestionAnswered: _question_answered,
     ev.QuestionRaised: _question_raised,

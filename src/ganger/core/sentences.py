@@ -66,6 +66,15 @@ def _merging_sentence(event: ev.Event) -> str:
         case ev.UnclaimedEdits(role=role, files=files, saved=saved):
             undone = f", undone and kept in {saved}" if saved else ""
             return f"somebody edited {_listed(files)} while several worked{undone}; role {role} works alone from now on"
+        case ev.FixedRestored(files=files, saved=saved, tasks=tasks, left=left):
+            lost = f"; could not be put back: {_listed(left)}" if left else ""
+            return (
+                f"git's settings or installed packages were changed while {_listed(tasks)} ran and were put back: "
+                f"{_listed(files)}; what was found is in {saved}{lost}"
+            )
+        case ev.RefsMoved(moves=moves, tasks=tasks):
+            when = f"while {_listed(tasks)} ran" if tasks else "while no agent ran"
+            return f"refs that this run did not move have moved {when}: {_listed(moves)}"
         case ev.GatesRestored(task=task, files=files):
             return f"{task}: gate files were changed and put back before they judged: {_listed(files)}"
         case ev.VerifyRecovered(task=task, step=step, what=what):

@@ -45,6 +45,13 @@ WRITE_CODES: dict[str, tuple[str, str, str]] = {
         "Tests of the base, test and linter configuration, and what the verify commands run may not be weakened.",
         "If the task shall change them, set may_change_gates = true in its metadata or give it a role that may.",
     ),
+    "FIXED_CHANGED": (
+        "git's settings or installed packages were changed by an agent in the project's own folder",
+        "Hooks, config and info of .git, installed packages and linked folders are no task's to change: "
+        "they run code outside the sandbox later. They were put back; what was found is saved.",
+        "Look at what was saved. If the task needs a package, install it yourself and retry, or use mode = "
+        '"local-git".',
+    ),
     "OUTSIDE_ROLE": (
         "a change leaves the paths of its role",
         "Each role touches its own paths only; the built-in tester touches tests, the docser documents.",

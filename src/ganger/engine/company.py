@@ -2,29 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.core.records import RunState
 from ganger.core.vocabulary import TaskStatus
-from ganger.ports import Change, Rules, Watch
+from ganger.ports import Change, Fixed, Mark, Restored, Rules, Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Who was at work at one moment."""
+
+    entries: int
+    at_work: bool
 
 
 class Company:
-    """A change is an attempt's own only if nobody else was there from its start to its end."""
+    """A change is an attempt's own only if nobody else was there from its start to its end.
 
-    def __init__(self, watch: Watch | None, state: RunState) -> None:
-        self._watch, self._state = watch, state
+    An agent is at work from when its attempt enters until its answer is there; only then can it change files.
+    """
+
+    def __init__(self, watch: Watch | None, fixed: Fixed | None, state: RunState) -> None:
+        self._watch, self._fixed, self._state = watch, fixed, state
         self._inside: set[str] = set()
+        self._at_work: set[str] = set()
+        self._entries = 0
+        self._quiet_wanted = 0
+        self._waiting: list[asyncio.Future[None]] = []
         self._crowded: set[str] = set()
         self._written: dict[str, str] = {}
         self._any_done = False
 
-    def enter(self, task: str, *, again: bool) -> None:
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(sorted(self._inside))
+
+    async def admitted(self) -> None:
+        """Nobody begins while somebody needs the folder to be quiet."""
+        await self._until(lambda: not self._quiet_wanted)
+
+    @contextlib.asynccontextmanager
+    async def quiet(self) -> AsyncIterator[None]:
+        """No agent is at work, and none begins."""
+        self._quiet_wanted += 1
+        try:
+            await self._until(lambda: not self._at_work)
+            yield
+        finally:
+            self._quiet_wanted -= 1
+            self._wake()
+
+    def answered(self, task: str) -> None:
+        """Its agent has ended."""
+        self._at_work.discard(task)
+        self._wake()
+
+    def beside(self, task: str) -> Beside:
+        return Beside(self._entries, bool(self._at_work - {task}))
+
+    def had_others(self, before: Beside) -> bool:
+        """Whether an agent was at work at any time since."""
+        return before.at_work or self._entries != before.entries
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for turn in waiting:
+            if not turn.done():
+                turn.set_result(None)
+
+    def enter(self, task: str, *, again: bool) -> tuple[str, ...]:
         """`again`: its agent began under an earlier lead. What changed since may be a person's, unless it is known to
-        edit files itself."""
+        edit files itself. The refs that moved while nobody was here."""
+        self._entries += 1
+        self._at_work.add(task)
         if self._watch is None:
-            return
+            return ()
+        moved: tuple[str, ...] = ()
         worker = self._state.tasks[task].worker
         edits = self._state.specs[task].role in self._state.in_place_roles or (worker is not None and worker.pulled)
         known = again and edits and len(self._state.running) == 1
@@ -35,9 +99,17 @@ class Company:
                 self._watch.resume()
             else:
                 self._watch.begin()
+            if self._fixed is not None and again:
+                self._fixed.resume()
+            elif self._fixed is not None:
+                moved = self._fixed.begin()
         self._inside.add(task)
         if len(self._inside) > 1 or (again and not known):
             self._crowded |= self._inside
+        return moved
+
+    def mark(self) -> tuple[Mark, ...]:
+        return tuple(place.mark() for place in (self._watch, self._fixed) if place is not None)
 
     def is_alone(self, task: str) -> bool:
         return self._watch is not None and task in self._inside and task not in self._crowded
@@ -54,9 +126,9 @@ class Company:
         """Everything that changed since the baseline, but for what Ganger wrote."""
         return None if self._watch is None else self._watch.changed(self._written)
 
-    def restore_gates(self, rules: Rules, folder: Path) -> tuple[str, ...]:
+    def restore_gates(self, rules: Rules, folder: Path) -> Restored:
         """For those who are not alone: nobody can tell who changed a gate, so it is put back before it judges."""
-        return () if self._watch is None else self._watch.restore_gates(self._written, rules, folder)
+        return Restored() if self._watch is None else self._watch.restore_gates(self._written, rules, folder)
 
     @property
     def may_undo(self) -> bool:
@@ -67,6 +139,7 @@ class Company:
         """What was changed behind everybody's back, when the last of a crowd has left."""
         self._any_done = self._any_done or self._state.tasks[task].status is TaskStatus.DONE
         self._inside.discard(task)
+        self.answered(task)
         crowded = task in self._crowded
         self._crowded.discard(task)
         return self.edits() if crowded and not self._inside else None

@@ -22,27 +22,27 @@ from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.company import Company
 from ganger.engine.direct_census import DirectCensuses, Edit
-from ganger.engine.files import named_os_errors
 from ganger.engine.proof import Proof
 from ganger.engine.road import Reader
 from ganger.engine.tools import one_line
+from ganger.engine.upkeep import Upkeep
 from ganger.engine.verification import recorded_verdict, why_red
 from ganger.engine.verify import Verdict, VerificationLost
 from ganger.errors import RollbackFailed, WriteRefused
 from ganger.ports import Change, Room
 
-INSTALLED = (".git", ".venv", "venv", "node_modules", ".tox", ".nox")
-
 
 class InPlace:
     def __init__(self, case: Case, company: Company) -> None:
         self.case, self.tools, self.company = case, case.tools, company
+        self.upkeep = Upkeep(case, company)
         backup = case.now.backup
         self.backup: Path | None = self.tools.folder.path / backup if backup else None
         self.lost_changes = ""
         self.lost_work = False
         self._wrote: tuple[str, ...] = ()
         self._judged: Change | None = None
+        self._made: frozenset[str] = frozenset()
         self._edited = False
         self._writes_only = case.now.backup != ""
 
@@ -61,19 +61,28 @@ class InPlace:
         return False
 
     async def enter(self) -> Path:
-        self.company.enter(self.case.task, again=self.case.again)
+        await self._join(again=self.case.again)
         return self.tools.workspace.root
+
+    async def _join(self, *, again: bool) -> None:
+        self.upkeep.require_sound()
+        await self.company.admitted()
+        moved = self.company.enter(self.case.task, again=again)
+        if moved:
+            self.tools.journal.mention("", "", ev.RefsMoved(moved))
 
     def room(self, folder: Path) -> Room:
         """What checks run with is not the agent's to write, also where it lies in the project."""
-        installed = [folder / name for name in INSTALLED]
-        with named_os_errors(folder):
-            return Room(writable=(folder,), fixed=tuple(place for place in installed if place.is_dir()))
+        return Room(writable=(folder,), fixed=self._fixed_folders())
+
+    def _fixed_folders(self) -> tuple[Path, ...]:
+        return () if self.tools.fixed is None else self.tools.fixed.folders()
 
     async def go_on(self, read: Reader) -> None:
         """Re-enters where files were about to change: completes or undoes by hash, then verifies."""
         assert self.backup is not None
-        self.company.enter(self.case.task, again=True)
+        await self._join(again=True)
+        self.company.answered(self.case.task)
         self.recall_verdict()
         # Taken before anything is awaited: nobody else may touch the files while they are half-way.
         async with self.tools.turns.take(alone=True):
@@ -88,7 +97,9 @@ class InPlace:
             elif self.case.now.step == "write":
                 self.case.record(ev.WritesApplied(self.case.task, self.case.number))
             self.case.gate.check()
-            await self._verify()
+            await self.upkeep.require_untouched()
+            if not await self._verify():
+                await self._verify_in_quiet()
 
     def recall_verdict(self) -> None:
         """Raises the failure of a verification whose outcome is recorded, although what follows from it is not."""
@@ -97,6 +108,8 @@ class InPlace:
 
     async def deliver(self, result: TaskResult) -> None:
         """From the agent's answer to the verdict."""
+        self.company.answered(self.case.task)
+        await self.upkeep.require_untouched()
         # Who hands in writes is not the one who edited files meanwhile, unless it is known to do so.
         edits_itself = not result.writes or self.case.spec.role in self.case.state.in_place_roles
         self._writes_only = not edits_itself
@@ -110,10 +123,14 @@ class InPlace:
                 await self._judge(edits)
             if result.writes:
                 await self._write(result)
-            if not alone:
-                await self._restore_gates()
+            foreign = not alone and await self._restore_gates()
             self._expect()
-            await self._verify()
+            settled = await self._verify(foreign=foreign)
+            if not settled and changing:
+                await self._verify_in_quiet()
+        if not settled and not changing:
+            async with self.tools.turns.take(alone=True):
+                await self._verify_in_quiet()
 
     async def _judge(self, edits: Change) -> None:
         paths = tuple(touched.path for touched in edits.touched)
@@ -127,18 +144,20 @@ class InPlace:
         except WriteRefused as refused:
             raise self.case.refused(refused) from refused
 
-    async def _restore_gates(self) -> None:
+    async def _restore_gates(self) -> bool:
+        """Whether there are edits in the folder that are nobody's."""
         case = self.case
         name = saved_folder(case.task, case.number)
         try:
             restored = self.company.restore_gates(case.rules, self.tools.folder.path / name)
         except WriteRefused as refused:
             raise case.refused(refused) from refused
-        if restored:
+        if restored.paths:
             await case.record(
-                ev.GatesRestored(case.task, case.number, restored),
-                ev.WorkSaved(case.task, case.number, name, restored),
+                ev.GatesRestored(case.task, case.number, restored.paths),
+                ev.WorkSaved(case.task, case.number, name, restored.paths),
             )
+        return restored.more
 
     def _expect(self) -> None:
         missing = self.tools.watch.missing(self.case.rules) if self.tools.watch and self.case.spec.expected else ()
@@ -161,27 +180,62 @@ class InPlace:
         except WriteRefused as refused:
             raise self.case.refused(refused) from refused
 
-    async def _verify(self) -> None:
+    async def _verify_in_quiet(self) -> None:
+        """Nobody else works meanwhile, so what changes now is the checks' own doing."""
+        async with self.company.quiet():
+            self.case.gate.check()
+            await self.upkeep.require_untouched()
+            if not self.company.is_alone(self.case.task):
+                await self._restore_gates()
+            await self._verify(again=True)
+
+    async def _verify(self, *, foreign: bool = False, again: bool = False) -> bool:
+        """False: agents were at work beside the checks and the folder changed, so the verdict is about no tree that
+        anybody delivers. `foreign`: it holds edits of somebody who may not be through with them."""
+        beside = self.company.beside(self.case.task)
+        if not again and beside.at_work and foreign:
+            return False
+        marks = self.company.mark()
+        verdict = await self._run_checks(again=again)
+        self.case.gate.check()
+        if not again and self.company.had_others(beside):
+            moved = [(path, mark.had(path)) for mark in marks for path in mark.moved()]
+            if moved:
+                self._made = frozenset(path for path, was_there in moved if not was_there)
+                await self._tell_disturbed([path for path, _ in moved])
+                return False
+        await self._conclude(verdict)
+        return True
+
+    async def _tell_disturbed(self, moved: list[str]) -> None:
+        what = f"while it ran others changed {', '.join(one_line(path, 100) for path in moved[:3])}"
+        await self.case.record(ev.VerifyRecovered(self.case.task, self.case.number, "all", what))
+
+    async def _run_checks(self, *, again: bool) -> Verdict:
         case = self.case
         case.mention(ev.VerifyStarted(case.task, case.number, case.verify_log))
         # Compiled files an agent left beside a test would be run instead of it.
         compiled = f"{tempfile.gettempdir()}/ganger-{secrets.token_hex(8)}"
         try:
-            verdict = await self.tools.checks.run(
+            return await self.tools.checks.run(
                 case.spec.verify_profile,
                 folder=self.tools.workspace.root,
                 log=self.tools.folder.path / case.verify_log,
                 gate=case.gate,
-                key=case.verify_key(),
+                key=f"{case.verify_key()}{'~' if again else ''}",
                 named={"PYTHONPYCACHEPREFIX": compiled},
-                guarded=self._edited or self.backup is not None,
+                fixed=self._fixed_folders(),
+                made=self._made,
                 proof=self._proof(),
             )
         except VerificationLost:
             raise Lost from None
         finally:
             shutil.rmtree(compiled, ignore_errors=True)
-        case.gate.check()
+
+    async def _conclude(self, verdict: Verdict) -> None:
+        case = self.case
+        await self.upkeep.require_untouched()
         finished = case.finished(verdict)
         if not verdict.passed:
             case.record(*finished)
@@ -221,6 +275,8 @@ class InPlace:
 
     async def undo(self, why: str, *, keep_place: bool = False) -> None:
         """Puts writes back from their backup and edits from the baseline; what cannot be is said in `lost_changes`."""
+        self.company.answered(self.case.task)
+        await self.upkeep.mend()
         if self.backup is not None:
             before = self._differing()
             try:
@@ -267,6 +323,7 @@ class InPlace:
             with contextlib.suppress(WriteRefused):
                 self.tools.workspace.discard(self.backup)
             self.backup = None
+        await self.upkeep.mend()
         behind = self.company.leave(self.case.task)
         if behind is not None and behind.touched:
             self._put_aside(behind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,7 +51,8 @@ class Job:
     gate: Gate
     key: str
     named: Mapping[str, str]
-    guarded: bool = True
+    fixed: tuple[Path, ...] = ()
+    made: Collection[str] = ()
 
 
 class Proving:

@@ -120,7 +120,7 @@ class Lead:
         self.progress = ProgressLog(tools.folder, tools.journal, tools.checks.profiles)
         self._gate = Gate(tools.launcher, self.state)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._company = Company(tools.watch, self.state)
+        self._company = Company(tools.watch, tools.fixed, self.state)
         self._branches = Branches(tools, self._gate, self._spawn) if tools.repositories else None
         self._reception = Reception(tools, self._gate, self._claim)
         self._claiming = asyncio.Lock()

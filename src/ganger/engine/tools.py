@@ -21,7 +21,19 @@ from ganger.engine.overlay import Overlay
 from ganger.engine.posts import Eye, Posts
 from ganger.engine.turns import Turns
 from ganger.engine.verification import Checks
-from ganger.ports import Agent, Clock, Copies, Endpoint, Launcher, Repository, RoleRules, Sandbox, Watch, Workspace
+from ganger.ports import (
+    Agent,
+    Clock,
+    Copies,
+    Endpoint,
+    Fixed,
+    Launcher,
+    Repository,
+    RoleRules,
+    Sandbox,
+    Watch,
+    Workspace,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,7 @@ class WorkerProgram:
 @dataclass(frozen=True)
 class Tools:
     """`repositories` are there in the git modes, by the name tasks know them; `outlets` are how they reach the outside;
-    `watch` is there in direct mode. `agents` are by role; `strong` are those a role
+    `watch` and `fixed` are there in direct mode. `agents` are by role; `strong` are those a role
     has for tasks that need a stronger model, `fallback` those that take over where the usual one stalls. `reading`
     gives one that knows the output of another `NAME/KIND`. `shown` takes secrets out of what agents say."""
 
@@ -80,6 +92,7 @@ class Tools:
     warned: set[tuple[str, str, str, str]] = field(default_factory=set)
     watch: Watch | None = None
     copies: Copies | None = None
+    fixed: Fixed | None = None
     roles: Mapping[str, RoleRules] = field(default_factory=dict)
     expected_must_come: bool = False
     merge_batch: int = 8

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -77,16 +77,17 @@ class Checks:
         gate: Gate,
         key: str,
         named: Mapping[str, str],
-        guarded: bool = True,
+        fixed: tuple[Path, ...] = (),
+        made: Collection[str] = (),
         proof: Proof | None = None,
     ) -> Verdict:
         """The verdict of a profile on a folder; raises VerificationLost when the keeper died again and again.
 
-        `guarded`: there is new code in it, which must not rewrite what judges it. `proof`: what a green verdict is held
-        against before it counts.
+        `fixed` is what the checks may read in it and no more; `made` is what these checks made themselves before.
+        `proof`: what a green verdict is held against before it counts.
         """
         for number in range(_TRIES):
-            job = Job(profile, folder, log, gate, f"{key}.{number}", named, guarded)
+            job = Job(profile, folder, log, gate, f"{key}.{number}", named, fixed, made)
             try:
                 return await self._judge(job, proof)
             except VerificationLost:
@@ -97,7 +98,7 @@ class Checks:
         self, profile: str, *, folder: Path, log: Path, gate: Gate, key: str, readable: tuple[Path, ...] = ()
     ) -> ProfileCensus:
         """What the known runners of a profile report on a folder, whatever the verdict; every step is run."""
-        job = Job(profile, folder, log, gate, key, {}, guarded=False)
+        job = Job(profile, folder, log, gate, key, {})
         with self.witness(folder, readable) as witness:
             verdict = await self._steps(job, witness, keep_going=True)
             return verdict.census
@@ -110,9 +111,10 @@ class Checks:
             return await Proving(self, job, proof).judge(verdict, witness)
 
     async def guarded(self, job: Job, witness: Witness | None) -> Verdict:
-        altered = self.stand(job.folder, self.commands(job.profile)) if job.guarded else tuple
+        altered = self.stand(job.folder, self.commands(job.profile))
         verdict = await self._steps(job, witness)
-        return _without_trust(verdict, altered()) if verdict.passed else verdict
+        rewritten = tuple(path for path in altered() if path not in job.made) if verdict.passed else ()
+        return _without_trust(verdict, rewritten)
 
     @contextlib.contextmanager
     def witness(self, folder: Path, readable: tuple[Path, ...] = ()) -> Iterator[Witness | None]:
@@ -132,7 +134,7 @@ class Checks:
             deny=self.deny,
             default_timeout_sec=self.timeout_sec,
             key_prefix=job.key,
-            confine=lambda launch: self.confine(launch, job.folder, witness),
+            confine=lambda launch: self.confine(launch, job.folder, witness, job.fixed),
             expect=self.expected(job.profile),
             recovery=self.recovery,
             clock=self.clock.monotonic,
@@ -141,11 +143,11 @@ class Checks:
             keep_going=keep_going,
         )
 
-    def confine(self, launch: Launch, folder: Path, witness: Witness | None) -> Launch:
+    def confine(self, launch: Launch, folder: Path, witness: Witness | None, fixed: tuple[Path, ...] = ()) -> Launch:
         if witness is None:
-            return self.sandbox.confine(launch, Room(writable=(folder,), readable=self.readable))
-        readable = (*self.readable, *witness.readable)
-        return self.sandbox.confine(launch, Room(writable=(folder, witness.reports), readable=readable))
+            return self.sandbox.confine(launch, Room(writable=(folder,), readable=self.readable, fixed=fixed))
+        writable, readable = (folder, witness.reports), (*self.readable, *witness.readable)
+        return self.sandbox.confine(launch, Room(writable=writable, readable=readable, fixed=fixed))
 
 
 def _without_trust(verdict: Verdict, altered: tuple[str, ...]) -> Verdict:

@@ -230,6 +230,45 @@ def rewrite_prompt(yard: Yard) -> str:
     return _any(reopen, [name for name in os.listdir("/proc") if name.isdigit()])
 
 
+# --- what lies in a project that is worked in, and is not the agent's -----------------------------------------------
+
+
+@attack
+def write_git_hooks_in_place(yard: Yard) -> str:
+    return _write(f"{yard['project']}/.git/hooks/post-checkout")
+
+
+@attack
+def write_git_config_in_place(yard: Yard) -> str:
+    return _any(_write, [f"{yard['project']}/.git/{name}" for name in ("config", "config.worktree", "commondir")])
+
+
+@attack
+def write_git_info_in_place(yard: Yard) -> str:
+    return _any(_write, [f"{yard['project']}/.git/{name}" for name in ("info/attributes", "info/exclude")])
+
+
+@attack
+def write_packages_in_place(yard: Yard) -> str:
+    return _any(_write, [f"{yard['project']}/.venv/{name}" for name in ("bin/python", "lib/start.pth")])
+
+
+@attack
+def replace_packages_in_place(yard: Yard) -> str:
+    return _replace(f"{yard['project']}/.venv")
+
+
+@attack
+def replace_git_in_place(yard: Yard) -> str:
+    return _replace(f"{yard['project']}/.git")
+
+
+def _replace(place: str) -> str:
+    os.rename(place, f"{place}.old")
+    os.mkdir(place)
+    return f"replaced {place}"
+
+
 # --- power ----------------------------------------------------------------------------------------------------------
 
 

@@ -25,8 +25,13 @@ Walls = Bare | Landlock | Bubblewrap
 
 HOW_TO_GET_WALLS = "install bubblewrap (apt install bubblewrap) and allow user namespaces"
 _TRIAL = "echo x >new && ! cat ../secret 2>/dev/null || exit 1; { echo x >../out; } 2>/dev/null; echo held"
+_TRIAL_IN_PLACE = """echo x >new || exit 1
+{ echo x >.git/config; echo x >.git/hooks/new; mv .git moved; rm -r .git; } 2>/dev/null
+{ echo x >.venv/new; mv .venv moved; } 2>/dev/null
+echo held"""
 _MEMORY = "sandbox.json"
 _stood: set[str] = set()
+_kept: dict[str, bool] = {}
 
 
 def choose(settings: SandboxSettings) -> Walls:
@@ -35,20 +40,49 @@ def choose(settings: SandboxSettings) -> Walls:
         return Bare()
     fallen: list[str] = []
     for walls in candidates(settings):
-        if _is_known_to_stand(walls, settings):
-            return walls
-        problem = fault_of(walls, settings)
+        problem = "" if _is_known_to_stand(walls, settings) else fault_of(walls, settings)
         if not problem:
             _remember(walls, settings)
-            return walls
+            if settings.use != "require" or not settings.in_place or keeps_in_place(walls, settings):
+                return walls
+            problem = "in it .git and installed packages of the project can be written by agents that work there"
         fallen.append(f"{walls.name}: {problem}")
     if settings.use == "require":
+        other = 'set mode = "local-git" under [workspace]' if settings.in_place else 'set use = "auto" under [sandbox]'
         raise GangerError(
             f"a sandbox is required, and none stands on this machine ({'; '.join(fallen) or 'there is none'})",
-            hint=f'{HOW_TO_GET_WALLS}; or set use = "auto" under [sandbox]',
+            hint=f"{HOW_TO_GET_WALLS}; or {other}",
             code="SANDBOX_UNAVAILABLE",
         )
     return Bare()
+
+
+def keeps_in_place(walls: Walls, settings: SandboxSettings) -> bool:
+    """Whether they keep what is fixed in a folder that is written; tried, and never remembered where agents write."""
+    if isinstance(walls, Bare):
+        return False
+    if walls.kind not in _kept:
+        _kept[walls.kind] = _held_in_place(walls, settings)
+    return _kept[walls.kind]
+
+
+def _held_in_place(walls: Walls, settings: SandboxSettings) -> bool:
+    with throw_away_folder() as folder:
+        fixed = folder / ".git", folder / ".venv"
+        for place in (*fixed, folder / ".git/hooks"):
+            place.mkdir()
+        (folder / ".git/config").write_text("", encoding="utf-8")
+        give(walls, folder, *fixed, folder / ".git/hooks", folder / ".git/config")
+        before = _listing(folder)
+        room = Room(writable=(folder,), fixed=fixed)
+        ended = run(walls, ("/bin/sh", "-c", _TRIAL_IN_PLACE), room, {"PATH": settings.path})
+        after = {path: size for path, size in _listing(folder).items() if path != "new"}
+        return (ended.code, ended.out) == (0, "held\n") and after == before
+
+
+def _listing(folder: Path) -> dict[str, int]:
+    found = sorted(folder.rglob("*"))
+    return {str(path.relative_to(folder)): 0 if path.is_dir() else path.stat().st_size for path in found}
 
 
 def candidates(settings: SandboxSettings) -> Iterator[Walls]:

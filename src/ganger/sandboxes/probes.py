@@ -41,6 +41,12 @@ SENTENCES = {
     "rename-parents": "folders above the workspace are renamed",
     "change-modes-outside": "modes of files outside are changed",
     "rewrite-prompt": "the prompt file is written through /proc",
+    "write-git-hooks-in-place": "hooks of git are written by an agent that works in the project itself",
+    "write-git-config-in-place": "git's config is written by an agent that works in the project itself",
+    "write-git-info-in-place": "git's attributes are written by an agent that works in the project itself",
+    "replace-git-in-place": "git's folder is replaced by an agent that works in the project itself",
+    "write-packages-in-place": "installed packages are written by an agent that works in the project itself",
+    "replace-packages-in-place": "installed packages are replaced by an agent that works in the project itself",
     "be-root": "agents run with root's number",
     "use-capabilities": "agents have capabilities",
     "gain-privileges": "setuid programs give agents their power",
@@ -78,6 +84,10 @@ _IN_PLACE = "read-event-store-in-place"
 _PREPARE = "prepare-the-machine"
 _BAIT_MODE, _MODE = 0o700, 0o7777
 _PACKAGE = Path(__file__).parents[1]
+_FIXED = (
+    *("write-git-hooks-in-place", "write-git-config-in-place", "write-git-info-in-place"),
+    *("write-packages-in-place", "replace-packages-in-place", "replace-git-in-place"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +109,10 @@ def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
         walls = walls.rebuilt(yard.settings)
         give(walls, yard.workspace)
         names = _names(walls, settings)
-        tried = [name for name in names if name not in (_IN_PLACE, _PREPARE)]
+        tried = [name for name in names if name not in (_IN_PLACE, _PREPARE, *_FIXED)]
         got = _attack(walls, yard, yard.workspace, tried)
         got |= {_IN_PLACE: _attack(walls, yard, yard.project, ["read-event-store"])["read-event-store"]}
+        got |= _attack(walls, yard, yard.project, [*_FIXED], fixed=yard.fixed)
         got |= yard.traces() | {_PREPARE: _prepare_outside(yard)}
         return [ProbeResult(name, not got[name], got[name]) for name in names]
 
@@ -128,10 +139,10 @@ def _prepare_outside(yard: Yard) -> str:
     return "" if refused else f"started a program outside ({ended.err.strip()[-200:]})"
 
 
-def _attack(walls: Walls, yard: Yard, folder: Path, names: list[str]) -> dict[str, str]:
+def _attack(walls: Walls, yard: Yard, folder: Path, names: list[str], fixed: tuple[Path, ...] = ()) -> dict[str, str]:
     """What each got; an attack that could not be made counts as open, for nothing is known about it."""
     (folder / "yard.json").write_text(json.dumps(yard.told()), encoding="utf-8")
     argv = (os.path.realpath(sys.executable), "-I", "-S", str(_ATTACKS), "yard.json", *names)
-    ended = run(walls, argv, Room(writable=(folder,)), {"PATH": yard.settings.path}, yard.prompt)
+    ended = run(walls, argv, Room(writable=(folder,), fixed=fixed), {"PATH": yard.settings.path}, yard.prompt)
     answers = [json.loads(line) for line in ended.out.splitlines()]
     return dict.fromkeys(names, f"could not be tried ({ended.err.strip()[-200:]})") | dict(answers)

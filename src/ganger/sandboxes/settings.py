@@ -16,6 +16,8 @@ class SandboxSettings:
 
     `hidden` is invisible whatever else is granted; `readable` and `writable` are the operator's extra grants.
 
+    `in_place`: agents work in the project's own folder.
+
     `path` is the PATH of the confined programs. `uid` is who root turns into (None: a number nobody else uses).
     """
 
@@ -32,4 +34,5 @@ class SandboxSettings:
     memory_mb: int | None = None
     file_mb: int = 8192
     uid: int | None = None
+    in_place: bool = False
     repos: tuple[Path, ...] = ()

@@ -69,7 +69,7 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
     own = {str(place) for place in settings.writable}
     for place in room.fixed:
         # A link would be the agent's word, and what the operator opened stays open.
-        if place.is_dir() and os.path.realpath(place) == os.path.abspath(place) and str(place) not in own:
+        if os.path.realpath(place) == os.path.abspath(place) and os.path.exists(place) and str(place) not in own:
             decided[os.path.abspath(place)] = Access.READ
     decided.update((path, Access.HIDDEN) for path in _paths(settings.hidden))
     for path in _needed(settings, launch, program, home, decided):

@@ -29,6 +29,12 @@ class Reach(Tree):
             os.close(fd)
 
     @contextmanager
+    def holding(self, path: str) -> Iterator[tuple[int, str]]:
+        """The descriptor of the folder a path is in, and its name there."""
+        with self._parent(path) as found:
+            yield found
+
+    @contextmanager
     def opened(self, path: str) -> Iterator[int]:
         """A regular file for reading; it is looked at first, so that no FIFO blocks and no device is touched."""
         with self._parent(path) as (directory, name):

@@ -6,7 +6,8 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -100,13 +101,34 @@ class Snapshot:
     def shows_no_change_since(self, other: Snapshot) -> bool:
         return self.files == other.files and self.folders == other.folders
 
+    def moved_since(self, other: Snapshot) -> tuple[str, ...]:
+        """Paths that were touched in between, whatever they hold now: the kernel's change time tells."""
+        old, new = other.files, self.files
+        if old == new:
+            return ()
+        moved = [path for path, now in new.items() if (was := old.get(path)) is not now and not _is_same(was, now)]
+        return tuple(sorted([*moved, *(path for path in old if path not in new)]))
 
-def take(tree: Reach, skip: Callable[[str], bool], previous: Snapshot | None, now_ns: int) -> Snapshot:
-    """The tree as it is now. What might have changed since `previous` without showing is read and compared."""
-    scan = _Scan(skip, previous)
+
+def take(
+    tree: Reach,
+    skip: Callable[[str], bool],
+    previous: Snapshot | None,
+    now_ns: int,
+    *,
+    places: Iterable[str] | None = None,
+) -> Snapshot:
+    """The tree as it is now. What might have changed since `previous` without showing is read and compared.
+
+    `places`: these alone, and git's own folders among them are looked into.
+    """
+    scan = _Scan(skip, previous, inside_git=places is not None)
     try:
-        with tree.top() as fd:
-            scan.folder(fd, "", 1)
+        if places is None:
+            with tree.top() as fd:
+                scan.folder(fd, "", 1)
+        for place in places or ():
+            scan.place(tree, place)
     except OSError as problem:
         raise failure_for(str(tree.root), problem) from problem
     for path in scan.ties:
@@ -128,7 +150,8 @@ def _settle(tree: Reach, path: str, scan: _Scan) -> None:
 class _Scan:
     """One walk. Depth is bounded, so that no tree can use up stack or descriptors."""
 
-    def __init__(self, skip: Callable[[str], bool], previous: Snapshot | None) -> None:
+    def __init__(self, skip: Callable[[str], bool], previous: Snapshot | None, *, inside_git: bool) -> None:
+        self._inside_git = inside_git
         self.files: dict[str, Entry] = {}
         self.folders: dict[str, int] = {}
         self.ties: list[str] = []
@@ -138,6 +161,19 @@ class _Scan:
         taken_ns = previous.taken_ns if previous else 0
         self._young_ns = taken_ns - _TOO_YOUNG_NS
         self._maybe_young_ns = taken_ns - _TOO_YOUNG_ON_COARSE_CLOCKS_NS
+
+    def place(self, tree: Reach, path: str) -> None:
+        """One place with all below it; nothing where it is not there."""
+        with suppress(FileNotFoundError, WriteRefused), tree.holding(path) as (fd, name):
+            now = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if now.st_mode & _TYPE == _FOLDER:
+                self._step(fd, name, path, now, 1)
+                return
+            seen, known = _entry(now), self.old.get(path)
+            young = known is not None and self._is_young(known)
+            self.files[path] = known if known is not None and _is_same(known, seen) and not young else seen
+            if known is not None and self.files[path] is seen:
+                self.ties.append(path)
 
     def folder(self, fd: int, above: str, level: int) -> None:
         below: list[tuple[str, os.stat_result]] = []
@@ -177,7 +213,7 @@ class _Scan:
     def _step(self, above_fd: int, name: str, path: str, now: os.stat_result, level: int) -> None:
         if path not in self._old_folders and self._skip(path):
             return
-        if name == ".git":
+        if name == ".git" and not self._inside_git:
             # That it is there counts; what git does inside is git's.
             self.files[path] = _GIT
             return
@@ -205,6 +241,11 @@ class _Scan:
         sealed = _entry(now).unread()
         known = self.old.get(path)
         self.files[path] = known if known == sealed else sealed
+
+
+def _is_same(was: Entry | None, now: Entry) -> bool:
+    """The same inode, untouched; whether it was read makes no difference."""
+    return was is not None and was[:-1] == now[:-1]
 
 
 def still(last: Snapshot | None, path: str, now: Entry) -> Entry | None:

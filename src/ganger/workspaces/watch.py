@@ -121,6 +121,11 @@ class Watch:
                     folders.update((above, now.st_mode) for above in parents_of(path) if (now := tree.look(above)))
         self._adopt(adopted, folders, Snapshot(0, files, folders))
 
+    def snapshot(self) -> Snapshot:
+        """How it is at this moment, by inodes and times."""
+        with self._tree() as tree:
+            return take(tree, self._skip, self._need(), self._now_ns())
+
     def _compare(self, ignoring: Mapping[str, str], only: Callable[[str], bool] | None) -> InPlace:
         baseline = self._need()
         with self._tree() as tree:

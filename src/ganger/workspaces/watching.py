@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.ports import Change, Rules, Touched
+from ganger.ports import Change, Restored, Rules, Touched
 from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.gates import Gates
 from ganger.workspaces.in_place import InPlace
 from ganger.workspaces.refusals import refused
 from ganger.workspaces.safeguards import ChangeLimits, require
+from ganger.workspaces.snapshot import Snapshot
 from ganger.workspaces.watch import Watch
 
 _HARMLESS_GROUPS = frozenset({b"[console_scripts]", b"[gui_scripts]"})
@@ -22,6 +24,7 @@ class Watching:
 
     def __init__(self, root: Path, watch: Watch, limits: ChangeLimits, path: str) -> None:
         self._root, self._watch, self._limits, self._path = root, watch, limits, path
+        self._seen: Snapshot | None = None
 
     def begin(self) -> None:
         self._watch.begin()
@@ -62,18 +65,39 @@ class Watching:
         assert isinstance(change, InPlace)
         self._watch.save(change, folder, contents=contents)
 
-    def restore_gates(self, ignoring: Mapping[str, str], rules: Rules, folder: Path) -> tuple[str, ...]:
-        if rules.may_change_gates:
-            return ()
+    def mark(self) -> FolderMark:
+        taken, self._seen = self._seen or self._watch.snapshot(), None
+        return FolderMark(taken, self._watch.snapshot)
+
+    def restore_gates(self, ignoring: Mapping[str, str], rules: Rules, folder: Path) -> Restored:
         change = self._watch.changed(ignoring)
         gates = Gates(rules.verify, declared=(*(rules.create or ()), *(rules.modify or ())))
-        wrong = {one.path for one in self._counting(change) if gates.gate_of(one, change)}
+        touched = self._counting(change) if change.touched else ()
+        wrong = {one.path for one in touched if self._limits.protection.protected_by(one.path)}
+        if not rules.may_change_gates:
+            wrong |= {one.path for one in touched if gates.gate_of(one, change)}
+        # Where nothing was put back this is how the folder is now.
+        self._seen = None if wrong else change.present
         if wrong:
             drift = self._watch.drifted(wrong.__contains__)
             self._watch.save(drift, folder)
             for path in self._watch.restore(drift):
                 raise refused(path, "GATE_CHANGED", "it was changed behind Ganger's back and cannot be put back")
-        return tuple(sorted(wrong))
+        return Restored(tuple(sorted(wrong)), len(touched) > len(wrong))
+
+
+@dataclass(frozen=True, slots=True)
+class FolderMark:
+    """The `Mark` port."""
+
+    taken: Snapshot
+    again: Callable[[], Snapshot]
+
+    def moved(self) -> tuple[str, ...]:
+        return self.again().moved_since(self.taken)
+
+    def had(self, path: str) -> bool:
+        return path in self.taken.files
 
 
 class _Part:
