@@ -14,6 +14,8 @@ Network = Literal["allow", "loopback", "none"]
 class SandboxSettings:
     """`repos` are other repositories of the run: out of sight as the project's own folder is.
 
+    `shown` is where people look for runs that are kept elsewhere: out of sight, too, where walls can do that.
+
     `hidden` is invisible whatever else is granted; `readable` and `writable` are the operator's extra grants.
 
     `path` is the PATH of the confined programs. `uid` is who root turns into (None: a number nobody else uses).
@@ -33,3 +35,4 @@ class SandboxSettings:
     file_mb: int = 8192
     uid: int | None = None
     repos: tuple[Path, ...] = ()
+    shown: Path | None = None
