@@ -105,7 +105,7 @@ class Project:
         """The user's folder for this project, out of the reach of agents."""
         if self.private is None:
             raise GangerError(
-                "neither HOME nor XDG_STATE_HOME says where this user's state folder is; in direct mode runs are kept there, "
+                "neither HOME nor XDG_STATE_HOME says where your state folder is; in direct mode runs are kept there, "
                 "out of the agents' reach",
                 hint="set HOME, or XDG_STATE_HOME to a folder of your own outside the project",
                 code="NO_STATE_FOLDER",
