@@ -16,9 +16,7 @@ from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings
 from ganger.sandboxes.probes import SENTENCES, ProbeResult, probe
 
-OPEN_IN_LANDLOCK = {
-    *("read-event-store-in-place", "see-other-processes", "change-modes-outside", "reach-sockets", "bomb-with-forks")
-}
+OPEN_IN_LANDLOCK = {*("see-other-processes", "change-modes-outside", "reach-sockets", "bomb-with-forks")}
 AS_NOBODY = """
 import json, os
 from pathlib import Path

@@ -221,6 +221,8 @@ class Showcase:
         """Nobody writes logs any more: what is shown is whole by itself, whatever agents made of it meanwhile."""
         if self._folder.shown is None:
             return
+        show_ignored(self._folder)
+        self._linked.difference_update(_LINKED)
         self.refresh()
         with _shown(self._folder) as place:
             if place is not None:
