@@ -181,6 +181,8 @@ class Showcase:
             self._link_logs([worker_log(event.task, event.attempt)])
         elif isinstance(event, ev.VerifyStarted):
             self._link_logs([verify_log(event.task, event.attempt)])
+        elif isinstance(event, ev.HealStarted):
+            self._link_logs([event.log])
         elif isinstance(event, ev.TaskSettled | ev.TaskRequeued):
             attempt = self._state.tasks[event.task].attempts
             self._copy_logs([worker_log(event.task, attempt), verify_log(event.task, attempt)])
