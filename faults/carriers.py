@@ -127,7 +127,7 @@ class Program:
     def _call(self, verb: str, *words: str) -> tuple[int, Body]:
         argv = [sys.executable, "-I", "-S", str(_PROGRAM), verb, *words]
         who = ("--json", "--worker", self._worker, "--project", str(self._root))
-        names = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        names = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_STATE_HOME") if name in os.environ}
         done = subprocess.run([*argv, *who], env=names, capture_output=True, text=True, timeout=120, check=False)
         if "Traceback" in done.stderr:
             raise RuntimeError(done.stderr)

@@ -59,6 +59,7 @@ class Lead:
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
+            os.environ["XDG_STATE_HOME"] = str(place.state_home)
             self._become(place.root, words, before, held=held)
         self._code: int | None = None
 

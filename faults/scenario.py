@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ganger.worker.folders import private_folder
+
 MODES = ("direct", "local-git")
 
 _AGENT = """#!/bin/sh
@@ -97,8 +99,18 @@ class Place:
     scenario: Scenario
 
     @property
+    def ground(self) -> Path:
+        """All that a run works with: where a disk that fails is mounted."""
+        return self.base / "ground"
+
+    @property
     def root(self) -> Path:
-        return self.base / "project"
+        return self.ground / "project"
+
+    @property
+    def state_home(self) -> Path:
+        """The user's state folder of this place: runs that work in the project itself are kept there."""
+        return self.ground / "state"
 
     @property
     def starts(self) -> Path:
@@ -106,7 +118,9 @@ class Place:
 
     @property
     def run_folder(self) -> Path:
-        return self.root / ".ganger" / self.scenario.name
+        shown = self.root / ".ganger"
+        private = private_folder(str(self.root), {"XDG_STATE_HOME": str(self.state_home)})
+        return (shown if self.scenario.in_git else Path(private)) / self.scenario.name
 
     @property
     def store(self) -> Path:
@@ -118,12 +132,14 @@ class Place:
         return self.base / "checkout"
 
     def make(self, *, at_root: Callable[[Path], None] | None = None) -> Place:
-        """Writes everything; `at_root` is called once the project's folder is there and empty."""
+        """Writes everything; `at_root` is called once the folder is there in which everything will be."""
         answers = self.base / "answers"
-        for folder in (self.root, answers):
+        for folder in (self.ground, answers):
             folder.mkdir(parents=True)
         if at_root is not None:
-            at_root(self.root)
+            at_root(self.ground)
+        for folder in (self.root, self.state_home):
+            folder.mkdir()
         self.starts.touch()
         for job in self.scenario.jobs:
             _write_answers(answers, job)

@@ -7,6 +7,7 @@ A process of its own beside the leads that are killed: its threads must not be f
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 import threading
@@ -18,6 +19,7 @@ from pathlib import Path
 from faults import planted_reports
 from faults.carriers import Away, Carrier, Files, Held, Mcp, Program, Said, Socket, Trouble
 from faults.diaries import Diary
+from ganger.worker.folders import private_folder
 
 CARRIERS = ("socket", "http", "program", "mcp", "files")
 SPOKEN = ("progress", "heartbeat", "milestone", "checkpoint")
@@ -48,7 +50,7 @@ class Session:
         self.worker = f"{kind}-{number:03d}"
         self._crowd, self._over = crowd, base / "over"
         self._chance = random.Random(f"{crowd.seed} {self.worker}")  # noqa: S311
-        self._carrier = _carrier(base, crowd.run, kind, self.worker)
+        self._carrier = _carrier(base, crowd, kind, self.worker)
         self._diary = Diary(base / "diaries", self.worker)
         self._words = 0
 
@@ -128,9 +130,10 @@ def _body(verb: str, word: str, task: str, *, writes: bool) -> dict[str, object]
     return {"step": word}
 
 
-def _carrier(base: Path, run: str, kind: str, worker: str) -> Carrier:
-    root = base / "project"
-    folder = root / ".ganger" / run
+def _carrier(base: Path, crowd: Crowd, kind: str, worker: str) -> Carrier:
+    root = base / "ground" / "project"
+    above = root / ".ganger" if crowd.files else Path(private_folder(str(root), os.environ))
+    folder = above / crowd.run
     if kind == "program":
         return Program(root, worker, base)
     if kind == "mcp":

@@ -7,6 +7,7 @@ was over, and the run ends as if nothing had happened.
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import resource
 import shutil
@@ -175,7 +176,8 @@ class _Siege:
         """What they complain of is in the list once they have ended."""
         said: list[str] = []
         argv = [sys.executable, "-m", "faults.sessions", str(self.place.base)]
-        with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) as process:
+        env = {**os.environ, "XDG_STATE_HOME": str(self.place.state_home)}
+        with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) as process:
             try:
                 yield said
             finally:

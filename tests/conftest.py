@@ -120,6 +120,7 @@ def own_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.delenv(NO_BYTECODE, raising=False)
         patch.setenv("HOME", str(home))
         patch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+        patch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         # Tests of the walls raise them; the others need not pay for them.
         patch.setenv("GANGER_SANDBOX_USE", "off")

@@ -33,6 +33,7 @@ APPLICATION = frozenset(
         "delivery",
         "outposts",
         "prompt_sizes",
+        "places",
     }
 )
 SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
@@ -43,9 +44,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "core": frozenset({"contracts", "errors"}),
     "dev": frozenset({"errors"}),
     "worker": frozenset(),
-    "config": frozenset({"config_sections", "contracts", "errors", "core.vocabulary", "core.commands", "core.notable"}),
+    "config": frozenset({"config_sections", "contracts", "errors", "core.vocabulary", "core.commands", "core.notable"})
+    | {"worker.folders"},
     "config_sections": frozenset({"core.commands"}),
-    "hooks": frozenset({"errors"}),
+    "hooks": frozenset({"errors", "worker.folders"}),
     "notify": INNER | {"config", "notices"},
     "ports": frozenset({"core", "contracts", "errors"}),
     **dict.fromkeys(ADAPTERS, INNER),
@@ -58,17 +60,18 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "control": INNER | {"engine.files", "stores"},
     "app": INNER
     | ADAPTERS
-    | {"engine", "views", "config", "check", "contents", "fleet", "notify", "worker", "delivery"},
+    | {"engine", "views", "config", "check", "contents", "fleet", "notify", "worker", "delivery", "places"},
     "delivery": INNER | {"config", "engine.files", "engine.outlets", "forges", "workspaces"},
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
-    "runs": INNER | {"config", "engine.files", "stores"},
-    "land": INNER | {"app", "check", "config", "delivery", "engine", "launchers", "stores", "workspaces"},
-    "clean": INNER | {"app", "config", "engine.files", "engine.homes", "runs", "workspaces"},
-    "prompt_sizes": INNER | {"app", "check", "config", "delivery", "engine", "views", "workspaces"},
+    "places": INNER | {"config", "engine.files", "worker.folders"},
+    "runs": INNER | {"config", "engine.files", "places", "stores"},
+    "land": INNER | {"app", "places", "check", "config", "delivery", "engine", "launchers", "stores", "workspaces"},
+    "clean": INNER | {"app", "config", "engine.files", "engine.homes", "places", "runs", "workspaces"},
+    "prompt_sizes": INNER | {"app", "check", "config", "delivery", "engine", "places", "views", "workspaces"},
     "start": INNER | {"config", "engine.files", "workspaces"},
     "outposts": INNER | {"config", "delivery", "forges", "workspaces"},
     "doctor": INNER
-    | {"app", "check", "check_copies", "outposts", "runs", "config", "engine.files", "stores", "sandboxes"},
+    | {"app", "check", "check_copies", "outposts", "places", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
         SCREENS,
         INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "worker", "hooks"},

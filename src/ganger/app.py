@@ -29,11 +29,12 @@ from ganger.core.vocabulary import HealSchedule
 from ganger.core.workers import PULL
 from ganger.delivery import Delivery, names_of, path_of, rules_of_run
 from ganger.engine.badges import Badges
-from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file
+from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file, write_private
 from ganger.engine.homes import Homes
 from ganger.engine.journal import Journal
 from ganger.engine.outlets import Outlet
 from ganger.engine.overlay import Overlay
+from ganger.engine.projections import show_ignored
 from ganger.engine.rules import learned_elsewhere
 from ganger.engine.run import Lead, Order, Reconcile
 from ganger.engine.tools import Tools, WorkerProgram
@@ -61,6 +62,7 @@ from ganger.fleet import (
 )
 from ganger.launchers.kept import KeptLauncher
 from ganger.notify import hook_files, notices_of
+from ganger.places import place_of, settle
 from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
 from ganger.reports.address import remove as remove_address
 from ganger.reports.server import ReportServer
@@ -143,7 +145,7 @@ CONTENTS = "contents.json"
 def protection_of(project: Project, manifest: Path) -> Protection:
     """The defaults, the files Ganger itself lives by, and what the operator added."""
     config = project.config
-    own = [project.root / PROJECT_FILE, project.state_path, project.manifest_path, project.profiles_path, manifest]
+    own = [project.root / PROJECT_FILE, project.shown_path, project.manifest_path, project.profiles_path, manifest]
     own += [*hook_files(project), *project.mirror_files("")]
     inside = [path.resolve() for path in own if path.resolve().is_relative_to(project.root.resolve())]
     own_paths = dict.fromkeys(f"/{path.relative_to(project.root.resolve()).as_posix()}" for path in inside)
@@ -159,9 +161,11 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
     agents = agents_by_role(project, checked)
     for repo in names_of(project, checked.specs):
         Bare(path_of(project, repo), project.state_path / repo_store(repo)).project_head()
-    folder = RunFolder.of(project.state_path, checked.manifest.run_id)
-    folder.make()
-    _ignore_state_dir(project.state_path)
+    project, folder = settle(project, checked.manifest.run_id)
+    if folder.shown is None:
+        _ignore_state_dir(project.state_path)
+    else:
+        show_ignored(folder)
     store = SqliteStore(folder.database)
     try:
         with leading(folder, store) as fence, _alone(project, checked.manifest.run_id):
@@ -291,7 +295,7 @@ def worker_program(folder: RunFolder) -> WorkerProgram:
 
 def _eye(project: Project) -> Callable[[Path], Newest]:
     """Who sees whether somebody works in a folder; what Ganger itself writes there is no sign of it."""
-    own = project.state_path.name
+    own = project.shown_path.name
 
     def skip(path: str) -> bool:
         return path == own or path.startswith(f"{own}/")
@@ -331,7 +335,7 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         recovery=Recovery(config.recoveries, config.retry_failed),
         readable=tuple(project.state_path / repo_store(repo) / "objects" for repo in names_of(project, checked.specs)),
         output_limit_bytes=_output_limit(project),
-        stand=lambda folder, verify: stand(folder, verify, project.state_path),
+        stand=lambda folder, verify: stand(folder, verify, project.shown_path),
         runners=KnownRunners() if config.census else None,
         planted=config.planted,
         reports=RunFolder.of(project.state_path, checked.manifest.run_id).path / "checks",
@@ -352,6 +356,7 @@ def sandbox_settings(project: Project) -> SandboxSettings:
     return SandboxSettings(
         project=project.root,
         state_dir=project.state_path,
+        shown=project.shown_path if project.shown_path != project.state_path else None,
         home=Path(environ.get("HOME") or "/"),
         path=environ.get("PATH", ""),
         use=config.use,
@@ -382,7 +387,7 @@ def repository_of(
     project: Project, run_id: str, judge: Judge, owner: tuple[int, int] | None, repo: str = ""
 ) -> GitRepository:
     """The history of the project, or of one of its repositories, as Ganger keeps it; and the workspaces of one run."""
-    folder = RunFolder.of(project.state_path, run_id)
+    folder = place_of(project, run_id)
     settings = _git_settings(project, run_id, judge, owner)
     if repo:
         path = path_of(project, repo)
@@ -396,7 +401,7 @@ def repository_of(
 
 
 def _git_settings(project: Project, run_id: str, judge: Judge, owner: tuple[int, int] | None) -> GitSettings:
-    config, folder = project.config.workspace, RunFolder.of(project.state_path, run_id)
+    config, folder = project.config.workspace, place_of(project, run_id)
     return GitSettings(
         project=project.root,
         store=project.state_path / "repo.git",
@@ -426,8 +431,8 @@ def uncommitted(project: Project, specs: Iterable[TaskSpec]) -> tuple[str, ...]:
 
 def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watching:
     """Direct mode: what agents do to the project's own folder is seen and can be undone."""
-    state = project.state_path
-    own = state.relative_to(project.root).as_posix() if state.is_relative_to(project.root) else ".ganger"
+    state, shown = project.state_path, project.shown_path
+    own = shown.relative_to(project.root).as_posix() if shown.is_relative_to(project.root) else ".ganger"
 
     # Prompts are the operator's, who may write them while the run goes on.
     theirs = {ref for spec in checked.specs for ref in (spec.prompt_ref, *spec.context_refs)}
@@ -441,8 +446,8 @@ def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watchi
 
 
 def copies_of(project: Project) -> ProjectCopies:
-    state = project.state_path
-    own = state.relative_to(project.root).as_posix() if state.is_relative_to(project.root) else ".ganger"
+    shown = project.shown_path
+    own = shown.relative_to(project.root).as_posix() if shown.is_relative_to(project.root) else ".ganger"
     limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
     return ProjectCopies(project.root, lambda path: path in (".git", own), limit)
 
@@ -455,7 +460,7 @@ def fixed_of(project: Project, sandbox: Walls) -> Fixed:
     return Fixed(
         project.root,
         project.state_path / "watch" / "fixed",
-        own=project.state_path,
+        own=project.shown_path,
         linked=config.workspace.linked,
         opened=[_granted(project, name) for name in config.sandbox.writable],
         walled=lambda: not pulls and keeps_in_place(sandbox, sandbox_settings(project)),
@@ -557,7 +562,7 @@ def _ignore_state_dir(state_dir: Path) -> None:
     path = state_dir / ".gitignore"
     if not path.exists():
         with named_os_errors(path):
-            path.write_text("*\n")
+            write_private(path, "*\n")
 
 
 def _require_known(options: RunOptions, checked: Checked) -> None:

@@ -13,12 +13,14 @@ from ganger.core.names import file_stem, repo_place, repo_store
 from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, is_led
 from ganger.engine.homes import Homes
-from ganger.runs import keeper_pid, read_state, run_folders, size_of
+from ganger.places import at_place, gone_projects, runs_of
+from ganger.runs import keeper_pid, read_state, size_of
 from ganger.workspaces.leftovers import Kept, Leftover
 from ganger.workspaces.removal import discard
 
 # Made by a run for itself; of a run nobody leads they are of no use to anyone.
 _REMADE = ("checks", "pool")
+GONE = "remove it if the project is not coming back"
 _HOME, _GOES_ON = "home of an agent", "a session goes on in it"
 
 
@@ -41,12 +43,20 @@ class Piece:
 def look(project: Project, run_id: str | None = None) -> list[Piece]:
     """Everything that could be asked about, those that can go first."""
     found: list[Piece] = []
-    for folder in run_folders(project):
+    for folder in runs_of(project):
         state = read_state(folder)
         if run_id is not None and state.run_id != run_id:
             continue
-        found += _of_run(project, folder, state)
+        found += _of_run(at_place(project, folder), folder, state)
+    if run_id is None:
+        found += _of_gone_projects(project)
     return sorted(found, key=lambda piece: (not piece.goes, -piece.bytes))
+
+
+def _of_gone_projects(project: Project) -> Iterator[Piece]:
+    """A folder that was moved looks the same as one that is gone: nothing of it is removed."""
+    for gone in gone_projects(project):
+        yield Piece("", gone.folder, f"runs of {gone.project}, which is gone", size_of(gone.folder), False, GONE)
 
 
 def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Piece]:

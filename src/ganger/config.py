@@ -38,7 +38,8 @@ from ganger.config_sections import (
 )
 from ganger.contracts.documents import read_document
 from ganger.contracts.faults import faults_of
-from ganger.errors import Fault, InputError, NotFoundError, UsageError
+from ganger.errors import Fault, GangerError, InputError, NotFoundError, UsageError
+from ganger.worker.folders import private_folder
 
 PROJECT_FILE = "ganger.toml"
 
@@ -60,20 +61,63 @@ _SHORTEST_SECRET = 6
 
 @dataclass(frozen=True)
 class Project:
-    """A project: its folder, its effective config, and each value's origin."""
+    """A project: its folder, its effective config, and each value's origin.
+
+    `private` is the user's own folder for it, known from its path; None where nothing tells where the user's home is.
+    `place` is where one run of it is kept, once that is known.
+    """
 
     root: Path
     config: Config
     has_file: bool
     origins: Mapping[str, str] = field(default_factory=dict)
+    private: Path | None = None
+    place: Path | None = None
 
     @property
     def manifest_path(self) -> Path:
         return self.root / self.config.manifest
 
     @property
-    def state_path(self) -> Path:
+    def shown_path(self) -> Path:
+        """Where people and programs look for what runs are like."""
         return self.root / self.config.state_dir
+
+    @property
+    def state_path(self) -> Path:
+        """Where Ganger keeps what it reads back: where agents write, they would write their own truth."""
+        if self.place is not None:
+            return self.place
+        return self.require_private() if self.is_exposed else self.shown_path
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether agents write where `state_dir` is. Asked of the name: a link that is there may be an agent's."""
+        return any(_is_inside(self.shown_path, place) for place in self.written_by_agents())
+
+    def written_by_agents(self) -> list[Path]:
+        """Where agents work that have no workspace of their own, and what they were given besides."""
+        if self.config.workspace.mode != "direct":
+            return []
+        return [self.root, *(self.root / Path(name).expanduser() for name in self.config.sandbox.writable)]
+
+    def require_private(self) -> Path:
+        """The user's folder for this project, out of the reach of agents."""
+        if self.private is None:
+            raise GangerError(
+                "neither HOME nor XDG_STATE_HOME says where your state folder is; in direct mode runs are kept there, "
+                "out of the agents' reach",
+                hint="set HOME, or XDG_STATE_HOME to a folder of your own outside the project",
+                code="NO_STATE_FOLDER",
+            )
+        around = next((place for place in self.written_by_agents() if _is_inside(self.private, place)), None)
+        if around is not None:
+            raise GangerError(
+                f"your state folder {self.private.parent} lies in {around}, where agents write: no place to keep runs",
+                hint="set XDG_STATE_HOME to a folder outside the project, or use a git mode: [workspace] mode",
+                code="NO_STATE_FOLDER",
+            )
+        return self.private
 
     @property
     def profiles_path(self) -> Path:
@@ -122,6 +166,12 @@ class Project:
                 # What it does not name is as in [delivery], whatever the defaults say.
                 shown["repos"][name]["delivery"] = repo.delivery.model_dump(mode="json", exclude_unset=True)
         return [Setting(k, _without_password(v), self.origins.get(k, "default")) for k, v in _flatten(shown)]
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """By name, and by what the folders around it really are."""
+    named = Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder))
+    return named or path.parent.resolve().is_relative_to(folder.resolve())
 
 
 def _without_password(value: object) -> object:
@@ -180,7 +230,8 @@ def load_project(
         raise InputError(_layers_named(user, project), [_with_origin(f, origins) for f in faults])
     config = Config.model_validate(merged)
     _check_references(config, project)
-    return Project(root, config, project.is_file(), origins)
+    private = private_folder(str(root), env)
+    return Project(root, config, project.is_file(), origins, Path(private) if private else None)
 
 
 def _read_layer(path: Path) -> dict[str, Any]:

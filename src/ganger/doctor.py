@@ -16,10 +16,11 @@ from ganger.check import check_project
 from ganger.check_copies import CODE as COPY_CODE
 from ganger.config import PROJECT_FILE, Project, load_project, project_root
 from ganger.core.vocabulary import RunStatus
-from ganger.engine.files import RunFolder, is_led
+from ganger.engine.files import is_led
 from ganger.errors import GangerError
 from ganger.outposts import delivering_repos, meet
-from ganger.runs import read_state
+from ganger.places import gone_projects, runs_of
+from ganger.runs import read_state, size_of
 from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.choose import HOW_TO_GET_WALLS, choose, who
 from ganger.sandboxes.landlock import Landlock
@@ -115,13 +116,17 @@ def _config(project: Project) -> Finding:
 
 
 def _state_dir(project: Project) -> Iterator[Finding]:
-    place = project.state_path
+    try:
+        place = kept = project.state_path
+    except GangerError as error:
+        yield Finding("error", "state_dir", error.message, error.hint)
+        return
     while not place.exists():
         place = place.parent
     if not os.access(place, os.W_OK):
         yield Finding("error", "state_dir", f"{place} cannot be written", "mend its permissions or set state_dir")
     free = shutil.disk_usage(place).free
-    text = f"{free / (1 << 30):.1f} GiB free for {project.state_path}"
+    text = f"{free / (1 << 30):.1f} GiB free for {kept}"
     yield Finding("ok", "disk", text) if free > _LOW_BYTES else Finding("warning", "disk", text, "free some space")
 
 
@@ -162,10 +167,13 @@ def _outposts(project: Project) -> Iterator[Finding]:
 
 def _left_overs(project: Project) -> Iterator[Finding]:
     """Runs whose lead is gone although they were not finished."""
-    if not project.state_path.is_dir():
+    try:
+        folders = runs_of(project)
+    except GangerError as error:
+        yield Finding("error", "run", error.message, error.hint)
         return
-    for path in sorted(p for p in project.state_path.iterdir() if (p / "ganger.db").exists()):
-        folder = RunFolder(path)
+    for folder in folders:
+        name = folder.path.name
         try:
             state = read_state(folder)
         except GangerError as error:
@@ -173,7 +181,11 @@ def _left_overs(project: Project) -> Iterator[Finding]:
             continue
         led = is_led(folder)
         if led:
-            yield Finding("ok", "run", f"{path.name} is being led right now")
+            yield Finding("ok", "run", f"{name} is being led right now")
         unfinished = not led and state.status is RunStatus.RUNNING and not state.finished
         if unfinished:
-            yield Finding("warning", "run", f"{path.name} was cut off", "ganger run continues it")
+            yield Finding("warning", "run", f"{name} was cut off", "ganger run continues it")
+    for gone in gone_projects(project):
+        size = f"{size_of(gone.folder) / (1 << 20):.1f} MiB"
+        text = f"runs of {gone.project}, which is gone, take {size} in {gone.folder}"
+        yield Finding("warning", "left-over", text, "remove that folder if the project is not coming back")

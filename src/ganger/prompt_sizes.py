@@ -10,11 +10,11 @@ from ganger.check import Checked
 from ganger.config import Project
 from ganger.core.tokens import calibrations, estimate
 from ganger.delivery import rules_for
-from ganger.engine.files import RunFolder
 from ganger.engine.handoff import handoff_of
 from ganger.engine.prompts import Advice, CiNote, ci_text, pieces
 from ganger.engine.rules import learned_elsewhere
 from ganger.engine.usage import usage_of_runs
+from ganger.places import place_of
 from ganger.ports import RoleRules
 from ganger.views.prompts import PromptSize, PromptSizes, weighed
 from ganger.workspaces.direct import DirectWorkspace
@@ -43,7 +43,7 @@ def _sizes(project: Project, checked: Checked, budget: int) -> Iterator[PromptSi
     assert checked.manifest is not None
     config, texts = project.config, _Texts(project)
     roles = {name: role_rules(project, name) for name in config.roles}
-    folder = RunFolder.of(project.state_path, checked.manifest.run_id)
+    folder = place_of(project, checked.manifest.run_id)
     learned = learned_elsewhere(folder) if config.healing.learned_rules else ()
     rules = cache(partial(rules_for, project))
     for spec in checked.specs:

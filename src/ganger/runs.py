@@ -14,6 +14,7 @@ from ganger.core.records import RunState
 from ganger.core.transitions import apply
 from ganger.engine.files import RunFolder
 from ganger.errors import NotFoundError
+from ganger.places import place_of, runs_of
 from ganger.stores.sqlite import SqliteStore
 
 _PACE_HOLDS_SEC = 120.0
@@ -22,28 +23,16 @@ _PACE_HOLDS_SEC = 120.0
 def newest_run(project: Project, run_id: str | None) -> RunFolder:
     """The run a read command means: the named one, else the one written last."""
     if run_id is not None:
-        folder = RunFolder.of(project.state_path, run_id)
+        folder = place_of(project, run_id)
         if not folder.database.exists():
             raise NotFoundError(
-                f"no run {run_id!r} in {project.state_path}", hint="ganger status without --run shows the newest"
+                f"no run {run_id!r} in {project.shown_path}", hint="ganger status without --run shows the newest"
             )
         return folder
-    found = run_folders(project)
+    found = runs_of(project)
     if not found:
-        raise NotFoundError(f"there is no run in {project.state_path} yet", hint="start one: ganger run")
+        raise NotFoundError(f"there is no run in {project.shown_path} yet", hint="start one: ganger run")
     return max(found, key=lambda folder: _last_written(folder.database))
-
-
-def run_folders(project: Project) -> list[RunFolder]:
-    """Every run of the project."""
-    return [RunFolder(path) for path in _folders(project.state_path) if (path / "ganger.db").exists()]
-
-
-def _folders(state_dir: Path) -> list[Path]:
-    try:
-        return sorted(path for path in state_dir.iterdir() if path.is_dir())
-    except OSError:
-        return []
 
 
 def _last_written(database: Path) -> int:

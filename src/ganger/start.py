@@ -64,7 +64,7 @@ def write_first_project(
                 made.kept.append(name)
                 continue
             path.parent.mkdir(exist_ok=True)
-            replace_file(path, text)
+            replace_file(path, text, mode=0o666)
             made.written.append(name)
     return made
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ganger.config import load_project
+from ganger.places import place_of
+
 CONFIG = """
 [policy]
 heal_schedule = "off"
@@ -51,6 +54,11 @@ def ganger(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> Answ
     answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"))
     assert "Traceback" not in answer.err + answer.out
     return answer
+
+
+def kept(root: Path, run: str = "r1") -> Path:
+    """Where Ganger keeps a run, whatever the project shows of it."""
+    return place_of(load_project(root), run).path
 
 
 def task(name: object = "one", **changes: object) -> dict[str, object]:

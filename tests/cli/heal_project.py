@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cli_project import Answer, ganger, manifest, task
+from cli_project import Answer, ganger, kept, manifest, task
 
 SENTENCE = "Every module begins with a licence header."
 # A plain shell program: it is started some hundred times. Each start leaves a line; each prompt is kept.
@@ -128,7 +128,7 @@ class HealProject:
 
     @property
     def folder(self) -> Path:
-        return self.root / ".ganger" / self.run_id
+        return kept(self.root, self.run_id)
 
     def starts(self) -> Counter[str]:
         """Agent processes that really began, by role and task, from the file each of them appends to."""

@@ -165,14 +165,13 @@ def test_a_spoilt_project_does_not_run(tmp_path: Path, spoil: Callable[[Path], N
 @pytest.mark.needs("root")
 def test_a_full_disk_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
     """T19: the disk is full; nothing pretends otherwise."""
-    make_project(tmp_path)
-    (tmp_path / "small").mkdir()
-    config = (tmp_path / "ganger.toml").read_text()
-    (tmp_path / "ganger.toml").write_text('state_dir = "small/s"\n' + config)
+    for name in ("project", "small"):
+        (tmp_path / name).mkdir()
+    root = make_project(tmp_path / "project")
+    config = (root / "ganger.toml").read_text()
+    (root / "ganger.toml").write_text('state_dir = "../small/s"\n' + config)
     inside = f"mount -t tmpfs -o size=64k tmpfs {tmp_path}/small && exec {sys.executable} -m ganger run --json"
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", inside], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run(["unshare", "-m", "sh", "-c", inside], cwd=root, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "DISK_FULL" in done.stdout.splitlines()[-1] and "Traceback" not in done.stderr
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
-from cli_project import ganger, make_project, task
+from cli_project import ganger, kept, make_project, task
 
 from ganger.cli.detach import words
 from ganger.cli.run import command
@@ -51,7 +51,7 @@ def test_a_detached_run_leads_in_a_session_of_its_own(led: tuple[Path, int]) -> 
     started = [e for e in ganger("events", "--json", cwd=root).lines if e["type"] == "lead_started"]
     assert [e["pid"] for e in started] == [pid]
     assert os.getsid(pid) == pid and os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
-    log = root / ".ganger/r1/lead.log"
+    log = kept(root) / "lead.log"
     assert os.readlink(f"/proc/{pid}/fd/1") == str(log) and '"lead_started"' in log.read_text()
 
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, make_project, task
+from cli_project import ganger, kept, make_project, task
 
 BAD = {"path": "code.txt", "op": "replace", "encoding": "utf8", "content": "bad\n"}
 SCRIPT = {"one": {"result": {"status": "DONE", "summary": "s", "writes": [BAD]}}}
@@ -49,7 +49,7 @@ def still_working(root: Path) -> list[int]:
 
 def test_a_check_that_removes_the_backup_cannot_make_it_look_rolled_back(tmp_path: Path) -> None:
     """T18 T19: what cannot be put back is said plainly and never tried again by itself."""
-    root = project_with_check(tmp_path, "rm -rf .ganger/r1/backups; exit 1")
+    root = project_with_check(tmp_path, "rm -rf .ganger/r1/backups/*; exit 1")
     lines = ganger("run", "--json", cwd=root).lines
     assert "writes_rolled_back" not in [line["type"] for line in lines]
     assert [line["failure_class"] for line in lines if line["type"] == "attempt_failed"] == ["fatal"]
@@ -66,12 +66,24 @@ def test_a_check_that_removes_its_own_log_fails_its_task_and_nothing_else(tmp_pa
 
 
 @pytest.mark.brief(1)
-@pytest.mark.parametrize("command", ["rm -f .ganger/r1/ganger.db*", "rm -rf .ganger"])
+@pytest.mark.parametrize(
+    "command", ['rm -f "$(readlink .ganger/r1/ganger.db)"', 'rm -rf "$(dirname "$(readlink .ganger/r1/ganger.db)")"']
+)
 def test_a_check_that_removes_the_store_stops_the_run(tmp_path: Path, command: str) -> None:
     """T19: nothing is called done that is not recorded."""
     answer = ganger("run", cwd=project_with_check(tmp_path, command))
     assert answer.code == 1 and "DONE" not in answer.out
     assert "[STORE_ERROR]" in answer.err or "[NOT_WRITABLE]" in answer.err
+
+
+@pytest.mark.parametrize("command", ["rm -f .ganger/r1/ganger.db*", "rm -rf .ganger", "mv .ganger other"])
+def test_a_check_that_removes_what_is_shown_of_a_run_loses_nothing(tmp_path: Path, command: str) -> None:
+    """T19: what is in the project is a picture; it is made again, and the run is known as ever."""
+    root = project_with_check(tmp_path, command)
+    assert ganger("run", cwd=root).code == 0
+    assert ganger("status", "--json", cwd=root).json["counts"]["DONE"] == 1
+    assert (root / ".ganger/r1/state.json").read_bytes() == (kept(root) / "state.json").read_bytes()
+    assert (root / ".ganger/r1/ganger.db").resolve() == (kept(root) / "ganger.db").resolve()
 
 
 @pytest.mark.parametrize(

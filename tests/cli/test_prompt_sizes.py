@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, make_project, task
+from cli_project import ganger, kept, make_project, task
 
 from ganger.core.tokens import Sample
 from ganger.engine.usage import usage_of_runs
@@ -67,8 +67,8 @@ def test_what_agents_counted_is_shown_and_changes_no_verdict(root: Path) -> None
     """D15: damaged notes are passed over."""
     rows = [{"agent": "x/x", "estimated": 100, "counted": 90}, {"agent": "x/x", "estimated": 400, "counted": 360}]
     for run, text in {"old": json.dumps({"prompts": rows}), "bad": "{", "odd": '{"prompts": [{"agent": 1}]}'}.items():
-        (root / ".ganger" / run).mkdir(parents=True)
-        (root / ".ganger" / run / "usage.json").write_text(text)
+        kept(root, run).mkdir(parents=True)
+        (kept(root, run) / "usage.json").write_text(text)
     answer = ganger("plan", "--prompts", "--json", cwd=root, env={"GANGER_PROMPTS_BUDGET_TOKENS": "900"})
     assert answer.json["calibration"] == [{"agent": "x/x", "attempts": 2, "factor": 0.9, "slope": 0.9}]
     assert answer.code == 1
@@ -80,6 +80,6 @@ def test_a_run_keeps_what_its_agents_counted(root: Path) -> None:
     answer = {"result": "DONE", "usage": {"input_tokens": 1234, "output_tokens": 5}}
     (root / "script.json").write_text(json.dumps({"tasks": {}, "default": answer}))
     ganger("run", cwd=root)
-    found = usage_of_runs(root / ".ganger")
+    found = usage_of_runs(kept(root).parent)
     assert [sample.counted for sample in found] == [1234, 1234] and all(isinstance(s, Sample) for s in found)
     assert all(sample.estimated > 200 for sample in found)

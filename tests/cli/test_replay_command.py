@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_project import Answer, ganger, make_project, task
+from cli_project import Answer, ganger, kept, make_project, task
 
 DONE = [[{"result": {"status": "DONE", "summary": "x"}}]]
 TWICE = [[{"text": "only prose"}], *DONE]
@@ -52,7 +52,7 @@ def test_an_answer_that_is_read_differently_now_is_shown(tmp_path: Path) -> None
     """G07: as after a change of the parser."""
     root = make_project(tmp_path, task("one"), script={"one": DONE})
     ganger("run", cwd=root)
-    (root / ".ganger/r1/logs/one.worker.1.log").write_text("nothing")
+    (kept(root) / "logs/one.worker.1.log").write_text("nothing")
     answer = replay(root, "--logs")
     assert answer.code == 1
     assert "  recorded  DONE with 0 writes\n  today     refused: NO_SENTINEL\n" in answer.out
@@ -63,7 +63,7 @@ def test_a_log_that_is_gone_is_counted_and_no_difference(tmp_path: Path) -> None
     """G07: an old run may have been cleaned."""
     root = make_project(tmp_path, task("one"), script={"one": DONE})
     ganger("run", cwd=root)
-    (root / ".ganger/r1/logs/one.worker.1.log").unlink()
+    (kept(root) / "logs/one.worker.1.log").unlink()
     answer = replay(root, "--logs")
     assert answer.code == 0 and "0 answers read again from their logs, 1 logs are gone" in answer.out
 

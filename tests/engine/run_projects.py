@@ -27,6 +27,7 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.engine.run import Lead
 from ganger.launchers.proc import ATTEMPT_MARK as MARK
+from ganger.places import place_of
 from ganger.runs import read_state
 from ganger.stores.sqlite import SqliteStore
 
@@ -134,7 +135,7 @@ class Project:
 
     @property
     def folder(self) -> RunFolder:
-        return RunFolder.of(self.root / ".ganger", self.run_id)
+        return place_of(load_project(self.root), self.run_id)
 
     def state(self) -> RunState:
         return read_state(self.folder)

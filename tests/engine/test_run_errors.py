@@ -131,9 +131,9 @@ def test_files_that_cannot_be_put_back_stop_the_run_and_keep_the_backup(tmp_path
 
 
 FULL = """
-mount -t tmpfs -o size=700k none .ganger || exit 77
+mount -t tmpfs -o size=700k none "$XDG_STATE_HOME" || exit 77
 "$1" -m ganger run --json > first.txt 2> errors.txt; echo $?
-rm -f .ganger/r1/logs/*
+rm -f "$XDG_STATE_HOME"/ganger/*/r1/logs/*
 printf '{}' > script.json
 "$1" -m ganger run > second.txt 2>> errors.txt; echo $?
 "$1" -m ganger state export > state.txt
@@ -141,10 +141,14 @@ printf '{}' > script.json
 
 
 @pytest.mark.needs("root", "unshare", "mount")
-def test_a_full_disk_ends_the_run_by_name_and_the_run_goes_on_when_there_is_room(tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_run_by_name_and_the_run_goes_on_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """T19 T20: exit code 1, DISK_FULL, no traceback; then everything is done."""
+    (tmp_path / "state").mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    tmp_path = tmp_path / "p"
     project = Project(tmp_path, [task(n) for n in "abc"], default={"garbage": "x" * 900_000}).make()
-    (tmp_path / ".ganger").mkdir()
     words = ["unshare", "-m", "--propagation", "private", "sh", "-c", FULL, "sh", sys.executable]
     made = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     if made.returncode == 77:

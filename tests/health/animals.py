@@ -131,7 +131,9 @@ def says_it_twice() -> None:
 
 def recorded(request: str) -> list[str]:
     """The events that came of it, as everybody can see them."""
-    folder = Path(os.environ["GANGER_DESK"]).parents[3]
+    # Where it works in the project itself, runs are kept elsewhere.
+    above = Path(os.environ["GANGER_DESK"]).parents[3]
+    folder = above if (above / "ganger.toml").is_file() else Path(os.environ["GANGER_WORKSPACE"])
     called = [sys.executable, "-m", "ganger", "events", "--json", "--project", str(folder)]
     shown = subprocess.run(called, capture_output=True, text=True, check=True).stdout
     return [line for line in shown.splitlines() if f'"{request}"' in line]

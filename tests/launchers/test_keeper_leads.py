@@ -117,7 +117,8 @@ def test_a_request_whose_answer_nobody_heard_is_done_once(run: Run) -> None:
         message = {"do": "start", "launch": launch_message(run.shell("a", "exit 4")), "grace": 1, "n": 1}
         with socket.socket(socket.AF_UNIX) as dying:
             dying.connect((run.folder / "keeper" / "address").read_text())
-            dying.sendall(json.dumps(message).encode() + b"\n")
+            hello = {"do": "hello", "key": (run.folder / "keeper" / "key").read_text()}
+            dying.sendall(b"".join(json.dumps(one).encode() + b"\n" for one in (hello, message)))
         code = (await (await launcher.start(run.shell("a", "exit 4"))).wait()).code
         await launcher.stop_all(0)
         return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -47,6 +48,46 @@ def address(run: Run) -> str:
     return (run.folder / "keeper" / "address").read_text()
 
 
+def hello(run: Run) -> bytes:
+    return json.dumps({"do": "hello", "key": (run.folder / "keeper" / "key").read_text()}).encode() + b"\n"
+
+
+def test_whoever_only_found_the_socket_gets_nothing_done(run: Run) -> None:
+    """G05 H08: a confined program of the same user reads the socket's name in /proc, and has not the key; nor can it
+    keep the lead out by coming often."""
+    wanted = {"do": "start", "launch": launch_message(run.shell("mine", "touch made")), "grace": 1, "n": 1}
+    order = json.dumps(wanted).encode() + b"\n"
+    wrong = json.dumps({"do": "hello", "key": "0" * 64}).encode() + b"\n"
+
+    def answered(sent: bytes) -> bytes:
+        with socket.socket(socket.AF_UNIX) as guest:
+            guest.connect(address(run))
+            guest.settimeout(10)
+            guest.recv(4096)
+            guest.sendall(sent)
+            with contextlib.suppress(ConnectionError):
+                return guest.recv(4096)
+        return b""
+
+    async def main(launcher: KeptLauncher) -> tuple[list[bytes], int | None]:
+        await launcher.start(run.shell("a", "sleep 60"))
+        assert stat.S_IMODE((run.folder / "keeper" / "key").stat().st_mode) == 0o600
+        answers = [answered(sent) for sent in (order, wrong + order, b'{"do":"kill"}\n')]
+        crowd = [socket.socket(socket.AF_UNIX) for _ in range(100)]
+        for one in crowd:
+            one.connect(address(run))
+        code = (await (await launcher.start(run.shell("b", "exit 5"))).wait()).code
+        for one in crowd:
+            one.close()
+        assert run.key("a") in run.account().open
+        await launcher.stop_all(0)
+        return answers, code
+
+    answers, code = run.play(main)
+    assert answers == [b""] * 3 and code == 5
+    assert run.starts() == 2 and not (run.folder / "made").exists()
+
+
 def test_the_socket_is_short_and_only_its_user_can_come_near(deep_run: Run) -> None:
     """H08 T24: a folder of its own with mode 0700, its name known to the owner alone."""
 
@@ -66,7 +107,7 @@ def test_garbage_hurts_nobody_but_its_sender(run: Run) -> None:
         with socket.socket(socket.AF_UNIX) as guest:
             guest.connect(address(run))
             guest.recv(4096)
-            guest.sendall(sent)
+            guest.sendall(hello(run) + sent)
             guest.shutdown(socket.SHUT_WR)
             return guest.recv(4096)
 

@@ -291,6 +291,9 @@ class ForgetsTheFence(SqliteStore):
         self._db.execute("DROP TRIGGER fences_only_grow")
         self._db.execute("UPDATE lead SET fence = 0, pid = 0")
 
+    def _require_nothing_forged(self) -> None:
+        """Would see the trigger gone, and this is about the fence."""
+
 
 def broken_interleavings(
     folder: Path, kind: type[SqliteStore], first: Callable[[Store], object], second: Callable[[Store], object]

@@ -23,7 +23,7 @@ IN_PLACE = {
     *("write-packages-in-place", "replace-packages-in-place"),
 }
 # What Landlock leaves open, by who the agent is there.
-OPEN_TO_ALL = {*IN_PLACE, "read-event-store-in-place", "see-other-processes"}
+OPEN_TO_ALL = {*IN_PLACE, "see-other-processes"}
 OPEN_TO_ONESELF = OPEN_TO_ALL | {"change-modes-outside", "reach-sockets", "bomb-with-forks"}
 OPEN_TO_ROOT = OPEN_TO_ONESELF | {"be-root"}
 AS_NOBODY = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -28,7 +29,7 @@ def command(dry_run: bool, run_id: str | None, project: Path | None, as_json: bo
       ganger clean
       ganger clean --run tonight --json
     """
-    from ganger.clean import free, look
+    from ganger.clean import GONE, free, look
 
     pieces = look(open_project(project), run_id)
     going = [piece for piece in pieces if piece.goes]
@@ -38,7 +39,10 @@ def command(dry_run: bool, run_id: str | None, project: Path | None, as_json: bo
         return 0
     for piece in pieces[:_SHOWN]:
         mark = ("would free" if dry_run else "freed") if piece.goes else "kept"
-        click.echo(f"{mark:<10} {shown_bytes(piece.bytes):>9}  {piece.run}: {piece.what} ({piece.kept})")
+        whose = f"{piece.run}: " if piece.run else ""
+        click.echo(f"{mark:<10} {shown_bytes(piece.bytes):>9}  {whose}{piece.what} ({piece.kept})")
+        if piece.kept == GONE:
+            click.echo(f"{'':<21}rm -r {shlex.quote(str(piece.path))}")
         if piece.kept == "unsaved":
             click.echo(f"{'':<21}look at {piece.path}, and remove it yourself if you do not need it")
     if len(pieces) > _SHOWN:

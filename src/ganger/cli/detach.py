@@ -29,7 +29,6 @@ _PATIENCE_SEC = 60.0
 
 def detach(context: click.Context, folder: RunFolder, run_id: str, *, as_json: bool) -> int:
     """Starts the lead and returns as soon as it has recorded that it leads, or with the code it failed with."""
-    folder.make()
     log = folder.path / LOG
     since = _last_seq(folder)
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:

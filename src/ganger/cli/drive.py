@@ -15,10 +15,10 @@ from ganger.cli.run import show_difference
 from ganger.cli.screens import JsonLines, Lines, Screen
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
-from ganger.engine.files import RunFolder
 from ganger.engine.run import Lead
 from ganger.errors import EXIT_INTERRUPTED, GangerError
 from ganger.land import land
+from ganger.places import place_of, stays_within_reach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ def _welcome(project: Project, checked: Checked) -> list[str]:
     """Before anybody is paid, remotes and forges are asked whether they take what is going to be brought to them. A run
     that has begun goes on: what stands in its way then is a matter of the task that meets it."""
     assert checked.manifest is not None
-    if RunFolder.of(project.state_path, checked.manifest.run_id).database.exists():
+    if place_of(project, checked.manifest.run_id).database.exists():
         return []
     from ganger.outposts import delivering_repos, require_welcome
 
@@ -58,7 +58,8 @@ def drive(
             lead.show_state()
             screen.show_end(lead, quiet=True)
             return 0
-        for warning in [*notes, *warnings(project, checked)]:
+        within_reach = stays_within_reach(project, lead.tools.folder)
+        for warning in [*notes, *warnings(project, checked), *([within_reach] if within_reach else [])]:
             screen.note(warning)
         screen.begin(lead)
         try:

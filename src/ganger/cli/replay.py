@@ -66,12 +66,21 @@ def _amendment(settings: tuple[str, ...]) -> Amend | None:
 
 
 def _folder(run: str | None, project: Path | None) -> RunFolder:
-    from ganger.engine.files import RunFolder
     from ganger.runs import newest_run
 
     if run is not None and (Path(run) / "ganger.db").is_file():
-        return RunFolder(Path(run))
+        return _kept(Path(run), project)
     return newest_run(open_project(project), run)
+
+
+def _kept(folder: Path, project: Path | None) -> RunFolder:
+    """A folder that was named may be one that only shows a run of the project."""
+    from ganger.engine.files import RunFolder
+    from ganger.places import runs_of
+
+    shown = folder.resolve()
+    own = runs_of(open_project(project))
+    return next((run for run in own if run.shown is not None and run.shown.resolve() == shown), RunFolder(folder))
 
 
 def _extract(folder: RunFolder, project: Path | None) -> Extract:

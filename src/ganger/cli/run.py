@@ -82,11 +82,11 @@ def command(
 
 def _detach(project: Project, checked: Checked, *, as_json: bool) -> int:
     from ganger.cli.detach import detach
-    from ganger.engine.files import RunFolder
+    from ganger.places import settle
 
     assert checked.manifest is not None
     run_id = checked.manifest.run_id
-    folder = RunFolder.of(project.state_path, run_id)
+    _, folder = settle(project, run_id)
     return detach(click.get_current_context(), folder, run_id, as_json=as_json)
 
 
@@ -142,11 +142,11 @@ def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, recon
 
 def _difference(project: Project, checked: Checked) -> Difference | None:
     from ganger.app import difference_of
-    from ganger.engine.files import RunFolder
+    from ganger.places import place_of
     from ganger.runs import read_state
 
     assert checked.manifest is not None
-    folder = RunFolder.of(project.state_path, checked.manifest.run_id)
+    folder = place_of(project, checked.manifest.run_id)
     if not folder.database.exists():
         return None
     return difference_of(project, checked, read_state(folder), folder).difference

@@ -203,7 +203,7 @@ def opening(lead: Lead) -> list[str]:
     how = f"concurrency {policy.concurrency}, schedule {policy.heal_schedule.value}"
     return [
         f"run {order.run_id} {again}: {counted(len(order.tasks), 'task')}, {how}",
-        f"  folder  {lead.tools.folder.path}",
+        f"  folder  {lead.tools.folder.known_as}",
         f"  watch   ganger status --run {run}   ganger events --run {run} --follow",
         "  resume  run the same command again, at any time, after anything",
         f"  walls   {walls(lead)}",
@@ -235,7 +235,7 @@ def closing(lead: Lead) -> list[str]:
             lines.append(f"  … and {len(names) - 10} more {status.value}")
     if state.abort_reason and (state.heal_abandoned or not lines[2:]):
         lines.append(f"  why     {printable(state.abort_reason)[:400]}")
-    lines.append(f"  report  {lead.tools.folder.report}")
+    lines.append(f"  report  {lead.tools.folder.known_as / lead.tools.folder.report.name}")
     lines.append(f"  next    {_next(state)}")
     return lines
 

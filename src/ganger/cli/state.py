@@ -38,19 +38,26 @@ def init_command(manifest: Path | None, output: Path | None, project: Path | Non
     """Write the state of a run that has not begun. Never overwrites a file."""
     from ganger.app import fresh_state_text
     from ganger.check import check_project
-    from ganger.engine.files import RunFolder, replace_file
+    from ganger.engine.files import replace_file
+    from ganger.engine.projections import show
+    from ganger.places import place_of
 
     opened = open_project(project, manifest)
     checked = check_project(opened, manifest)
     checked.require()
     assert checked.manifest is not None
-    folder = RunFolder.of(opened.state_path, checked.manifest.run_id)
-    path = output or folder.state
+    folder = place_of(opened, checked.manifest.run_id)
+    path = output or folder.known_as / folder.state.name
     if path.exists():
         raise GangerError(f"{path} exists already", hint="choose another place with --output", code="FILE_EXISTS")
-    if output is None:
+    text = fresh_state_text(opened, checked)
+    if output is not None:
+        replace_file(output, text, mode=0o666)
+    elif folder.shown is not None:
+        show(folder, path.name, text)
+    else:
         folder.make()
-    replace_file(path, fresh_state_text(opened, checked))
+        replace_file(path, text)
     if as_json:
         print_json("state_init", path=str(path), tasks=len(checked.specs), digest=checked.digest)
     else:
@@ -73,7 +80,7 @@ def export_command(output: Path | None, project: Path | None, run_id: str | None
     if output is None:
         click.echo(text, nl=False)
         return 0
-    replace_file(output, text)
+    replace_file(output, text, mode=0o666)
     if as_json:
         print_json("state_export", path=str(output), run_id=state.run_id)
     else:

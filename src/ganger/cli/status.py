@@ -58,7 +58,8 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
         click.echo(f"  merged {merged}" + (f", branch at {state.heads[''][:12]}" if state.heads.get("") else ""))
     from ganger.runs import size_of
 
-    click.echo(f"  folder {folder.path} ({shown_bytes(size_of(folder.path))})")
+    kept = f", kept in {folder.path}" if folder.shown is not None else ""
+    click.echo(f"  folder {folder.known_as} ({shown_bytes(size_of(folder.path))}{kept})")
     return 0
 
 
@@ -77,7 +78,7 @@ def _print_document(
     print_json(
         "status", run_id=state.run_id, led=led, run_status=state.status.value, abort_reason=state.abort_reason,
         counts=counts(state), total=len(state.tasks), started_at=state.started_at or None,
-        finished_at=state.finished_at or None, folder=str(folder.path), open_tasks=open_rows,
+        finished_at=state.finished_at or None, folder=str(folder.known_as), kept=str(folder.path), open_tasks=open_rows,
         paused=state.paused, spent=spending(state), open_questions=len(open_questions(state)),
         heal_rounds=len(state.heal_rounds), keeper=keeper_pid(folder), mode=state.mode,
         merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.heads.get(""),

@@ -17,7 +17,7 @@ from ganger.core.names import ci_log
 from ganger.core.repos import graph_of
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Failed
-from ganger.engine.files import named_os_errors
+from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.outlets import Outlet
 from ganger.engine.tools import one_line
 from ganger.errors import ForgeError
@@ -105,7 +105,7 @@ class CiTrouble:
         name = ci_log(self.case.task, self.case.number)
         path = self.case.tools.folder.path / name
         with named_os_errors(path):
-            path.write_text("".join(f"=== {job.name}\n{text}\n" for job, text in logs), encoding="utf-8")
+            write_private(path, "".join(f"=== {job.name}\n{text}\n" for job, text in logs))
         return name
 
     def _reminder(

@@ -9,6 +9,7 @@ import json
 import os
 import select
 import signal
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,13 +22,24 @@ from ganger.ports import Owner, Store
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Where one run keeps everything; names as users know them."""
+    """Where one run keeps everything; names as users know them.
+
+    `shown` is where people look, if that is elsewhere, and `anchor` the folder above it from which on agents may have
+    put anything in its place: nothing is ever read there.
+    """
 
     path: Path
+    shown: Path | None = None
+    anchor: Path | None = None
 
     @classmethod
     def of(cls, state_dir: Path, run_id: str) -> RunFolder:
         return cls(state_dir / file_stem(run_id))
+
+    @property
+    def known_as(self) -> Path:
+        """As people know it."""
+        return self.shown or self.path
 
     @property
     def database(self) -> Path:
@@ -41,11 +53,26 @@ class RunFolder:
     def report(self) -> Path:
         return self.path / "report.md"
 
-    def make(self) -> None:
-        """Creates the folders; says plainly when the place cannot be written."""
+    def make(self, *, passable: bool = False) -> None:
+        """Creates the folders; says plainly when the place cannot be written. `passable`: agents of another user have
+        to get through to what is theirs."""
         with named_os_errors(self.path):
+            make_private(self.path, _PASSABLE if passable else _PRIVATE)
             for name in ("logs", "prompts", "backups"):
-                (self.path / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+                make_private(self.path / name, _PRIVATE)
+
+
+_PRIVATE, _PASSABLE = 0o700, 0o711
+_OF_OTHERS = 0o077
+
+
+def make_private(folder: Path, mode: int = _PRIVATE) -> None:
+    """For nobody else to look into, also where an earlier version left it open."""
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=mode)
+    folder.mkdir(exist_ok=True, mode=mode)
+    found = folder.stat()
+    if stat.S_IMODE(found.st_mode) & _OF_OTHERS & ~mode or (found.st_mode & mode) != mode:
+        folder.chmod(mode)
 
 
 @contextlib.contextmanager
@@ -65,12 +92,18 @@ def named_os_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def replace_file(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
+    """What is written anew whenever it is missing: no care for a power cut, and for nobody else to read."""
+    with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(text)
+
+
+def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
     """Old or new content at every instant, also after a power cut: temporary file, fsync, rename, directory fsync."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with named_os_errors(path):
         try:
-            with open(temporary, "w", encoding="utf-8") as file:
+            with open(temporary, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())

@@ -32,7 +32,7 @@ from ganger.core.signs import Heard
 from ganger.core.spending import cost_settled
 from ganger.core.trouble import Trouble, trouble_of
 from ganger.core.vocabulary import FailureClass, TaskStatus
-from ganger.engine.files import named_os_errors
+from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.heal_prompt import gather, render
 from ganger.engine.launching import at_home, confined, forget_login
@@ -228,7 +228,7 @@ class Healing:
         )
         path = self._prompt_path
         with named_os_errors(path):
-            path.write_text(render(bundle), encoding="utf-8")
+            write_private(path, render(bundle))
         return path
 
     def _context(self, prompt: Path) -> AttemptContext:

@@ -215,7 +215,7 @@ class InPlace:
         case = self.case
         case.mention(ev.VerifyStarted(case.task, case.number, case.verify_log))
         # Compiled files an agent left beside a test would be run instead of it.
-        compiled = f"{tempfile.gettempdir()}/ganger-{secrets.token_hex(8)}"
+        compiled = f"{tempfile.gettempdir()}/pycache-{secrets.token_hex(8)}"
         try:
             return await self.tools.checks.run(
                 case.spec.verify_profile,

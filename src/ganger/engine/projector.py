@@ -8,6 +8,7 @@ from ganger.core import events as ev
 from ganger.core.projection import StateText
 from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, replace_file
+from ganger.engine.projections import Showcase, show
 from ganger.ports import Clock
 
 _AT_MOST_SEC = 1.0
@@ -20,10 +21,12 @@ class Projector:
     def __init__(self, folder: RunFolder, state: RunState, clock: Clock) -> None:
         self._folder, self._state, self._clock = folder, state, clock
         self._text = StateText()
+        self._showcase = Showcase(folder, state)
         self._written_seq = -1
         self._cost_sec = 0.0
 
     def on_event(self, recorded: ev.Recorded) -> None:
+        self._showcase.on_event(recorded)
         if isinstance(recorded.event, ev.WindowClosed | ev.StopRequested | ev.RunFinished | ev.RunStarted):
             self.write()
 
@@ -31,9 +34,17 @@ class Projector:
         if self._written_seq == self._state.last_seq:
             return
         begun = self._clock.monotonic()
-        replace_file(self._folder.state, self._text.of(self._state))
+        text = self._text.of(self._state)
+        replace_file(self._folder.state, text)
+        show(self._folder, self._folder.state.name, text)
+        self._showcase.refresh()
         self._written_seq = self._state.last_seq
         self._cost_sec = self._clock.monotonic() - begun
+
+    def finish(self) -> None:
+        """The last picture; after it nobody writes."""
+        self.write()
+        self._showcase.finish()
 
     async def keep_fresh(self) -> None:
         while True:

@@ -6,10 +6,13 @@ from ganger.core.landings import where_words
 from ganger.core.records import RunState, TaskState
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 from ganger.engine.files import RunFolder, replace_file
+from ganger.engine.projections import show
 
 
 def write_report(folder: RunFolder, state: RunState) -> None:
-    replace_file(folder.report, report_text(state))
+    text = report_text(state)
+    replace_file(folder.report, text)
+    show(folder, folder.report.name, text)
 
 
 def report_text(state: RunState) -> str:

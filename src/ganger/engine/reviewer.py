@@ -27,7 +27,7 @@ from ganger.core.spending import cost_settled
 from ganger.core.trouble import trouble_of
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case
-from ganger.engine.files import named_os_errors
+from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.launching import at_home, confined, forget_login
 from ganger.engine.listening import Listening, followed
 from ganger.engine.prompts import FORMAT_REMINDER, contract_text, file_text
@@ -170,7 +170,7 @@ class Reviewer:
             self.case.gate.check()
             text = await self._prompt_text()
             with named_os_errors(self._prompt):
-                self._prompt.write_text(text, encoding="utf-8")
+                write_private(self._prompt, text)
             try:
                 launch = confined(self.tools, self.agent, self._context(folder), Room(writable=(folder,)))
             except GangerError as error:

@@ -167,8 +167,8 @@ class Lead:
 
     def show_state(self) -> None:
         """What people and programs read, as the events have it: the last lead may have died before it got here."""
-        self.projector.write()
         self.progress.catch_up()
+        self.projector.finish()
         write_report(self.tools.folder, self.state)
         write_rules(self.tools.folder, self.state)
         write_usage(self.tools.folder, self.state)

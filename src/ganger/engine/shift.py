@@ -21,7 +21,7 @@ from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Lost
 from ganger.engine.desk import gone
 from ganger.engine.desk_files import is_bare, make_desk
-from ganger.engine.files import named_os_errors
+from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.handoff import ci_note, handoff_of
 from ganger.engine.hearing import Hearing
 from ganger.engine.launching import at_home, confined, forget_login, owner_of, reporting, with_desk
@@ -211,7 +211,7 @@ class Shift:
         except InputError as error:
             raise self.case.failed(FailureClass.MISSING_PATHS, error.message, error.message) from error
         with named_os_errors(path):
-            path.write_text(text, encoding="utf-8")
+            write_private(path, text)
         return path
 
     def _prompt_text(self) -> str:

@@ -39,7 +39,7 @@ def main(words: Sequence[str], environ: Mapping[str, str]) -> int:
 def _answer(told: Mapping[str, object], environ: Mapping[str, str]) -> int:
     event, session = told.get("hook_event_name"), _word(told.get("session_id"))
     starts = [environ.get("CLAUDE_PROJECT_DIR", ""), _word(told.get("cwd"))]
-    roots = list(_projects(starts, environ.get("GANGER_STATE_DIR", "")))
+    roots = list(_projects(starts, environ))
     if event == "SessionStart":
         if roots:
             _name_session(session, environ.get("CLAUDE_ENV_FILE", ""))
@@ -49,7 +49,7 @@ def _answer(told: Mapping[str, object], environ: Mapping[str, str]) -> int:
     mate = _word(told.get("teammate_name"))
     if event == "TeammateIdle" and not mate:
         return LET_GO
-    for place, claim in _claims(roots):
+    for place, claim in _claims(roots, environ):
         if _is_held(claim, session, mate if event == "TeammateIdle" else "") and _lead_waits(claim):
             active = told.get("stop_hook_active") is not False
             if _may_tell(place, claim, active=active):
@@ -78,16 +78,16 @@ def _word(value: object) -> str:
 # --- which tasks this session holds -----------------------------------------------------------------------------------
 
 
-def _projects(starts: Sequence[str], state_dir: str) -> Iterator[str]:
-    """The state folders of every project around these places; a workspace is a project inside another."""
-    seen = set()
+def _projects(starts: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Every project around these places, and its state folder; a workspace is a project inside another."""
+    seen, state_dir = set(), environ.get("GANGER_STATE_DIR", "")
     for start in starts:
         place = os.path.realpath(start) if start else ""
         while place and place not in seen:
             seen.add(place)
             file = f"{place}/ganger.toml"
             if os.path.isfile(file):  # noqa: PTH113
-                yield os.path.join(place, state_dir or _state_dir(file))  # noqa: PTH118
+                yield place, os.path.join(place, state_dir or _state_dir(file))  # noqa: PTH118
             place = "" if place == "/" else os.path.dirname(place)  # noqa: PTH120
 
 
@@ -104,10 +104,12 @@ def _state_dir(file: str) -> str:
         return ".ganger"
 
 
-def _claims(state_dirs: Sequence[str]) -> Iterator[tuple[str, Claim]]:
-    for state_dir in state_dirs:
-        for run in _names(state_dir):
-            folder = f"{state_dir}/{run}/workers"
+def _claims(projects: Sequence[tuple[str, str]], environ: Mapping[str, str]) -> Iterator[tuple[str, Claim]]:
+    from ganger.worker.folders import private_folder, run_folders
+
+    for project, state_dir in projects:
+        for run in run_folders(state_dir, private_folder(project, environ)):
+            folder = f"{run}/workers"
             for name in _names(folder):
                 if name.endswith(".json"):
                     claim = _read(f"{folder}/{name}")

@@ -160,7 +160,13 @@ async def connect(house: House, hear: Callable[[Message], None], lost: Callable[
             f"the keeper of {house.folder} was started by another version of Ganger",
             hint="Let its programs end, or stop them with the version that started them, then run again.",
         )
+    if made.can("hello"):
+        made.say(_hello(house))
     return made
+
+
+def _hello(house: House) -> Message:
+    return {"do": "hello", "key": house.read(house.key)}
 
 
 async def reach(
@@ -261,4 +267,6 @@ def tell_in_passing(house: House, message: Message) -> None:
         connection.settimeout(1.0)
         connection.connect(address)
         if peer_is_us(connection):
-            connection.sendall(line(message))
+            # An earlier keeper, which asks for no key, has none.
+            hello = line(_hello(house)) if house.read(house.key) else b""
+            connection.sendall(hello + line(message))

@@ -37,6 +37,11 @@ class House:
         return self.room / "address"
 
     @property
+    def key(self) -> Path:
+        """Known to whoever may read the run's folder, and to nobody who only found the socket."""
+        return self.room / "key"
+
+    @property
     def ledger(self) -> Path:
         return self.room / "ledger.jsonl"
 

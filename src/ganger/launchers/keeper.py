@@ -39,6 +39,7 @@ from ganger.launchers.wire import (
 )
 
 _SWEEP_PAUSE_SEC = 0.005
+_MOST_STRANGERS = 32
 
 
 @dataclass(slots=True)
@@ -53,6 +54,11 @@ class Wish:
     look_at: float = 0.0
 
 
+def _same(one: str, other: str) -> bool:
+    """In a time that does not tell how much of it is the same; `hmac` would load a library at every start."""
+    return len(one) == len(other) and not sum([a != b for a, b in zip(one, other, strict=True)])
+
+
 class Keeper:
     """The conversation of one run's programs with whoever leads the run."""
 
@@ -63,6 +69,9 @@ class Keeper:
         self._idle_since = time.monotonic()
         self._leaving = False
         self._clients: set[Client] = set()
+        # Those who have not shown the key. A confined program may find the socket, too: nothing is done for it.
+        self._strangers: dict[Client, None] = {}
+        self._key = os.urandom(32).hex()
         self._wishes: list[Wish] = []
         self._selector = selectors.DefaultSelector()
         self._alive = alive
@@ -99,6 +108,7 @@ class Keeper:
         door.setblocking(False)
         door.bind(str(self._address))
         door.listen(64)
+        self._house.write(self._house.key, self._key)
         self._house.write(self._house.address, str(self._address))
         return door
 
@@ -113,10 +123,11 @@ class Keeper:
     def _leave(self) -> None:
         """Nobody may find the address once the door is shut."""
         self._house.address.unlink(missing_ok=True)
+        self._house.key.unlink(missing_ok=True)
         self._door.close()
         remove_socket(str(self._address))
         self._programs.close()
-        for client in self._clients:
+        for client in (*self._clients, *self._strangers):
             client.connection.close()
 
     def _tell_all(self, reason: str) -> None:
@@ -137,7 +148,7 @@ class Keeper:
                 client.say({"key": tree.key, "ended": exit_message(ended)})
         for wish in list(self._wishes):
             self._grant(wish, now)
-        for client in list(self._clients):
+        for client in (*self._clients, *self._strangers):
             self._flush(client)
 
     def _wait_sec(self, now: float) -> float | None:
@@ -173,18 +184,29 @@ class Keeper:
             connection.close()
             return
         client = Client(connection)
-        self._clients.add(client)
+        self._strangers[client] = None
+        if len(self._strangers) > _MOST_STRANGERS:
+            self._drop(next(iter(self._strangers)))
         self._listen(connection.fileno(), lambda: self._hear(client))
-        client.say({"keeper": os.getpid(), "protocol": PROTOCOL, "does": ["extend"]})
+        client.say({"keeper": os.getpid(), "protocol": PROTOCOL, "does": ["extend", "hello"]})
 
     def _hear(self, client: Client) -> None:
-        if client not in self._clients:
+        if client not in self._clients and client not in self._strangers:
             return
         try:
             for message in client.read():
-                self._obey(client, message)
+                if client in self._strangers:
+                    self._admit(client, message)
+                else:
+                    self._obey(client, message)
         except (Garbage, ConnectionError):
             self._drop(client)
+
+    def _admit(self, client: Client, message: Message) -> None:
+        if message.get("do") != "hello" or not _same(text(message, "key"), self._key):
+            raise Garbage("no key")
+        del self._strangers[client]
+        self._clients.add(client)
 
     def _flush(self, client: Client) -> None:
         try:
@@ -208,10 +230,12 @@ class Keeper:
             self._drop(client)
 
     def _drop(self, client: Client) -> None:
+        if client in self._clients:
+            self._idle_since = time.monotonic()
         self._clients.discard(client)
+        self._strangers.pop(client, None)
         self._selector.unregister(client.connection)
         client.connection.close()
-        self._idle_since = time.monotonic()
 
     def _obey(self, client: Client, message: Message) -> None:
         match message.get("do"):

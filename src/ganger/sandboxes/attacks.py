@@ -128,6 +128,22 @@ def read_event_store(yard: Yard) -> str:
 
 
 @attack
+def read_event_store_in_place(yard: Yard) -> str:
+    return _any(_read, [f"{yard['private']}/ganger.db", f"{yard['project']}/.ganger/direct/ganger.db"])
+
+
+@attack
+def read_worker_key_in_place(yard: Yard) -> str:
+    return _any(_read, [f"{yard['private']}/worker.key", f"{yard['project']}/.ganger/direct/worker.key"])
+
+
+@attack
+def write_event_store_in_place(yard: Yard) -> str:
+    ways = [f"{yard['private']}/ganger.db", f"{yard['project']}/.ganger/direct/ganger.db", f"{yard['private']}/new"]
+    return _any(_write, ways)
+
+
+@attack
 def read_other_workspace(yard: Yard) -> str:
     return _read(f"{yard['state']}/run/work/other/file.txt")
 

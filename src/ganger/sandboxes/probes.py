@@ -28,6 +28,8 @@ SENTENCES = {
     "read-project-env": "the project's .env is read from a workspace",
     "read-event-store": "the event store of a run is read",
     "read-event-store-in-place": "the event store is read by an agent that works in the project itself",
+    "write-event-store-in-place": "the event store is written by an agent that works in the project itself",
+    "read-worker-key-in-place": "the workers' key is read by an agent that works in the project itself",
     "read-other-workspace": "another attempt's workspace is read",
     "read-password-hashes": "the system's password hashes are read",
     "read-shared-tmp": "other programs' temporary files are read",
@@ -80,7 +82,7 @@ _OF_NETWORK = ("reach-tcp", "reach-udp", "see-interfaces")
 _OF_NO_NETWORK = "use-any-network"
 # Without walls these would change the machine itself.
 _ONLY_WITHIN_WALLS = ("remount-writable", "take-masks-off")
-_IN_PLACE = "read-event-store-in-place"
+_IN_PLACE = ("read-event-store-in-place", "write-event-store-in-place", "read-worker-key-in-place")
 _PREPARE = "prepare-the-machine"
 _BAIT_MODE, _MODE = 0o700, 0o7777
 _PACKAGE = Path(__file__).parents[1]
@@ -109,10 +111,11 @@ def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
         walls = walls.rebuilt(yard.settings)
         give(walls, yard.workspace)
         names = _names(walls, settings)
-        tried = [name for name in names if name not in (_IN_PLACE, _PREPARE, *_FIXED)]
+        tried = [name for name in names if name not in (*_IN_PLACE, _PREPARE, *_FIXED)]
         got = _attack(walls, yard, yard.workspace, tried)
-        got |= {_IN_PLACE: _attack(walls, yard, yard.project, ["read-event-store"])["read-event-store"]}
-        got |= _attack(walls, yard, yard.project, [*_FIXED], fixed=yard.fixed)
+        in_place = walls.rebuilt(yard.in_place)
+        got |= _attack(in_place, yard, yard.project, list(_IN_PLACE))
+        got |= _attack(in_place, yard, yard.project, [*_FIXED], fixed=yard.fixed)
         got |= yard.traces() | {_PREPARE: _prepare_outside(yard)}
         return [ProbeResult(name, not got[name], got[name]) for name in names]
 

@@ -14,6 +14,8 @@ Network = Literal["allow", "loopback", "none"]
 class SandboxSettings:
     """`repos` are other repositories of the run: out of sight as the project's own folder is.
 
+    `shown` is where people look for runs that are kept elsewhere: out of sight, too, where walls can do that.
+
     `hidden` is invisible whatever else is granted; `readable` and `writable` are the operator's extra grants.
 
     `in_place`: agents work in the project's own folder.
@@ -36,3 +38,4 @@ class SandboxSettings:
     uid: int | None = None
     in_place: bool = False
     repos: tuple[Path, ...] = ()
+    shown: Path | None = None

@@ -71,7 +71,7 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
         # A link would be the agent's word, and what the operator opened stays open.
         if os.path.realpath(place) == os.path.abspath(place) and os.path.exists(place) and str(place) not in own:
             decided[os.path.abspath(place)] = Access.READ
-    decided.update((path, Access.HIDDEN) for path in _paths(settings.hidden))
+    decided.update((path, Access.HIDDEN) for path in _paths((*settings.hidden, *_shown(settings))))
     for path in _needed(settings, launch, program, home, decided):
         if _access(decided, path) not in VISIBLE and path not in decided:
             decided[path] = Access.READ
@@ -102,6 +102,11 @@ def _credentials(home: Path) -> list[Path]:
     return [home / name for name in CREDENTIALS if os.path.exists(home / name)]
 
 
+def _shown(settings: SandboxSettings) -> tuple[Path, ...]:
+    """A link there would be an agent's: whatever it leads to is not what is to be masked."""
+    return (settings.shown,) if settings.shown is not None and not settings.shown.is_symlink() else ()
+
+
 def _paths(places: tuple[Path, ...] | list[Path]) -> Iterator[str]:
     """As they are called and as they are, so that a link on the way makes no difference."""
     for place in places:
@@ -120,7 +125,7 @@ def _needed(
     for each in (program, *launch.programs):
         if each and _access(decided, each) is not Access.WRITE:
             yield from of_program(each, home)
-    private = [*_paths((settings.state_dir, *settings.hidden)), *_paths(_credentials(settings.home))]
+    private = [*_paths((settings.state_dir, *settings.hidden, *_shown(settings))), *_paths(_credentials(settings.home))]
     for word in launch.argv[1:]:
         if _access(decided, os.path.normpath(word)) is not Access.WRITE:
             yield from _named_file(word, private)

@@ -40,6 +40,16 @@ class Yard:
         return self.settings.state_dir / "run" / "work" / "own"
 
     @property
+    def private(self) -> Path:
+        """Where a run of direct mode is kept: out of the project, in which its agents work."""
+        return self.folder / "state" / "project" / "direct"
+
+    @property
+    def in_place(self) -> SandboxSettings:
+        """The settings of direct mode."""
+        return replace(self.settings, state_dir=self.private.parent, shown=self.settings.state_dir)
+
+    @property
     def prompt(self) -> Path:
         return self.folder / "prompt.md"
 
@@ -62,6 +72,7 @@ class Yard:
             "real_home": self._home_of_this_user(),
             "project": str(self.project),
             "state": str(self.settings.state_dir),
+            "private": str(self.private),
             "outside": str(self.outside),
             "secret": str(self.outside / "secret"),
             "tmp_file": str(self.outside / "secret"),
@@ -161,6 +172,7 @@ def lay_out(settings: SandboxSettings) -> Iterator[Yard]:
         udp = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         udp.bind(("127.0.0.1", 0))
         yard = Yard(folder, name, canary, own, _neighbour(undo, name, canary), tcp, udp)
+        _lay_private_bait(yard)
         undo.callback(yard.put_back)
         yield yard
 
@@ -201,6 +213,17 @@ def _own_as(folder: Path, pattern: Path) -> None:
     if os.geteuid() == 0 and pattern.is_dir():
         found = pattern.stat()
         os.chown(folder, found.st_uid, found.st_gid)
+
+
+def _lay_private_bait(yard: Yard) -> None:
+    """With the links by which people find it."""
+    shown = yard.settings.state_dir / yard.private.name
+    for folder in (yard.private, shown):
+        folder.mkdir(parents=True, mode=0o700)
+    for name in ("ganger.db", "worker.key"):
+        (yard.private / name).write_text(yard.canary, encoding="utf-8")
+        (yard.private / name).chmod(_SECRET_MODE)
+        (shown / name).symlink_to(yard.private / name)
 
 
 def _listen(undo: contextlib.ExitStack, family: int, address: str | tuple[str, int]) -> socket.socket:

@@ -33,6 +33,7 @@ def open_to_read(path: Path, busy_ms: int) -> apsw.Connection:
     db.set_busy_timeout(busy_ms)
     if _require_known_schema(db, path) == 0:
         raise NotFoundError(f"{path}: nothing has been recorded yet", hint="start a run first: ganger run")
+    require_own_schema(db, path)
     return db
 
 
@@ -41,6 +42,7 @@ def open_to_write(path: Path, busy_ms: int) -> apsw.Connection:
     _require_sound_sqlite()
     _require_file(path)
     new = not path.exists()
+    _make_private(path)
     db = apsw.Connection(str(path))
     db.set_busy_timeout(busy_ms)
     _use_write_ahead_log(db, busy_ms)
@@ -52,9 +54,20 @@ def open_to_write(path: Path, busy_ms: int) -> apsw.Connection:
             hint="put the state directory on a local file system that supports write-ahead logging",
         )
     _migrate(db, path)
+    require_own_schema(db, path)
     if new:
         _sync_folder(path.parent)
     return db
+
+
+def _make_private(path: Path) -> None:
+    """Before anything is in it; the files that SQLite puts beside it have the same mode."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if os.fstat(fd).st_mode & 0o077:
+            os.fchmod(fd, 0o600)
+    finally:
+        os.close(fd)
 
 
 def _use_write_ahead_log(db: apsw.Connection, busy_ms: int) -> None:
@@ -107,6 +120,44 @@ def _migrate(db: apsw.Connection, path: Path) -> None:
         for place, script in migrations():
             if place > version:
                 db.execute(f"{script}; PRAGMA user_version={place}")
+
+
+Schema = frozenset[tuple[str, str, str, str]]
+_SCHEMA = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema"
+
+
+def schema_of(db: apsw.Connection) -> Schema:
+    """Every table, index and trigger, in the words that made it."""
+    return frozenset(db.execute(_SCHEMA))
+
+
+@cache
+def own_schema(version: int) -> Schema:
+    """What the scripts up to this number make of an empty file."""
+    db = apsw.Connection(":memory:")
+    try:
+        for place, script in migrations():
+            if place <= version:
+                db.execute(script)
+        return schema_of(db)
+    finally:
+        db.close()
+
+
+def require_own_schema(db: apsw.Connection, path: Path) -> None:
+    """A trigger more, or one less, and a store keeps what somebody else wants it to keep."""
+    found, own = schema_of(db), own_schema(schema_version(db))
+    if found != own:
+        names = sorted({f"{kind} {name}" for kind, name, _, _ in found ^ own})
+        raise forged(path, f"it has not the schema that Ganger gave it ({', '.join(names[:5])})")
+
+
+def forged(path: Path, what: str) -> StoreError:
+    return StoreError(
+        f"{path}: the event store was changed by somebody else than Ganger: {what}; nothing more is written to it",
+        hint="find out who can write there (ganger doctor); go on from a backup, or begin anew with another run_id",
+        code="STORE_FORGED",
+    )
 
 
 def _require_known_schema(db: apsw.Connection, path: Path) -> int:

@@ -5,6 +5,7 @@ Every statement that writes an event also checks the writer's fence, and the tok
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,11 +18,13 @@ from ganger.stores.database import (
     BUSY_MS,
     OLDEST_SQLITE,
     file_of,
+    forged,
     migrations,
     named_errors,
     number,
     open_to_read,
     open_to_write,
+    require_own_schema,
     schema_version,
     sqlite_version,
     transaction,
@@ -31,6 +34,8 @@ from ganger.stores.fences import CLOSING, RELEASED, REPORTS, Claim, Lease, lead_
 __all__ = ["OLDEST_SQLITE", "SqliteStore", "migrations", "sqlite_version"]
 
 _LAST = "SELECT coalesce(max(seq), 0) FROM events"
+_COUNTED = "SELECT count(*) || ' ' || coalesce(max(seq), 0) FROM events"
+_WRITTEN_BY_OTHERS = "PRAGMA data_version"
 _SELECT = "SELECT seq, at, type, data FROM events WHERE seq > ? ORDER BY seq"
 
 _INSERT = """INSERT INTO events (seq, at, type, data)
@@ -76,6 +81,23 @@ _SAVE_SNAPSHOT = """INSERT INTO snapshot (one, seq, written_at, text)
 _SELECT_SNAPSHOT = "SELECT seq, text FROM snapshot"
 
 
+class _Seen:
+    """The file as its lead knows it: what others have written since is looked at, and only then.
+
+    `digest` is over the events after `since`, all of them this lead's; those before are counted.
+    """
+
+    __slots__ = ("digest", "picture", "since", "version")
+
+    def __init__(self, since: int = 0, version: int = 0, picture: tuple[int, bytes] = (0, b"")) -> None:
+        self.since, self.version, self.picture = since, version, picture
+        self.digest = hashlib.sha256()
+
+
+def _row_bytes(seq: int, at: str, name: str, data: str) -> bytes:
+    return f"{seq}\0{at}\0{name}\0{data}\n".encode()
+
+
 class SqliteStore:
     """One run's events. The lead opens it and takes the lead; others send commands, or open it read-only."""
 
@@ -88,6 +110,7 @@ class SqliteStore:
             self._events_only = schema_version(self._db) == 1
         self._file = file_of(path)
         self._fence = 0
+        self._seen = _Seen()
 
     # --- the lead ---------------------------------------------------------------------------------------------------
 
@@ -110,6 +133,7 @@ class SqliteStore:
                 self._db.execute(_CLAIMS_OF_EVENTS)
             last = number(self._db, _LAST)
         self._fence, self._last = seen.fence + 1, last
+        self._seen = _Seen(last, number(self._db, _WRITTEN_BY_OTHERS), picture=self._kept_picture())
         return True
 
     def renew(self, now: float, lease_sec: float) -> None:
@@ -136,14 +160,42 @@ class SqliteStore:
         recorded = [Recorded(seq, entry.at, entry.event) for seq, entry in enumerate(batch, self._last + 1)]
         ended: set[str] = set()
         with named_errors(self.path), transaction(self._db):
-            for seq, entry in enumerate(batch, self._last + 1):
-                self._write(seq, entry, ended)
+            self._require_nothing_forged()
+            rows = [self._write(seq, entry, ended) for seq, entry in enumerate(batch, self._last + 1)]
             for task in ended:
                 self._writing.execute(_CLOSE, (task,))
+        self._seen.digest.update(b"".join(rows))
         self._last += len(recorded)
         return recorded
 
-    def _write(self, seq: int, entry: Entry, ended: set[str]) -> None:
+    def _require_nothing_forged(self) -> None:
+        """Others only leave commands. Asked in the transaction that writes, so nobody comes in between; and all that it
+        costs while nobody else writes is one look at a counter."""
+        version = number(self._db, _WRITTEN_BY_OTHERS)
+        if version == self._seen.version or not self._seen.version:
+            return
+        lease = self._lease()
+        if lease.fence != self._fence:
+            raise lead_lost(lease)
+        if schema_version(self._db) != migrations()[-1][0]:
+            raise forged(self.path, "its schema has another number")
+        require_own_schema(self._db, self.path)
+        since, digest = self._seen.since, hashlib.sha256()
+        if self._rows(_COUNTED)[0][0] != f"{self._last} {self._last}":
+            raise forged(self.path, "events were added or taken away")
+        for row in self._rows(_SELECT, since):
+            digest.update(_row_bytes(*row))
+        if digest.digest() != self._seen.digest.digest():
+            raise forged(self.path, "events are not as they were written")
+        if self._kept_picture() != self._seen.picture:
+            raise forged(self.path, "the picture of its state is not as it was written")
+        self._seen.version = version
+
+    def _kept_picture(self) -> tuple[int, bytes]:
+        found = self._rows(_SELECT_SNAPSHOT)
+        return (found[0][0], hashlib.sha256(found[0][1].encode()).digest()) if found else (0, b"")
+
+    def _write(self, seq: int, entry: Entry, ended: set[str]) -> bytes:
         """A claim that `ended` in this batch is good for the rest of it, until the task is claimed again."""
         event, execute, changes = entry.event, self._writing.execute, self._db.changes
         kind = type(event)
@@ -165,6 +217,7 @@ class SqliteStore:
             self._refuse(entry)
         if kind in CLOSING:
             ended.add(event.task)  # type: ignore[union-attr]
+        return _row_bytes(*row[:4])
 
     def _refuse(self, entry: Entry) -> NoReturn:
         lease = self._lease()
@@ -213,7 +266,9 @@ class SqliteStore:
         self._require_same_file()
         with named_errors(self.path):
             self._db.execute(_SAVE_SNAPSHOT, (seq, text, self._fence))
-            if not self._db.changes() and self._lease().fence != self._fence:
+            if self._db.changes():
+                self._seen.picture = seq, hashlib.sha256(text.encode()).digest()
+            elif self._lease().fence != self._fence:
                 raise lead_lost(self._lease())
 
     def snapshot(self) -> tuple[int, str] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from .claims import read_object, stem
+from .folders import private_folder, read_book, run_folders
 from .trouble import Away, NoRun, Trouble
 
 TYPE_CHECKING = False
@@ -14,24 +15,43 @@ if TYPE_CHECKING:
 PROJECT_FILE = "ganger.toml"
 
 
-def state_dir(project: str, environ: Mapping[str, str]) -> str:
+class State:
+    """The state folder of a project, and the user's folder for it, which may not be there."""
+
+    __slots__ = ("private", "shown")
+
+    def __init__(self, folder: str, environ: Mapping[str, str]) -> None:
+        self.shown, self.private = _state_of(folder, environ), private_folder(folder, environ)
+
+    def runs(self) -> list[str]:
+        return run_folders(self.shown, self.private)
+
+    def folder_of(self, run: str) -> str:
+        """Of a run that is there, or is being made; empty where there is none."""
+        found = [folder for folder in self.runs() if os.path.basename(folder) == stem(run)]
+        place = self.shown if read_book(self.private) is None else self.private
+        made = os.path.join(place, stem(run))
+        return found[0] if found else made if os.path.isdir(made) else ""
+
+
+def state_of(project: str, environ: Mapping[str, str]) -> State:
     """Where the project keeps its runs. A workspace may hold a project file of its own: then the one above is meant."""
     if project:
         if not os.path.isdir(project):
             raise Trouble(f"{project}: no such project folder", hint="give an existing folder", code="NOT_FOUND")
-        return _state_of(os.path.abspath(project), environ)
-    folder, nearest = _here(), ""
+        return State(os.path.abspath(project), environ)
+    folder, nearest = _here(), None
     while True:
         if os.path.isfile(f"{folder}/{PROJECT_FILE}"):
-            state = _state_of(folder, environ)
-            if _runs_in(state):
+            state = State(folder, environ)
+            if state.runs():
                 return state
             nearest = nearest or state
         above = os.path.dirname(folder)
         if above == folder:
             break
         folder = above
-    if not nearest:
+    if nearest is None:
         raise Trouble(
             f"there is no {PROJECT_FILE} here or above",
             hint="go into the project, or name it: --project DIR",
@@ -78,23 +98,15 @@ def _plain_state_dir(text: str) -> str:
     return ""
 
 
-def _runs_in(state: str) -> list[str]:
-    try:
-        folders = [entry.path for entry in os.scandir(state) if entry.is_dir()]
-    except OSError:
-        return []
-    return [folder for folder in folders if os.path.exists(f"{folder}/ganger.db")]
-
-
 def runs(project: str, run: str, environ: Mapping[str, str]) -> list[str]:
     """The folders of the project's runs, the one written last first; or that of the named one."""
-    state = state_dir(project, environ)
+    state = state_of(project, environ)
     if run:
-        folder = os.path.join(state, stem(run))
-        if not os.path.isdir(folder):
-            raise NoRun(run, state)
+        folder = state.folder_of(run)
+        if not folder:
+            raise NoRun(run, state.shown)
         return [folder]
-    return sorted(_runs_in(state), key=_written_at, reverse=True)
+    return sorted(state.runs(), key=_written_at, reverse=True)
 
 
 def _written_at(folder: str) -> int:

@@ -1,0 +1,228 @@
+"""Where runs lie: in the project's state folder, or in the user's where agents write the project itself.
+
+The user's folder for a project has a list of what in the project's own state folder is Ganger's: made before the first
+agent could write there, and added to only by a lead. Nothing else there is ever believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ganger.config import Project
+from ganger.core.names import file_stem
+from ganger.engine.files import RunFolder, is_led, make_private, replace_file
+from ganger.errors import GangerError
+from ganger.worker.folders import BOOK, STORE, is_kept, listed, read_book, run_folders as folders_of_runs
+
+# What git modes keep beside the runs of a project.
+_STORES = ("repo.git", "repos")
+
+
+def runs_of(project: Project) -> list[RunFolder]:
+    """Every run of the project that Ganger has kept."""
+    private = _adopted(project)
+    found = folders_of_runs(str(project.shown_path), str(private or ""))
+    return [_folder(project, Path(path)) for path in found]
+
+
+def place_of(project: Project, run_id: str) -> RunFolder:
+    """Where a run lies, or would lie if it began now."""
+    stem = file_stem(run_id)
+    known = next((folder for folder in runs_of(project) if folder.path.name == stem), None)
+    return known or _folder(project, project.state_path / stem)
+
+
+def at_place(project: Project, folder: RunFolder) -> Project:
+    """The project as a lead of this run has it: what is kept beside its runs is kept beside this one."""
+    return replace(project, place=folder.path.parent)
+
+
+def settle(project: Project, run_id: str) -> tuple[Project, RunFolder]:
+    """Makes the place of a run that is going to be led, and the list of what is Ganger's; raises where something lies
+    there that nobody of Ganger's has made."""
+    folder = place_of(project, run_id)
+    if folder.shown is not None:
+        _make_book(project)
+    _note_own(project, folder)
+    folder.make(passable=_has_agents_of_others(project))
+    return at_place(project, folder), folder
+
+
+def stays_within_reach(project: Project, folder: RunFolder) -> str:
+    """Said of a run that was begun where agents write; empty for any other."""
+    if folder.shown is not None or not project.is_exposed or not folder.path.is_relative_to(project.shown_path):
+        return ""
+    return (
+        f"this run was begun in {folder.path} and goes on there, where agents without bubblewrap can write; "
+        "a run with a new run_id is kept out of their reach"
+    )
+
+
+def _folder(project: Project, path: Path) -> RunFolder:
+    if path.parent == project.shown_path:
+        return RunFolder(path)
+    shown = Path(os.path.normpath(project.shown_path / path.name))
+    around = [project.root, *project.written_by_agents()]
+    anchor = next((place for place in around if shown.is_relative_to(place)), project.shown_path.parent)
+    return RunFolder(path, shown, anchor)
+
+
+def _has_agents_of_others(project: Project) -> bool:
+    """As root, agents have another number: that of workspaces, or of whoever owns the project."""
+    return os.geteuid() == 0 and (project.config.workspace.mode != "direct" or project.root.stat().st_uid != 0)
+
+
+# --- the user's folder for a project ----------------------------------------------------------------------------------
+
+
+def _make_book(project: Project) -> None:
+    """What lies in the project's state folder by now was there before any agent of this kind of run."""
+    private = project.require_private()
+    mode = 0o711 if _has_agents_of_others(project) else 0o700
+    try:
+        make_private(private.parent, mode)
+        make_private(private, mode)
+    except OSError as problem:
+        raise GangerError(
+            f"{private}: cannot be made ({problem.strerror}); in direct mode runs are kept there, out of reach",
+            hint="mend its permissions, or set XDG_STATE_HOME to a folder of your own outside the project",
+            code="NO_STATE_FOLDER",
+        ) from problem
+    if private.stat().st_uid not in (os.geteuid(), 0) and os.geteuid() != 0:
+        raise GangerError(
+            f"{private} belongs to another user",
+            hint="set XDG_STATE_HOME to a folder of your own outside the project",
+            code="NO_STATE_FOLDER",
+        )
+    book = read_book(str(private))
+    root = os.path.realpath(project.root)
+    if book is None:
+        _write_book(private, root, _own_names(project))
+    elif book.get("path") != root or book.get("inode") != project.root.stat().st_ino:
+        _write_book(private, root, listed(book))
+
+
+def _own_names(project: Project) -> list[str]:
+    if project.shown_path.is_symlink():
+        raise GangerError(
+            f"{project.shown_path} is a link; in direct mode agents could lead it anywhere",
+            hint=f"name the real folder: state_dir = {json.dumps(str(project.shown_path.resolve()))}",
+            code="STORE_FORGED",
+        )
+    try:
+        found = sorted(project.shown_path.iterdir())
+    except OSError:
+        return []
+    return [path.name for path in found if is_kept(str(path)) or path.name in _STORES]
+
+
+def _write_book(private: Path, root: str, names: list[str]) -> None:
+    book = {"path": root, "inode": Path(root).stat().st_ino, "shown": names}
+    replace_file(private / BOOK, json.dumps(book, indent=1) + "\n")
+
+
+def _note_own(project: Project, folder: RunFolder) -> None:
+    """A project that has a list keeps it whole: what a lead makes in the project's state folder is noted first."""
+    book = read_book(str(project.private)) if project.private is not None else None
+    if book is None or project.private is None:
+        return
+    known = listed(book)
+    used = [folder.path.name] if folder.shown is None else []
+    used += _STORES if folder.shown is None and project.config.workspace.mode != "direct" else ()
+    for name in used:
+        if name not in known and os.path.lexists(project.shown_path / name):
+            raise _unknown(project.shown_path / name, project.private / name)
+    if folder.shown is not None and is_kept(str(folder.shown)) and not is_kept(str(folder.path)):
+        raise _unknown(folder.shown, folder.path)
+    fresh = [name for name in used if name not in known]
+    if fresh:
+        _write_book(project.private, os.path.realpath(project.root), [*known, *fresh])
+
+
+def _unknown(found: Path, private: Path) -> GangerError:
+    return GangerError(
+        f"{found} is not known to have been made by Ganger, and agents could write there: it is not believed",
+        hint=f"remove it; or, if it is yours and you know what is in it: mv {found} {private}",
+        code="STORE_FORGED",
+    )
+
+
+# --- projects that moved, and those that are gone ---------------------------------------------------------------------
+
+
+def _adopted(project: Project) -> Path | None:
+    """The user's folder for the project; that of before, if the project's folder was renamed."""
+    private = project.private
+    if private is None or read_book(str(private)) is not None:
+        return private
+    left = next(_led_to(project), None)
+    if left is None:
+        return private
+    book = read_book(str(left)) or {}
+    before = Path(str(book.get("path", "")))
+    if _is_there(before, book):
+        # A copy of a project that is still there has runs of its own.
+        return private
+    if book.get("inode") != project.root.stat().st_ino:
+        raise GangerError(
+            f"the runs of this project are kept in {left}, for {before}, which is gone; this is another folder",
+            hint=f"to take them over: mv {left} {private}; to begin anew remove the links in {project.shown_path}",
+            code="PROJECT_MOVED",
+        )
+    if any(is_led(RunFolder(Path(path))) for path in folders_of_runs("", str(left))):
+        raise GangerError(
+            f"the project was moved from {before} while a run of it is led",
+            hint="end that run first: ganger stop",
+            code="PROJECT_MOVED",
+        )
+    left.rename(private)
+    _write_book(private, os.path.realpath(project.root), listed(book))
+    return private
+
+
+def _is_there(before: Path, book: dict[str, object]) -> bool:
+    try:
+        return before.stat().st_ino == book.get("inode")
+    except OSError:
+        return False
+
+
+def _led_to(project: Project) -> Iterator[Path]:
+    """Folders of this user's that the links in a project's state folder lead to."""
+    assert project.private is not None
+    try:
+        runs = sorted(project.shown_path.iterdir())
+    except OSError:
+        return
+    for run in runs:
+        try:
+            target = Path((run / STORE).readlink())
+        except OSError:
+            continue
+        folder = target.parent.parent
+        if folder.parent == project.private.parent and folder != project.private and (folder / BOOK).is_file():
+            yield folder
+
+
+@dataclass(frozen=True, slots=True)
+class GoneProject:
+    """A folder of the user's whose project is not there any more."""
+
+    folder: Path
+    project: str
+
+
+def gone_projects(project: Project) -> list[GoneProject]:
+    """Of all projects of this user; their runs are of no use to any project."""
+    if project.private is None or not project.private.parent.is_dir():
+        return []
+    found: list[GoneProject] = []
+    for folder in sorted(project.private.parent.iterdir()):
+        book = read_book(str(folder))
+        if book is not None and not Path(str(book.get("path", ""))).is_dir():
+            found.append(GoneProject(folder, str(book.get("path", ""))))
+    return found

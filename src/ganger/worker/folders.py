@@ -1,0 +1,97 @@
+"""Where a project's runs lie: in its own state folder, or, where agents work in the project itself, in the user's.
+
+The user's is found from the project's real path. What lies in the project then is for people to look at; of runs that
+are kept there all the same, only those count that the user's folder has on its list.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+# Says which project a folder is for, and what in the project's own state folder is Ganger's.
+BOOK = "project.json"
+STORE = "ganger.db"
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+_LONGEST_NAME = 40
+_LONGEST_BOOK = 4 * 1024 * 1024
+# A root that works on somebody else's project has agents that cannot get through its home.
+_FOR_ALL = "/var/lib"
+
+
+def state_home(root: str, environ: Mapping[str, str]) -> str:
+    """The user's folder for state; empty where nothing tells where that is."""
+    given = environ.get("XDG_STATE_HOME", "")
+    if given.startswith("/"):
+        return given.rstrip("/")
+    if os.geteuid() == 0 and _owner(root) != 0:
+        return _FOR_ALL
+    home = environ.get("HOME", "")
+    return f"{home.rstrip('/')}/.local/state" if home.startswith("/") else ""
+
+
+def private_folder(root: str, environ: Mapping[str, str]) -> str:
+    """The user's folder for this project: a name people recognize, and one that no other path has."""
+    import hashlib
+
+    base, real = state_home(root, environ), os.path.realpath(root)
+    if not base:
+        return ""
+    name = "".join(c for c in os.path.basename(real) if c in _PLAIN).strip(".")[:_LONGEST_NAME] or "project"
+    return f"{base}/ganger/{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}"
+
+
+def read_book(private: str) -> dict[str, Any] | None:
+    try:
+        with open(f"{private}/{BOOK}", encoding="utf-8") as stream:
+            book = json.loads(stream.read(_LONGEST_BOOK))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return book if isinstance(book, dict) else None
+
+
+def listed(book: Mapping[str, Any]) -> list[str]:
+    """The names in the project's own state folder that are Ganger's."""
+    names = book.get("shown")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def run_folders(shown: str, private: str) -> list[str]:
+    """The folders of the project's runs. A link is only ever shown, and what agents put there is none of them."""
+    book = read_book(private) if private else None
+    if book is None:
+        return [folder for folder in _folders(shown) if is_kept(folder)]
+    kept = set(listed(book))
+    own = [folder for folder in _folders(private) if is_kept(folder)]
+    names = {os.path.basename(folder) for folder in own}
+    others = [folder for folder in _folders(shown) if os.path.basename(folder) in kept - names and is_kept(folder)]
+    return own + others
+
+
+def is_kept(folder: str) -> bool:
+    """Whether a run's events are in this very folder."""
+    import stat
+
+    try:
+        return stat.S_ISREG(os.lstat(f"{folder}/{STORE}").st_mode)
+    except OSError:
+        return False
+
+
+def _folders(above: str) -> list[str]:
+    try:
+        return sorted(entry.path for entry in os.scandir(above) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _owner(path: str) -> int:
+    try:
+        return os.stat(path).st_uid
+    except OSError:
+        return 0
