@@ -306,7 +306,8 @@ def _alone(project: Project, run_id: str) -> Iterator[None]:
 
 def verify_environment(project: Project) -> dict[str, str]:
     """What checks run with. No program is ever looked for where a change could have put it."""
-    given = child_environment(project.handed_on(), extra={})
+    named = project.config.verify.env
+    given = child_environment(project.handed_on(*named), passed=named, extra={})
     places = [place for place in given.get("PATH", "").split(os.pathsep) if place.startswith("/")]
     return given | {"PATH": os.pathsep.join(places)}
 
