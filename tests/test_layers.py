@@ -30,6 +30,7 @@ APPLICATION = frozenset(
         "notify",
         "delivery",
         "outposts",
+        "masks",
         "prompt_sizes",
     }
 )
@@ -55,9 +56,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "control": INNER | {"engine.files", "stores"},
     "app": INNER
     | ADAPTERS
-    | {"engine", "views", "config", "check", "contents", "fleet", "notify", "worker", "delivery"},
+    | {"engine", "views", "config", "check", "contents", "fleet", "masks", "notify", "worker", "delivery"},
     "delivery": INNER | {"config", "engine.files", "engine.outlets", "forges", "workspaces"},
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
+    "masks": INNER | {"agents", "config", "delivery", "fleet", "notify"},
     "runs": INNER | {"config", "engine.files", "stores"},
     "land": INNER | {"app", "check", "config", "delivery", "engine", "launchers", "stores", "workspaces"},
     "clean": INNER | {"app", "config", "engine.files", "engine.homes", "runs", "workspaces"},
@@ -85,7 +87,7 @@ THIRD_PARTY: Mapping[str, frozenset[str]] = {
 }
 
 PURE_MODULES = """
-    __future__ abc bisect collections copy dataclasses datetime decimal difflib enum fnmatch fractions functools
+    __future__ abc base64 bisect collections copy dataclasses datetime decimal difflib enum fnmatch fractions functools
     graphlib hashlib heapq itertools json math operator pathlib posixpath re shlex statistics string textwrap types
     typing unicodedata zlib
 """

@@ -16,9 +16,10 @@ from ganger.check import Checked
 from ganger.config import PROJECT_FILE, AgentSection, Project, environment
 from ganger.contents import Contents
 from ganger.contracts.parser import parse_heal
-from ganger.core.environment import child_environment
+from ganger.core.environment import child_environment, withheld_names
 from ganger.core.events import Recorded, RunStarted
 from ganger.core.health import HealthPolicy
+from ganger.core.masking import NOTHING, Masker
 from ganger.core.names import repo_store, shared_folder
 from ganger.core.pricing import Price
 from ganger.core.projection import state_text
@@ -60,6 +61,7 @@ from ganger.fleet import (
     strong_agents as strong_agents,
 )
 from ganger.launchers.kept import KeptLauncher
+from ganger.masks import masker_of
 from ganger.notify import hook_files, notices_of
 from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
 from ganger.reports.address import remove as remove_address
@@ -162,7 +164,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
     store = SqliteStore(folder.database)
     try:
         with leading(folder, store) as fence, _alone(project, checked.manifest.run_id):
-            journal = Journal(store, RunState(), SystemClock())
+            journal = Journal(store, RunState(), SystemClock(), masker_of(project))
             journal.replay()
             _require_known(options, checked)
             contents = Contents(project.root, folder.path / CONTENTS)
@@ -187,7 +189,7 @@ def _tools(
 ) -> Tools:
     assert checked.manifest is not None
     config = project.config
-    limits = ChangeLimits(protection=protection_of(project, checked.source))
+    limits = ChangeLimits(protection=protection_of(project, checked.source), secrets=journal.masker)
 
     def judge(change: Change, rules: Rules) -> None:
         require(change, rules, limits)
@@ -197,10 +199,10 @@ def _tools(
     git = config.workspace.mode != "direct"
     launcher = KeptLauncher(folder.path, grace_sec=config.policy.grace_sec)
     repositories = {
-        repo: repository_of(project, checked.manifest.run_id, judge, sandbox.owner, repo)
+        repo: repository_of(project, checked.manifest.run_id, judge, sandbox.owner, repo, secrets=journal.masker)
         for repo in names_of(project, checked.specs)
     }
-    delivery = Delivery(project, folder, journal.state, journal.clock, verify_environment(project))
+    delivery = Delivery(project, folder, journal.state, journal.clock, verify_environment(project), journal.masker)
     return Tools(
         journal=journal,
         folder=folder,
@@ -321,6 +323,7 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         expect=dict(config.expect),
         deny=tuple(config.deny),
         env=verify_environment(project),
+        withheld=withheld_names(project.handed_on(), config.env),
         timeout_sec=config.timeout_sec,
         sandbox=sandbox,
         clock=clock,
@@ -371,11 +374,17 @@ def role_rules(project: Project, name: str) -> RoleRules:
 
 
 def repository_of(
-    project: Project, run_id: str, judge: Judge, owner: tuple[int, int] | None, repo: str = ""
+    project: Project,
+    run_id: str,
+    judge: Judge,
+    owner: tuple[int, int] | None,
+    repo: str = "",
+    *,
+    secrets: Masker = NOTHING,
 ) -> GitRepository:
     """The history of the project, or of one of its repositories, as Ganger keeps it; and the workspaces of one run."""
     folder = RunFolder.of(project.state_path, run_id)
-    settings = _git_settings(project, run_id, judge, owner)
+    settings = replace(_git_settings(project, run_id, judge, owner), secrets=secrets)
     if repo:
         path = path_of(project, repo)
         own = (f"/{file.relative_to(path).as_posix()}" for file in project.mirror_files(repo))

@@ -228,7 +228,7 @@ class Healing:
         )
         path = self._prompt_path
         with named_os_errors(path):
-            path.write_text(render(bundle), encoding="utf-8")
+            path.write_text(self.tools.masked(render(bundle)), encoding="utf-8")
         return path
 
     def _context(self, prompt: Path) -> AttemptContext:

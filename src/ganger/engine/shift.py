@@ -207,7 +207,7 @@ class Shift:
     def _write_prompt(self) -> Path:
         path = self._prompt_path
         try:
-            text = self._prompt_text()
+            text = self.tools.masked(self._prompt_text())
         except InputError as error:
             raise self.case.failed(FailureClass.MISSING_PATHS, error.message, error.message) from error
         with named_os_errors(path):

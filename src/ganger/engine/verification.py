@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +17,20 @@ from ganger.core.records import TaskState, VerifyStep
 from ganger.core.tiers import TieredStep, order_steps, step_class
 from ganger.core.vocabulary import FailureClass, Tier
 from ganger.engine.gate import Gate
-from ganger.engine.verify import NO_RECOVERY, Recovery, StepResult, Verdict, VerificationLost, as_outcome, run_steps
+from ganger.engine.verify import (
+    NO_RECOVERY,
+    Recovery,
+    StepResult,
+    Verdict,
+    VerificationLost,
+    as_outcome,
+    note_in,
+    run_steps,
+)
 from ganger.ports import Clock, Room, Sandbox
 
 _TRIES = 3
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,7 @@ class Checks:
     recovery: Recovery = NO_RECOVERY
     readable: tuple[Path, ...] = ()
     output_limit_bytes: int | None = None
+    withheld: tuple[str, ...] = ()
     stand: Callable[[Path, Sequence[str]], Callable[[], tuple[str, ...]]] = lambda _folder, _verify: tuple
 
     def steps(self, profile: str) -> tuple[TieredStep, ...]:
@@ -93,10 +105,26 @@ class Checks:
                     clock=self.clock.monotonic,
                     output_limit_bytes=self.output_limit_bytes,
                 )
-                return _without_trust(verdict, altered()) if verdict.passed else verdict
+                return _without_trust(verdict, altered()) if verdict.passed else self._lacking(verdict, log)
             except VerificationLost:
                 gate.check()
         raise VerificationLost
+
+    def _lacking(self, verdict: Verdict, log: Path) -> Verdict:
+        """Red, perhaps for want of a variable that was not passed on: their names are told, and the one it asks for."""
+        if not self.withheld or verdict.failed is None:
+            return verdict
+        names = ", ".join(self.withheld[:_MOST_NAMED]) + (", …" if len(self.withheld) > _MOST_NAMED else "")
+        count = f"{len(self.withheld)} of your variables were" if len(self.withheld) > 1 else "1 of your variables was"
+        note_in(log, f"{count} not passed on; name those a check needs in verify.env: {names}")
+        bad = verdict.failed
+        asked = next((name for name in self.withheld if re.search(rf"\b{re.escape(name)}\b", bad.first_error)), "")
+        if not asked:
+            return verdict
+        told = replace(
+            bad, first_error=f"{bad.first_error} ({asked} is set and not passed on: name {asked} in verify.env)"
+        )
+        return replace(verdict, steps=tuple(told if s is bad else s for s in verdict.steps), failed=told)
 
 
 def _without_trust(verdict: Verdict, altered: tuple[str, ...]) -> Verdict:
