@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -66,7 +66,9 @@ from ganger.notify import hook_files, notices_of
 from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
 from ganger.reports.address import remove as remove_address
 from ganger.reports.server import ReportServer
+from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import Walls, choose
+from ganger.sandboxes.concealed import concealed
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.difference import difference_lines
@@ -74,6 +76,7 @@ from ganger.worker.shim import shim_text
 from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.direct import DirectWorkspace, Judge
+from ganger.workspaces.git import Git
 from ganger.workspaces.git_settings import settings_for
 from ganger.workspaces.newest import Newest
 from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
@@ -216,7 +219,7 @@ def _tools(
         outlets=outlets_of(project, checked, delivery, repositories, launcher, sandbox),
         webhooks=delivery.webhooks,
         shown=delivery.shown,
-        watch=None if git else watch_of(project, checked, limits),
+        watch=None if git else watch_of(project, checked, limits, hidden=hidden_in_place(project, sandbox)),
         roles={name: role_rules(project, name) for name in config.roles},
         strong=strong_agents(project, agents),
         reading=lambda worked_by: reading(project, worked_by),
@@ -356,10 +359,23 @@ def sandbox_settings(project: Project) -> SandboxSettings:
         readable=tuple(_granted(project, name) for name in (*config.readable, *project.config.workspace.linked)),
         writable=tuple(_granted(project, name) for name in config.writable),
         repos=tuple(path_of(project, repo) for repo in project.config.repos),
+        tracked=tracked_in,
         processes=config.processes,
         memory_mb=config.memory_mb,
         file_mb=config.file_mb,
     )
+
+
+def tracked_in(root: str, paths: Sequence[str]) -> frozenset[str]:
+    """Which of these files are in the history of the folder; none where there is no history."""
+    if not Path(root, ".git").is_dir():
+        return frozenset()
+    try:
+        names = [os.path.relpath(path, root) for path in paths]
+        told = Git(Path(root, ".git")).ask("ls-files", "-z", "--", *names, doing=f"looking at {root}")
+    except GangerError:
+        return frozenset()
+    return frozenset(f"{root}/{name}" for name in told.text.split("\0") if name)
 
 
 def _granted(project: Project, name: str) -> Path:
@@ -425,7 +441,18 @@ def uncommitted(project: Project, specs: Iterable[TaskSpec]) -> tuple[str, ...]:
     return tuple(f"{repo}:{path}" if repo else path for repo, bare in places.items() for path in bare.uncommitted())
 
 
-def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watching:
+def hidden_in_place(project: Project, sandbox: Sandbox) -> frozenset[str]:
+    """Files of the project that these walls hide from whoever works in it: nobody can change them, and so nothing of
+    them is kept."""
+    if sandbox.name != Bubblewrap.name:
+        return frozenset()
+    root = os.path.realpath(project.root)
+    return frozenset(os.path.relpath(path, root) for path in concealed(sandbox_settings(project), root))
+
+
+def watch_of(
+    project: Project, checked: Checked, limits: ChangeLimits, hidden: frozenset[str] = frozenset()
+) -> Watching:
     """Direct mode: what agents do to the project's own folder is seen and can be undone."""
     state = project.state_path
     own = state.relative_to(project.root).as_posix() if state.is_relative_to(project.root) else ".ganger"
@@ -434,7 +461,7 @@ def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watchi
     theirs = {ref for spec in checked.specs for ref in (spec.prompt_ref, *spec.context_refs)}
 
     def skip(path: str) -> bool:
-        return path in (".git", own) or path in theirs or is_unwatched(path)
+        return path in (".git", own) or path in theirs or path in hidden or is_unwatched(path)
 
     limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
     watch = Watch(project.root, state / "watch", skip, limit)

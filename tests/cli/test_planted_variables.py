@@ -125,6 +125,23 @@ def test_a_write_that_holds_a_handed_value_is_refused_for_good(tmp_path: Path) -
     assert "line 2 holds the value of ROLLBAR" in told and "planted-" not in told
 
 
+@pytest.mark.needs("bwrap")
+def test_secret_files_of_a_project_are_read_by_no_agent_and_copied_nowhere(tmp_path: Path) -> None:
+    """D19 G05: in the project's own folder too, where what agents do is watched and can be undone."""
+    root = make(tmp_path)
+    (root / ".env").write_text("A=canary-in-a-file\n")
+    (root / ".npmrc").write_text("//host/:_authToken=canary-in-a-file\n")
+    edits = "open('made.txt', 'w').write('x')\nprint(open('.env').read(), open('.npmrc').read())\n"
+    (root / "agent.py").write_text(edits + AGENT.replace("STATUS", "DONE").replace("used {said}", "made it"))
+    (root / "check.py").write_text("print(open('.env').read())\n")
+    ran = ganger("run", cwd=root)
+    assert ran.code == 0 and (root / "made.txt").read_text() == "x", ran.out + ran.err
+    assert [
+        path for path in (root / ".ganger").rglob("*") if path.is_file() and b"canary-in" in path.read_bytes()
+    ] == []
+    assert "canary-in-a-file" in (root / ".env").read_text()
+
+
 def test_names_that_are_not_set_are_told_before_a_run(tmp_path: Path) -> None:
     """D19: by validate and by the doctor; a run goes on without them."""
     root = make(tmp_path)

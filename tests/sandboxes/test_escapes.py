@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from ganger.sandboxes.choose import SandboxSettings
 from ganger.sandboxes.probes import SENTENCES, ProbeResult, probe
 
 OPEN_IN_LANDLOCK = {
-    *("read-event-store-in-place", "see-other-processes", "change-modes-outside", "reach-sockets", "bomb-with-forks")
+    *("read-event-store-in-place", "read-project-env-in-place", "read-git-token-in-place", "see-other-processes"),
+    *("change-modes-outside", "reach-sockets", "bomb-with-forks"),
 }
 AS_NOBODY = """
 import json, os
@@ -117,6 +119,27 @@ def test_a_hole_in_the_walls_is_found(tmp_path: Path) -> None:
     leaky = Leaky(here.settings, here.walls._bwrap, here.walls._options)
     found = openings(probe(leaky, here.settings))
     assert set(found) == {"read-home-file"}
+
+
+class Frank(Bubblewrap):
+    """Masks nothing in the folder that is worked in."""
+
+    def rebuilt(self, settings: SandboxSettings) -> Frank:
+        return Frank(replace(settings, tracked=lambda _root, paths: frozenset(paths)), self._bwrap, self._options)
+
+    def _shown_otherwise(self, room: Room) -> Iterator[str]:
+        return iter(())
+
+
+@pytest.mark.needs("bwrap")
+def test_secrets_that_are_not_masked_in_place_are_found(tmp_path: Path) -> None:
+    """G05 D19: planted bug; an agent in the project reads its .env and the token in git's settings."""
+    here = place(tmp_path, "bubblewrap")
+    assert isinstance(here.walls, Bubblewrap)
+    frank = Frank(here.settings, here.walls._bwrap, here.walls._options)
+    found = set(openings(probe(frank, here.settings)))
+    assert "read-git-token-in-place" in found
+    assert ("read-project-env-in-place" in found) == (here.walls.owner is None or os.geteuid() != 0)
 
 
 @pytest.mark.needs("bwrap", "root")

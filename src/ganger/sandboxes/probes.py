@@ -25,6 +25,8 @@ SENTENCES = {
     "read-project-env": "the project's .env is read from a workspace",
     "read-event-store": "the event store of a run is read",
     "read-event-store-in-place": "the event store is read by an agent that works in the project itself",
+    "read-project-env-in-place": "the project's .env is read by an agent that works in the project itself",
+    "read-git-token-in-place": "a token in .git/config is read by an agent that works in the project itself",
     "read-other-workspace": "another attempt's workspace is read",
     "read-password-hashes": "the system's password hashes are read",
     "read-shared-tmp": "other programs' temporary files are read",
@@ -70,7 +72,7 @@ _OF_NETWORK = ("reach-tcp", "reach-udp", "see-interfaces")
 _OF_NO_NETWORK = "use-any-network"
 # Without walls these would change the machine itself.
 _ONLY_WITHIN_WALLS = ("remount-writable", "take-masks-off")
-_IN_PLACE = "read-event-store-in-place"
+_IN_PLACE = "-in-place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,9 @@ def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
         walls = walls.rebuilt(yard.settings)
         give(walls, yard.workspace, yard.project)
         names = _names(walls, settings)
-        got = _attack(walls, yard, yard.workspace, [name for name in names if name != _IN_PLACE])
-        got |= {_IN_PLACE: _attack(walls, yard, yard.project, ["read-event-store"])["read-event-store"]}
+        got = _attack(walls, yard, yard.workspace, [name for name in names if not name.endswith(_IN_PLACE)])
+        there = [name.removesuffix(_IN_PLACE) for name in names if name.endswith(_IN_PLACE)]
+        got |= {f"{name}{_IN_PLACE}": told for name, told in _attack(walls, yard, yard.project, there).items()}
         got |= yard.traces()
         return [ProbeResult(name, not got[name], got[name]) for name in names]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,8 @@ class SandboxSettings:
     `hidden` is invisible whatever else is granted; `readable` and `writable` are the operator's extra grants.
 
     `path` is the PATH of the confined programs. `uid` is who root turns into (None: a number nobody else uses).
+
+    `tracked` says which files of a folder are in its history, and so are no secret.
     """
 
     project: Path
@@ -33,3 +36,4 @@ class SandboxSettings:
     file_mb: int = 8192
     uid: int | None = None
     repos: tuple[Path, ...] = ()
+    tracked: Callable[[str, Sequence[str]], frozenset[str]] = lambda _root, _paths: frozenset()

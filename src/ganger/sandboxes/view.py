@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ganger.ports import Launch, Room
+from ganger.sandboxes.concealed import concealed, git_settings
 from ganger.sandboxes.places import CREDENTIALS, SYSTEM, TEMPORARY, depth, is_within, standing_system
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.toolchains import of_program, on_path
@@ -71,11 +72,24 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
         # A link would be the agent's word, and what the operator opened stays open.
         if place.is_dir() and os.path.realpath(place) == os.path.abspath(place) and str(place) not in own:
             decided[os.path.abspath(place)] = Access.READ
+    for root in _own_folder(settings, room):
+        decided.update((path, Access.HIDDEN) for path in concealed(settings, root))
     decided.update((path, Access.HIDDEN) for path in _paths(settings.hidden))
     for path in _needed(settings, launch, program, home, decided):
         if _access(decided, path) not in VISIBLE and path not in decided:
             decided[path] = Access.READ
     return View(tuple(_pruned(decided)), _SPARE_HOME if decided.get(home) is Access.READ else home)
+
+
+def _own_folder(settings: SandboxSettings, room: Room) -> list[str]:
+    """The project's own folder, where that is what the process works in."""
+    own = os.path.realpath(settings.project)
+    return [own] if any(os.path.realpath(place) == own for place in room.writable) else []
+
+
+def replaced(settings: SandboxSettings, room: Room) -> list[tuple[str, bytes]]:
+    """Files that are shown otherwise than they are: git's settings without the tokens in them."""
+    return [found for root in _own_folder(settings, room) for found in git_settings(root)]
 
 
 def _grant(decided: dict[str, Access], places: tuple[Path, ...], access: Access) -> None:
