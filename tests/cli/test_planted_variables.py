@@ -52,8 +52,8 @@ agent = "mender"
 env = ["DATADOG"]
 """
 SCREENS = (
-    *(("status",), ("events",), ("inbox",), ("why", "one"), ("logs", "one"), ("logs", "one", "--verify")),
-    *(("logs", "one", "--raw"), ("tasks",), ("state",)),
+    *(("status", "--json"), ("events", "--json"), ("inbox",), ("why", "one", "--json"), ("logs", "one", "--json")),
+    *(("logs", "one", "--verify"), ("logs", "one", "--raw")),
 )
 
 
@@ -93,12 +93,17 @@ def test_forty_odd_secrets_stay_with_the_operator(tmp_path: Path, status: str, s
     assert found and set.union(*found.values()) <= NAMED
     assert all("/logs/" in f"/{name}" and name.endswith(".log") for name in found), found
     assert all(stat.S_IMODE((root / ".ganger" / name).stat().st_mode) == 0o600 for name in found)
-    for words in SCREENS:
-        for more in ((), ("--json",)):
-            shown = ganger(*words, *more, cwd=root, env=PLANTED)
-            assert "planted-" not in shown.out + shown.err, (words, shown.out)
-    assert "[masked]" in ganger("logs", "one", cwd=root, env=PLANTED).out
     assert json.loads((root / ".ganger" / "r1" / "state.json").read_text())
+
+
+def test_no_screen_shows_what_was_handed_on(tmp_path: Path) -> None:
+    """D19: raw logs are masked where they are shown, in every form."""
+    root = make(tmp_path)
+    ganger("run", cwd=root, env=PLANTED)
+    for words in SCREENS:
+        shown = ganger(*words, cwd=root, env=PLANTED)
+        assert "planted-" not in shown.out + shown.err, (words, shown.out)
+    assert "[masked]" in ganger("logs", "one", cwd=root, env=PLANTED).out
 
 
 def test_a_run_can_be_shown_by_somebody_without_its_environment(tmp_path: Path) -> None:
@@ -134,7 +139,7 @@ def test_secret_files_of_a_project_are_read_by_no_agent_and_copied_nowhere(tmp_p
     edits = "open('made.txt', 'w').write('x')\nprint(open('.env').read(), open('.npmrc').read())\n"
     (root / "agent.py").write_text(edits + AGENT.replace("STATUS", "DONE").replace("used {said}", "made it"))
     (root / "check.py").write_text("print(open('.env').read())\n")
-    ran = ganger("run", cwd=root)
+    ran = ganger("run", cwd=root, env={"GANGER_SANDBOX_USE": "require"})
     assert ran.code == 0 and (root / "made.txt").read_text() == "x", ran.out + ran.err
     assert [
         path for path in (root / ".ganger").rglob("*") if path.is_file() and b"canary-in" in path.read_bytes()

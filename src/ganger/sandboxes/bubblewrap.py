@@ -98,7 +98,7 @@ class Bubblewrap:
     def _shown_otherwise(self, room: Room) -> Iterator[str]:
         """Each such file has a copy beside the run, and that is what is seen in its place."""
         for path, content in replaced(self._settings, room):
-            copy = self._settings.state_dir / "shown" / hashlib.sha256(path.encode() + b"\0" + content).hexdigest()[:32]
+            copy = self._settings.state_dir / "shown" / hashlib.sha256(content).hexdigest()[:32]
             if not copy.exists():
                 copy.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
                 fresh = copy.with_name(f"{copy.name}.{os.getpid()}")

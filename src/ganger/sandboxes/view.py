@@ -72,8 +72,6 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
         # A link would be the agent's word, and what the operator opened stays open.
         if place.is_dir() and os.path.realpath(place) == os.path.abspath(place) and str(place) not in own:
             decided[os.path.abspath(place)] = Access.READ
-    for root in _own_folder(settings, room):
-        decided.update((path, Access.HIDDEN) for path in concealed(settings, root))
     decided.update((path, Access.HIDDEN) for path in _paths(settings.hidden))
     for path in _needed(settings, launch, program, home, decided):
         if _access(decided, path) not in VISIBLE and path not in decided:
@@ -88,8 +86,13 @@ def _own_folder(settings: SandboxSettings, room: Room) -> list[str]:
 
 
 def replaced(settings: SandboxSettings, room: Room) -> list[tuple[str, bytes]]:
-    """Files that are shown otherwise than they are: git's settings without the tokens in them."""
-    return [found for root in _own_folder(settings, room) for found in git_settings(root)]
+    """Files that are shown otherwise than they are: secret ones empty, git's settings without the tokens in them.
+
+    Empty and not as a device: programs that read such a file where there is one go on.
+    """
+    roots = _own_folder(settings, room)
+    empty = [(path, b"") for root in roots for path in concealed(settings, root)]
+    return [*empty, *(found for root in roots for found in git_settings(root))]
 
 
 def _grant(decided: dict[str, Access], places: tuple[Path, ...], access: Access) -> None:
