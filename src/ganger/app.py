@@ -213,7 +213,7 @@ def _tools(
         launcher=launcher,
         clock=journal.clock,
         agents=agents,
-        checks=checks_of(project, checked, sandbox, journal.clock),
+        checks=checks_of(project, checked, sandbox, journal.clock, journal.masker),
         sandbox=sandbox,
         repositories=repositories,
         outlets=outlets_of(project, checked, delivery, repositories, launcher, sandbox),
@@ -317,7 +317,7 @@ def verify_environment(project: Project) -> dict[str, str]:
     return given | {"PATH": os.pathsep.join(places)}
 
 
-def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock) -> Checks:
+def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock, masker: Masker = NOTHING) -> Checks:
     assert checked.profiles is not None
     config = project.config.verify
     return Checks(
@@ -326,6 +326,7 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         expect=dict(config.expect),
         deny=tuple(config.deny),
         env=verify_environment(project),
+        masker=masker,
         withheld=withheld_names(project.handed_on(), config.env),
         timeout_sec=config.timeout_sec,
         sandbox=sandbox,

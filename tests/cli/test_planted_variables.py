@@ -110,9 +110,11 @@ def test_a_run_can_be_shown_by_somebody_without_its_environment(tmp_path: Path) 
     """D19 T05: every screen and the replay work; what is kept holds no value."""
     root = make(tmp_path)
     ganger("run", cwd=root, env=PLANTED)
-    for words in (("status",), ("events",), ("why", "one"), ("replay",)):
+    for words in (("status",), ("events",), ("why", "one"), ("replay",), ("logs", "one"), ("logs", "one", "--json")):
         shown = ganger(*words, cwd=root)
         assert shown.code in (0, 1) and "planted-" not in shown.out, words
+    verified = ganger("logs", "one", "--verify", cwd=root).out
+    assert "planted-" not in verified and "DATADOG=[masked]" in verified
 
 
 def test_a_write_that_holds_a_handed_value_is_refused_for_good(tmp_path: Path) -> None:

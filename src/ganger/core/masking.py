@@ -58,6 +58,11 @@ class Masker:
     def values(self) -> tuple[str, ...]:
         return tuple(self._whole)
 
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest form."""
+        return max(map(len, self._bytes), default=0)
+
     def text(self, text: str) -> str:
         """Its time is that of one search for each form of each value."""
         if not self._forms or not text:

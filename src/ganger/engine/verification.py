@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -13,10 +14,12 @@ from pathlib import Path
 
 from ganger.contracts.verify_profile import Profile
 from ganger.core.commands import CommandFault, parse_command
+from ganger.core.masking import NOTHING, Masker
 from ganger.core.records import TaskState, VerifyStep
 from ganger.core.tiers import TieredStep, order_steps, step_class
 from ganger.core.vocabulary import FailureClass, Tier
 from ganger.engine.gate import Gate
+from ganger.engine.log_masks import note_masks
 from ganger.engine.verify import (
     NO_RECOVERY,
     Recovery,
@@ -49,6 +52,7 @@ class Checks:
     readable: tuple[Path, ...] = ()
     output_limit_bytes: int | None = None
     withheld: tuple[str, ...] = ()
+    masker: Masker = NOTHING
     stand: Callable[[Path, Sequence[str]], Callable[[], tuple[str, ...]]] = lambda _folder, _verify: tuple
 
     def steps(self, profile: str) -> tuple[TieredStep, ...]:
@@ -105,6 +109,8 @@ class Checks:
                     clock=self.clock.monotonic,
                     output_limit_bytes=self.output_limit_bytes,
                 )
+                if self.masker:
+                    await asyncio.to_thread(note_masks, log, self.masker)
                 return _without_trust(verdict, altered()) if verdict.passed else self._lacking(verdict, log)
             except VerificationLost:
                 gate.check()
