@@ -32,6 +32,7 @@ APPLICATION = frozenset(
         "notify",
         "delivery",
         "outposts",
+        "masks",
         "prompt_sizes",
         "places",
     }
@@ -60,9 +61,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "control": INNER | {"engine.files", "stores"},
     "app": INNER
     | ADAPTERS
-    | {"engine", "views", "config", "check", "contents", "fleet", "notify", "worker", "delivery", "places"},
+    | {"engine", "views", "config", "check", "contents", "fleet", "masks", "notify", "worker", "delivery", "places"},
     "delivery": INNER | {"config", "engine.files", "engine.outlets", "forges", "workspaces"},
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
+    "masks": INNER | {"agents", "config", "delivery", "fleet", "notify"},
     "places": INNER | {"config", "engine.files", "worker.folders"},
     "runs": INNER | {"config", "engine.files", "places", "stores"},
     "land": INNER | {"app", "places", "check", "config", "delivery", "engine", "launchers", "stores", "workspaces"},
@@ -92,7 +94,7 @@ THIRD_PARTY: Mapping[str, frozenset[str]] = {
 }
 
 PURE_MODULES = """
-    __future__ abc bisect collections copy dataclasses datetime decimal difflib enum fnmatch fractions functools
+    __future__ abc base64 bisect collections copy dataclasses datetime decimal difflib enum fnmatch fractions functools
     graphlib hashlib heapq itertools json math operator pathlib posixpath re shlex statistics string textwrap types
     typing unicodedata zlib
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,9 +16,10 @@ from ganger.check import Checked
 from ganger.config import PROJECT_FILE, AgentSection, Project, environment
 from ganger.contents import Contents
 from ganger.contracts.parser import parse_heal
-from ganger.core.environment import child_environment
+from ganger.core.environment import child_environment, withheld_names
 from ganger.core.events import Recorded, RunStarted
 from ganger.core.health import HealthPolicy
+from ganger.core.masking import NOTHING, Masker
 from ganger.core.names import repo_store, shared_folder
 from ganger.core.pricing import Price
 from ganger.core.projection import state_text
@@ -61,13 +62,16 @@ from ganger.fleet import (
     strong_agents as strong_agents,
 )
 from ganger.launchers.kept import KeptLauncher
+from ganger.masks import masker_of
 from ganger.notify import hook_files, notices_of
 from ganger.places import place_of, settle
 from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
 from ganger.reports.address import remove as remove_address
 from ganger.reports.server import ReportServer
 from ganger.runners.table import KnownRunners
+from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import Walls, choose, keeps_in_place
+from ganger.sandboxes.concealed import concealed
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.difference import difference_lines
@@ -76,6 +80,7 @@ from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.direct import DirectWorkspace, Judge
 from ganger.workspaces.fixed import Fixed
+from ganger.workspaces.git import Git
 from ganger.workspaces.git_settings import settings_for
 from ganger.workspaces.newest import Newest
 from ganger.workspaces.project_copy import ProjectCopies
@@ -169,7 +174,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
     store = SqliteStore(folder.database)
     try:
         with leading(folder, store) as fence, _alone(project, checked.manifest.run_id):
-            journal = Journal(store, RunState(), SystemClock())
+            journal = Journal(store, RunState(), SystemClock(), masker_of(project))
             journal.replay()
             _require_known(options, checked)
             contents = Contents(project.root, folder.path / CONTENTS)
@@ -194,7 +199,7 @@ def _tools(
 ) -> Tools:
     assert checked.manifest is not None
     config = project.config
-    limits = ChangeLimits(protection=protection_of(project, checked.source))
+    limits = ChangeLimits(protection=protection_of(project, checked.source), secrets=journal.masker)
 
     def judge(change: Change, rules: Rules) -> None:
         require(change, rules, limits)
@@ -204,10 +209,10 @@ def _tools(
     git = config.workspace.mode != "direct"
     launcher = KeptLauncher(folder.path, grace_sec=config.policy.grace_sec)
     repositories = {
-        repo: repository_of(project, checked.manifest.run_id, judge, sandbox.owner, repo)
+        repo: repository_of(project, checked.manifest.run_id, judge, sandbox.owner, repo, secrets=journal.masker)
         for repo in names_of(project, checked.specs)
     }
-    delivery = Delivery(project, folder, journal.state, journal.clock, verify_environment(project))
+    delivery = Delivery(project, folder, journal.state, journal.clock, verify_environment(project), journal.masker)
     return Tools(
         journal=journal,
         folder=folder,
@@ -215,13 +220,13 @@ def _tools(
         launcher=launcher,
         clock=journal.clock,
         agents=agents,
-        checks=checks_of(project, checked, sandbox, journal.clock),
+        checks=checks_of(project, checked, sandbox, journal.clock, journal.masker),
         sandbox=sandbox,
         repositories=repositories,
         outlets=outlets_of(project, checked, delivery, repositories, launcher, sandbox),
         webhooks=delivery.webhooks,
         shown=delivery.shown,
-        watch=None if git else watch_of(project, checked, limits),
+        watch=None if git else watch_of(project, checked, limits, hidden=hidden_in_place(project, sandbox)),
         copies=None if git else copies_of(project),
         fixed=None if git else fixed_of(project, sandbox),
         roles={name: role_rules(project, name) for name in config.roles},
@@ -315,12 +320,13 @@ def _alone(project: Project, run_id: str) -> Iterator[None]:
 
 def verify_environment(project: Project) -> dict[str, str]:
     """What checks run with. No program is ever looked for where a change could have put it."""
-    given = child_environment(project.handed_on(), extra={})
+    named = project.config.verify.env
+    given = child_environment(project.handed_on(*named), passed=named, extra={})
     places = [place for place in given.get("PATH", "").split(os.pathsep) if place.startswith("/")]
     return given | {"PATH": os.pathsep.join(places)}
 
 
-def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock) -> Checks:
+def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock, masker: Masker = NOTHING) -> Checks:
     assert checked.profiles is not None and checked.manifest is not None
     config = project.config.verify
     return Checks(
@@ -329,6 +335,8 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         expect=dict(config.expect),
         deny=tuple(config.deny),
         env=verify_environment(project),
+        masker=masker,
+        withheld=withheld_names(project.handed_on(), config.env),
         timeout_sec=config.timeout_sec,
         sandbox=sandbox,
         clock=clock,
@@ -365,11 +373,24 @@ def sandbox_settings(project: Project) -> SandboxSettings:
         readable=tuple(_granted(project, name) for name in (*config.readable, *project.config.workspace.linked)),
         writable=tuple(_granted(project, name) for name in config.writable),
         repos=tuple(path_of(project, repo) for repo in project.config.repos),
+        tracked=tracked_in,
         processes=config.processes,
         memory_mb=config.memory_mb,
         file_mb=config.file_mb,
         in_place=project.config.workspace.mode == "direct",
     )
+
+
+def tracked_in(root: str, paths: Sequence[str]) -> frozenset[str]:
+    """Which of these files are in the history of the folder; none where there is no history."""
+    if not Path(root, ".git").is_dir():
+        return frozenset()
+    try:
+        names = [os.path.relpath(path, root) for path in paths]
+        told = Git(Path(root, ".git")).ask("ls-files", "-z", "--", *names, doing=f"looking at {root}")
+    except GangerError:
+        return frozenset()
+    return frozenset(f"{root}/{name}" for name in told.text.split("\0") if name)
 
 
 def _granted(project: Project, name: str) -> Path:
@@ -384,11 +405,17 @@ def role_rules(project: Project, name: str) -> RoleRules:
 
 
 def repository_of(
-    project: Project, run_id: str, judge: Judge, owner: tuple[int, int] | None, repo: str = ""
+    project: Project,
+    run_id: str,
+    judge: Judge,
+    owner: tuple[int, int] | None,
+    repo: str = "",
+    *,
+    secrets: Masker = NOTHING,
 ) -> GitRepository:
     """The history of the project, or of one of its repositories, as Ganger keeps it; and the workspaces of one run."""
     folder = place_of(project, run_id)
-    settings = _git_settings(project, run_id, judge, owner)
+    settings = replace(_git_settings(project, run_id, judge, owner), secrets=secrets)
     if repo:
         path = path_of(project, repo)
         own = (f"/{file.relative_to(path).as_posix()}" for file in project.mirror_files(repo))
@@ -429,7 +456,18 @@ def uncommitted(project: Project, specs: Iterable[TaskSpec]) -> tuple[str, ...]:
     return tuple(f"{repo}:{path}" if repo else path for repo, bare in places.items() for path in bare.uncommitted())
 
 
-def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watching:
+def hidden_in_place(project: Project, sandbox: Sandbox) -> frozenset[str]:
+    """Files of the project that these walls hide from whoever works in it: nobody can change them, and so nothing of
+    them is kept."""
+    if sandbox.name != Bubblewrap.name:
+        return frozenset()
+    root = os.path.realpath(project.root)
+    return frozenset(os.path.relpath(path, root) for path in concealed(sandbox_settings(project), root))
+
+
+def watch_of(
+    project: Project, checked: Checked, limits: ChangeLimits, hidden: frozenset[str] = frozenset()
+) -> Watching:
     """Direct mode: what agents do to the project's own folder is seen and can be undone."""
     state, shown = project.state_path, project.shown_path
     own = shown.relative_to(project.root).as_posix() if shown.is_relative_to(project.root) else ".ganger"
@@ -438,7 +476,7 @@ def watch_of(project: Project, checked: Checked, limits: ChangeLimits) -> Watchi
     theirs = {ref for spec in checked.specs for ref in (spec.prompt_ref, *spec.context_refs)}
 
     def skip(path: str) -> bool:
-        return path in (".git", own) or path in theirs or is_unwatched(path)
+        return path in (".git", own) or path in theirs or path in hidden or is_unwatched(path)
 
     limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
     watch = Watch(project.root, state / "watch", skip, limit)

@@ -143,6 +143,9 @@ def _check_references(project: Project, checked: Checked) -> None:
         checked.faults.extend(found)
         _check_profiles(project, checked)
         checked.faults.extend(_role_faults(project, checked.specs))
+        for place, name in project.unset_names():
+            message = f"there is no variable {name}, so nothing is passed on by that name; set it or take it out"
+            checked.warnings.append(Fault(_in_file(PROJECT_FILE, place), "VARIABLE_NOT_SET", message))
     else:
         checked.warnings.extend(found)
         message = f"no {PROJECT_FILE} was found, so prompts, profiles and roles were not checked"

@@ -159,6 +159,14 @@ class Project:
             if name in named or (name not in own and not any(secret in value for secret in secrets))
         }
 
+    def unset_names(self) -> list[tuple[str, str]]:
+        """Variables the settings name and the environment does not have, each after its place."""
+        config, environ = self.config, environment()
+        named = [(f"agents.{name}.env", one) for name, section in config.agents.items() for one in section.env]
+        named += [(f"agents.{name}.key_env", section.key_env) for name, section in config.agents.items()]
+        named += [("verify.env", one) for one in config.verify.env]
+        return [(place, one) for place, one in named if one and one not in environ]
+
     def settings(self) -> list[Setting]:
         shown = self.config.model_dump(mode="json")
         for name, repo in self.config.repos.items():

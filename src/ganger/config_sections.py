@@ -127,7 +127,9 @@ class AgentSection(Section):
     prompt: Literal["stdin", "argument", "file"] = Field(
         default="stdin", description="how the prompt reaches the agent"
     )
-    env: list[str] = Field(default_factory=list, description="variables passed on although they look like secrets")
+    env: list[str] = Field(
+        default_factory=list, description="your variables it gets besides the short list every program gets; no others"
+    )
     model: str = Field(default="", description="model name, for agents that take one")
     effort: str = Field(default="", description="how hard the model thinks, in the agent's own words")
     max_turns: int | None = Field(
@@ -232,6 +234,9 @@ class VerifySection(Section):
     deny: list[str] = Field(default_factory=lambda: list(DEFAULT_DENY), description="commands never run")
     expect: dict[str, str] = Field(
         default_factory=dict, description='"profile/step" = pattern its output must show besides exit code 0'
+    )
+    env: list[str] = Field(
+        default_factory=list, description="your variables checks get besides the short list; no others"
     )
     recoveries: int = Field(
         default=1, ge=0, le=5, description="runs again of a step that a signal ended or that is spelt otherwise here"

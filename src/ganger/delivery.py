@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ganger.config import DeliverySection, Project, environment
 from ganger.core.delivery import CI, COMMITTED, MIRRORED, PUSHED, VERIFIED, RepoRules
+from ganger.core.masking import NOTHING, Masker
 from ganger.core.names import repo_place, repo_store
 from ganger.core.records import RunState, TaskSpec
 from ganger.engine.files import RunFolder
@@ -171,9 +172,16 @@ class Delivery:
     """Opens what a run needs, and shares what repositories of one host have in common."""
 
     def __init__(
-        self, project: Project, folder: RunFolder, state: RunState, clock: Clock, env: Mapping[str, str]
+        self,
+        project: Project,
+        folder: RunFolder,
+        state: RunState,
+        clock: Clock,
+        env: Mapping[str, str],
+        masker: Masker = NOTHING,
     ) -> None:
-        """`env` is what CI jobs that are commands run with."""
+        """`env` is what CI jobs that are commands run with; `masker` knows what was handed on."""
+        self.masker = masker
         self.project, self.folder, self.state, self.clock, self.env = project, folder, state, clock, env
         self._hosts: Hosts | None = None
 
@@ -183,7 +191,7 @@ class Delivery:
         for repo in ("", *self.project.config.repos):
             with contextlib.suppress(GangerError):
                 known.append(token_reader(self.project, section_of(self.project, repo))())
-        return Mask(filter(None, known)).shown(text)
+        return Mask(filter(None, known), self.masker).shown(text)
 
     def outlet(self, repo: str, rules: RepoRules, repository: Repository, launcher: Launcher, walls: Sandbox) -> Outlet:
         section, path = section_of(self.project, repo), path_of(self.project, repo)
@@ -195,7 +203,7 @@ class Delivery:
 
         def mask(text: str) -> tuple[str, tuple[str, ...]]:
             secrets = (token(), _secret(section.webhook_secret_env))
-            return Mask(filter(None, secrets))(text)
+            return Mask(filter(None, secrets), self.masker)(text)
 
         forge = self._forge(repo, section, rules, address, token, repository, launcher, walls)
         return Outlet(

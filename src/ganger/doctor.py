@@ -136,6 +136,9 @@ def _agents(project: Project) -> Iterator[Finding]:
     except GangerError as error:
         yield Finding("error", "agents", error.message, error.hint)
         return
+    for place, one in project.unset_names():
+        text = f"{place} names {one}, and there is no such variable"
+        yield Finding("warning", "variable", text, "set it, or take the name out")
     for name, agent in agents.items():
         health = agent.healthcheck()
         said = f"{name} ({agent.kind}): {'; '.join(health.details)}"

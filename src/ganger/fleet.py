@@ -35,12 +35,12 @@ def agent_settings(section: AgentSection) -> AgentSettings:
 def make_agents(project: Project) -> dict[str, Agent]:
     """Every configured agent by its name."""
     return {
-        name: make_agent(name, agent_settings(section), project.root, _environ_for(project, section))
+        name: make_agent(name, agent_settings(section), project.root, environ_for(project, section))
         for name, section in project.config.agents.items()
     }
 
 
-def _environ_for(project: Project, section: AgentSection) -> dict[str, str]:
+def environ_for(project: Project, section: AgentSection) -> dict[str, str]:
     """The forge's token is no agent's, unless its own settings name that very variable."""
     return project.handed_on(*section.env, *filter(None, [section.key_env]))
 
@@ -102,7 +102,7 @@ def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent
         max_turns=role.max_turns or given.max_turns,
         args=(*given.args, *role.args),
     )
-    return make_agent(role.agent, settings, project.root, _environ_for(project, section))
+    return make_agent(role.agent, settings, project.root, environ_for(project, section))
 
 
 def strong_agents(project: Project, roles: Collection[str]) -> dict[str, Stronger]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ganger.config import PROJECT_FILE, Project, environment
@@ -50,6 +50,15 @@ def routes_of(project: Project) -> list[Route]:
     if notify.desktop:
         routes.append(Route(DesktopWay(handed_on), wanted))
     return routes
+
+
+def secret_addresses(project: Project) -> Iterator[tuple[str, str]]:
+    """Where notices go: who knows such an address can write there."""
+    environ, notify = environment(), project.config.notify
+    for key, given in (("notify.webhook", notify.webhook), *((f"notify.urls {url}", url) for url in notify.urls)):
+        value = environ.get(given.removeprefix(_FROM_ENVIRONMENT), "") if given.startswith(_FROM_ENVIRONMENT) else given
+        if value:
+            yield key, value
 
 
 def hook_files(project: Project) -> list[Path]:

@@ -220,7 +220,7 @@ def test_every_profile_makes_a_call_without_secrets(tmp_path: Path, name: str) -
     like = PROFILES[name].like
     environ = dict.fromkeys(like.keys if like is not None else (), KEY) | {"HOME": str(tmp_path)}
     program = Installed(name, "", ("/bin/true", *PROFILES[name].arguments), "/bin")
-    place = Trial(tmp_path, AcpAgent, program, environ=environ, settings={"profile": name, "model": "some/model"})
+    place = Trial(tmp_path, AcpAgent, program, environ=environ, settings={"profile": name, "model": "openai/model"})
     agent, context = place.agent(), place.context("x", session="", walled=True)
     assert isinstance(agent, AcpAgent)
     launch = agent.prepare(context)

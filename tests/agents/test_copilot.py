@@ -192,7 +192,7 @@ def test_copilot_that_cannot_be_unpacked_for_all_does_it_in_its_own_home(tmp_pat
 
 def test_copilot_with_a_short_key_is_not_ready(tmp_path: Path) -> None:
     """T24: it stars out its key wherever the text occurs, also in the names of its fields."""
-    made = agent({"PATH": os.environ["PATH"], "COPILOT_PROVIDER_API_KEY": "x"}, **program(tmp_path, "echo 1.0.102"))  # type: ignore[arg-type]
+    made = agent({"PATH": os.environ["PATH"], "COPILOT_GITHUB_TOKEN": "x"}, **program(tmp_path, "echo 1.0.102"))  # type: ignore[arg-type]
     health = made.healthcheck()
     assert not health.ready and "shorter than 8" in health.details[0]
 

@@ -10,6 +10,8 @@ from installed import installed
 from matrix import ROWS, Row, params
 from real import KEY, Trial
 
+from ganger.agents.cli import CliAgent
+from ganger.agents.copilot import CopilotAgent
 from ganger.agents.gemini import GeminiAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.shells import SHELL_FILE, shell_file, shell_settings
@@ -41,14 +43,68 @@ def test_a_script_that_starts_the_program_still_has_the_key(tmp_path: Path) -> N
     assert f"[{KEY}{KEY}] [x]" in told(tmp_path / "home")
 
 
-@pytest.mark.parametrize("row", params(REAL, ["gemini"]))
+# What a person has in the environment for other things than this agent.
+OTHERS = {
+    "GITHUB_TOKEN": "planted-1f3b6c1de07a4258",
+    "GH_TOKEN": "planted-2f3b6c1de07a4258",
+    "STRIPE": "planted-3f3b6c1de07a4258",
+    "MYAPP_LICENSE": "planted-4f3b6c1de07a4258",
+    "XAI_API_KEY": "planted-5f3b6c1de07a4258",
+    "AWS_PROFILE": "planted-6f3b6c1de07a4258",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/planted-7f3b6c1de07a4258.json",
+}
+
+
+@pytest.mark.parametrize("row", params(REAL, ["claude", "codex", "gemini", "copilot"]))
 def test_a_model_that_prints_its_environment_sees_no_key(row: Row, tmp_path: Path) -> None:
-    """D19: neither does the log get to know it, nor what else the program keeps."""
+    """D19: not its own program's, and none of the operator's that nobody named; the log does not get to know it."""
     with ModelServer([{"run": "env; env > seen.txt"}, {"result": {}}]) as server:
         url = f"{server.url}{row.path}"
-        environ = {row.key: KEY, **({row.address: url} if row.address else {})}
+        environ = {**OTHERS, row.key: KEY, **({row.address: url} if row.address else {})}
         settings = {"kind": row.kind, "model": row.model, **({} if row.address else {"base_url": url}), **row.more}
         trial = Trial(tmp_path, make_agent, installed(row.program), environ, settings)
         ran = trial.run("Print the environment.", walled=True)
-    assert "PATH=" in (trial.workspace / "seen.txt").read_text(), ran.output
+    seen = (trial.workspace / "seen.txt").read_text()
+    assert "PATH=" in seen and "planted-" not in seen, ran.output
     assert trial.leaks(ran) == []
+
+
+def test_github_tokens_are_copilots_only_by_name(tmp_path: Path) -> None:
+    """D19: its own login may be named; a provider of the operator's own needs nothing of GitHub."""
+    theirs = {"GITHUB_TOKEN": "theirs-1234", "GH_TOKEN": "theirs-5678", "COPILOT_GITHUB_TOKEN": "its-own-1234"}
+    made = [
+        ({}, theirs, {"COPILOT_GITHUB_TOKEN": "its-own-1234"}),
+        ({"key_env": "GITHUB_TOKEN"}, theirs, {"COPILOT_GITHUB_TOKEN": "theirs-1234"}),
+        ({"env": ("GH_TOKEN",)}, theirs, {"COPILOT_GITHUB_TOKEN": "its-own-1234", "GH_TOKEN": "theirs-5678"}),
+        ({"base_url": "http://gate"}, theirs, {}),
+        ({"base_url": "http://gate"}, {**theirs, "COPILOT_PROVIDER_API_KEY": "k-12345678"},
+         {"COPILOT_PROVIDER_API_KEY": "k-12345678"}),
+    ]  # fmt: skip
+    for more, environ, expected in made:
+        settings = AgentSettings(kind="copilot", **more)  # type: ignore[arg-type]
+        assert CopilotAgent("c", settings, tmp_path, environ).secrets() == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "environ", "expected"),
+    [
+        ("claude", {}, ["ANTHROPIC_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "AWS_PROFILE"], ["ANTHROPIC_API_KEY"]),
+        ("claude", {}, ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"], ["ANTHROPIC_AUTH_TOKEN"]),
+        ("claude", {}, ["CLAUDE_CODE_USE_BEDROCK", "ANTHROPIC_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "AWS_PROFILE"],
+         ["AWS_BEARER_TOKEN_BEDROCK", "AWS_PROFILE", "CLAUDE_CODE_USE_BEDROCK"]),
+        ("codex", {}, ["CODEX_API_KEY", "OPENAI_API_KEY"], ["CODEX_API_KEY"]),
+        ("gemini", {}, ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"], ["GEMINI_API_KEY"]),
+        ("opencode", {"model": "openai/m"}, ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "XAI_API_KEY"], ["OPENAI_API_KEY"]),
+        ("opencode", {}, ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "XAI_API_KEY"], ["ANTHROPIC_API_KEY"]),
+        ("opencode", {"model": "own/m", "base_url": "http://gate"}, ["ANTHROPIC_API_KEY"], []),
+        ("qwen", {}, ["OPENAI_API_KEY", "DASHSCOPE_API_KEY"], ["OPENAI_API_KEY"]),
+        ("qwen", {"key_env": "OWN"}, ["OPENAI_API_KEY"], []),
+    ],
+)  # fmt: skip
+def test_one_key_is_handed_on_and_only_the_one_that_is_needed(
+    kind: str, more: dict[str, object], environ: list[str], expected: list[str], tmp_path: Path
+) -> None:
+    """D19: whatever else the operator has."""
+    made = make_agent("a", AgentSettings(kind=kind, **more), tmp_path, dict.fromkeys(environ, "v-12345678"))  # type: ignore[arg-type]
+    assert isinstance(made, CliAgent)
+    assert sorted(made.passed) == sorted(expected)

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from launcher_bench import ENV, Bench
 
-from ganger.core.environment import child_environment, is_secret_name, is_secret_value
+from ganger.core.environment import (
+    ORDINARY,
+    child_environment,
+    is_secret_name,
+    is_secret_value,
+    operator_environment,
+    withheld_names,
+)
 
 
 @pytest.fixture
@@ -35,6 +42,10 @@ CANARIES = {
     "GIT_DIR": "/canary16",
     "LD_PRELOAD": "",
     "GANGER_TOKEN": "canary17",
+    "STRIPE": "canary18",
+    "foo": "canary19",
+    "LC_LICENSE": "canary20",
+    "Path": "canary21",
 }
 
 
@@ -72,9 +83,9 @@ def test_a_secret_name_is_known_by_its_words(name: str) -> None:
 
 @pytest.mark.parametrize("name", HARMLESS.split())
 def test_a_name_that_only_looks_like_a_secret_passes(name: str) -> None:
-    """T24: words are compared whole, so settings are not lost."""
+    """T24: words are compared whole, so the operator's own programs lose no settings."""
     assert not is_secret_name(name)
-    assert child_environment({name: "x"}, extra={}) == {name: "x"}
+    assert operator_environment({name: "x"}, extra={}) == {name: "x"}
 
 
 @pytest.mark.parametrize(
@@ -109,3 +120,18 @@ def test_what_ganger_adds_wins_over_everything() -> None:
     """T24: an inherited or passed variable cannot replace one of the attempt's own."""
     env = child_environment({"A": "old", "GANGER_RUN_ID": "outer"}, passed=["A"], extra={"A": "new"})
     assert env == {"A": "new"}
+
+
+def test_only_what_is_listed_or_named_is_passed_on() -> None:
+    """D19 G05: a name nobody thought of is withheld; a listed one with a password in its value as well."""
+    listed = [name for names in ORDINARY.values() for name in names]
+    assert not any(is_secret_name(name) for name in listed) and len(set(listed)) == len(listed)
+    given = child_environment({**dict.fromkeys(listed, "x"), "OTHER": "y", "NAMED": "z"}, passed=["NAMED"], extra={})
+    assert given == {**dict.fromkeys(listed, "x"), "NAMED": "z"}
+    assert child_environment({"HTTPS_PROXY": "http://me:word@proxy"}, extra={}) == {}
+
+
+def test_what_was_withheld_is_told_by_name() -> None:
+    """D19: without what a shell or Ganger sets for itself."""
+    mine = {"PATH": "/bin", "PWD": "/", "_": "x", "GANGER_HOME": "x", "GIT_DIR": "x", "STRIPE": "s", "NAMED": "n"}
+    assert withheld_names(mine, ["NAMED"]) == ("STRIPE",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ IN_PLACE = {
     *("write-packages-in-place", "replace-packages-in-place"),
 }
 # What Landlock leaves open, by who the agent is there.
-OPEN_TO_ALL = {*IN_PLACE, "see-other-processes"}
+OPEN_TO_ALL = {*IN_PLACE, "read-project-env-in-place", "read-git-token-in-place", "see-other-processes"}
 OPEN_TO_ONESELF = OPEN_TO_ALL | {"change-modes-outside", "reach-sockets", "bomb-with-forks"}
 OPEN_TO_ROOT = OPEN_TO_ONESELF | {"be-root"}
 AS_NOBODY = """
@@ -210,6 +211,27 @@ def test_packages_alone_that_can_be_written_in_place_are_found(tmp_path: Path) -
     half = HalfFixed(here.settings, here.walls._bwrap, here.walls._options)
     assert set(openings(probe(half, here.settings))) == {"write-packages-in-place", "replace-packages-in-place"}
     assert not _held_in_place(half, here.settings)
+
+
+class Frank(Bubblewrap):
+    """Masks nothing in the folder that is worked in."""
+
+    def rebuilt(self, settings: SandboxSettings) -> Frank:
+        return Frank(replace(settings, tracked=lambda _root, paths: frozenset(paths)), self._bwrap, self._options)
+
+    def _shown_otherwise(self, room: Room) -> Iterator[str]:
+        return iter(())
+
+
+@pytest.mark.needs("bwrap")
+def test_secrets_that_are_not_masked_in_place_are_found(tmp_path: Path) -> None:
+    """G05 D19: planted bug; an agent in the project reads its .env and the token in git's settings."""
+    here = place(tmp_path, "bubblewrap")
+    assert isinstance(here.walls, Bubblewrap)
+    frank = Frank(here.settings, here.walls._bwrap, here.walls._options)
+    found = set(openings(probe(frank, here.settings)))
+    assert "read-git-token-in-place" in found
+    assert ("read-project-env-in-place" in found) == (here.walls.owner is None or os.geteuid() != 0)
 
 
 @pytest.mark.needs("bwrap", "root")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ganger.agents.claude import ClaudeAgent
 from ganger.agents.cli import CliAgent
 from ganger.agents.codex import CodexAgent
-from ganger.agents.copilot import CopilotAgent
+from ganger.agents.copilot import KEPT_BACK, CopilotAgent
 from ganger.agents.gemini import GeminiAgent
 from ganger.agents.opencode import OpencodeAgent
 from ganger.agents.qwen import QwenAgent
@@ -100,7 +100,7 @@ PROFILES: dict[str, Profile] = {
         program="copilot",
         tried="1.0.102",
         like=CopilotAgent,
-        arguments=("--acp", "--no-auto-update"),
+        arguments=("--acp", "--no-auto-update", KEPT_BACK),
         model_flag="--model",
         errors=r"\bError: .*",
         retrying=r"\AInfo: Request failed .* Retrying",

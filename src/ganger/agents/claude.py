@@ -35,7 +35,18 @@ from ganger.ports import AttemptContext, Capabilities
 
 # Everything it may be asked about, for where its own switch for that does not work: it refuses it to root.
 _ALL_TOOLS = "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,Skill"
-_CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
+# What its way to each cloud reads, and the key for it, where it has one.
+_OF_CLOUD = {
+    "CLAUDE_CODE_USE_BEDROCK": ("AWS_REGION", "AWS_PROFILE"),
+    "CLAUDE_CODE_USE_VERTEX": ("CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID"),
+    "CLAUDE_CODE_USE_FOUNDRY": ("ANTHROPIC_FOUNDRY_RESOURCE",),
+}
+_CLOUD_KEYS = {
+    "CLAUDE_CODE_USE_BEDROCK": ("AWS_BEARER_TOKEN_BEDROCK",),
+    "CLAUDE_CODE_USE_VERTEX": (),
+    "CLAUDE_CODE_USE_FOUNDRY": ("ANTHROPIC_FOUNDRY_API_KEY",),
+}
+_CLOUDS = tuple(_OF_CLOUD)
 _SHELL_FILE = ".claude/ganger-shell.sh"
 _TOO_MANY_REQUESTS = 429
 # What the program itself reckons with. It says so only at the end of its work, when it is too late to save anything.
@@ -51,16 +62,18 @@ class ClaudeAgent(CliAgent):
         stdin_prompt=True, stream=True, resume=True, tokens=True, usd=True, schema=True, turns=True
     )
     variables = (
-        *("ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_CUSTOM_HEADERS"),
+        *("ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL"),
         *("ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL"),
         *(*_CLOUDS, "CLAUDE_CODE_SUBAGENT_MODEL"),
-        *("AWS_REGION", "AWS_PROFILE", "CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID", "ANTHROPIC_FOUNDRY_RESOURCE"),
+        *(name for names in _OF_CLOUD.values() for name in names),
         *("API_TIMEOUT_MS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "MAX_THINKING_TOKENS", "BASH_DEFAULT_TIMEOUT_MS"),
     )
+    # In the program's own order of preference.
     keys = (
-        *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
-        *("AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_FOUNDRY_API_KEY"),
+        *(name for names in _CLOUD_KEYS.values() for name in names),
+        *("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
     )
+    headers = ("ANTHROPIC_CUSTOM_HEADERS",)
     logins = (".claude/.credentials.json",)
     login_hint = "set ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it, or log in once"
     install_hint = "install it with: npm install -g @anthropic-ai/claude-code"
@@ -72,6 +85,18 @@ class ClaudeAgent(CliAgent):
             self.passed["ANTHROPIC_API_KEY"] = environ[given.key_env]
         if given.base_url:
             self.passed.pop("ANTHROPIC_BASE_URL", None)
+
+    def _cloud(self) -> str:
+        return next((name for name in _CLOUDS if self.environ.get(name)), "")
+
+    def usable_variables(self) -> tuple[str, ...]:
+        others = {name for cloud, names in _OF_CLOUD.items() if cloud != self._cloud() for name in names}
+        return tuple(name for name in self.variables if name not in others)
+
+    def usable_keys(self) -> tuple[str, ...]:
+        of_clouds = {name for names in _CLOUD_KEYS.values() for name in names}
+        own = tuple(name for name in self.keys if name not in of_clouds)
+        return _CLOUD_KEYS[self._cloud()] if self._cloud() else own
 
     def arguments(self, context: AttemptContext) -> list[str]:
         given = self.given
@@ -104,7 +129,7 @@ class ClaudeAgent(CliAgent):
 
     def files(self, context: AttemptContext) -> Mapping[str, bytes]:
         """What its shell reads first: the model's own commands do not get a key, so none prints it by mistake."""
-        names = {*self.keys, "ANTHROPIC_CUSTOM_HEADERS", *((self.given.key_env,) if self.given.key_env else ())}
+        names = {*self.keys, *self.headers, *((self.given.key_env,) if self.given.key_env else ())}
         return {_SHELL_FILE: f"unset {' '.join(sorted(names))}\n".encode()}
 
     def has_login(self) -> bool:

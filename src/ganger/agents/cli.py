@@ -20,7 +20,7 @@ from ganger.agents.versions import cache_in, is_other_major, version_of
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
-from ganger.core.environment import tool_environment
+from ganger.core.environment import tokens_in, tool_environment
 from ganger.core.signs import Heard, Sign
 from ganger.errors import GangerError
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
@@ -29,10 +29,11 @@ _NAMES = uuid.UUID("6f1f2f0e-6a57-4d0c-9a3e-3f1f6f0a9d11")
 
 
 class CliAgent(ABC):
-    """`variables` are those the program itself reads; what of them the operator has set is passed on.
+    """`variables` are settings the program itself reads, none of them secret; what the operator has set is passed on.
 
-    `keys` are the ones of them that hold a key: any one will do. `logins` are files of the operator's home that hold a
-    login, copied into the agent's own home where no key is set. `tried` is the version this adapter was tried with.
+    `keys` are variables that may hold its key, the best first: one of them is passed on, and none where `key_env` names
+    another. `headers` are settings that may hold a secret besides. `logins` are files of the operator's home that hold
+    a login, copied into the agent's own home where no key is set. `tried` is the version this adapter was tried with.
     """
 
     kind = ""
@@ -41,6 +42,7 @@ class CliAgent(ABC):
     capabilities = Capabilities(stdin_prompt=True, stream=True)
     variables: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
     logins: tuple[str, ...] = ()
     login_hint = ""
     install_hint = ""
@@ -49,12 +51,22 @@ class CliAgent(ABC):
         self.name, self.given, self.root = name, given, root
         self.environ = environ
         self.argv = given.argv or (self.program,)
-        wanted = (*self.variables, *self.keys, *given.env, *((given.key_env,) if given.key_env else ()))
+        names = (given.key_env,) if given.key_env else self.usable_keys()
+        chosen = next(((name,) for name in names if environ.get(name)), ())
+        wanted = (*self.usable_variables(), *self.headers, *chosen, *given.env)
         self.passed = {name: environ[name] for name in wanted if name in environ}
         self._heard = LastHeard()
         self._completed: Heard | None = None
 
     # --- what a kind says of itself ---------------------------------------------------------------------------------
+
+    def usable_variables(self) -> tuple[str, ...]:
+        """Those of `variables` that matter with these settings."""
+        return self.variables
+
+    def usable_keys(self) -> tuple[str, ...]:
+        """Those of `keys` that open what these settings ask for."""
+        return self.keys
 
     @abstractmethod
     def arguments(self, context: AttemptContext) -> list[str]:
@@ -144,6 +156,12 @@ class CliAgent(ABC):
         """The variable that holds the key; empty where none is set."""
         names = (self.given.key_env,) if self.given.key_env else self.keys
         return next((name for name in names if self.passed.get(name)), "")
+
+    def secrets(self) -> Mapping[str, str]:
+        """What it was handed on purpose, by name: what the settings name, its key, the tokens of its login."""
+        handed = {name: value for name, value in self.passed.items() if name not in self.variables}
+        tokens = {f"{name} {place}": text for name, data in self._copied().items() for place, text in tokens_in(data)}
+        return handed | tokens
 
     def has_login(self) -> bool | None:
         """None where the operator's own settings may hold one that nobody else can see."""

@@ -38,9 +38,14 @@ class CommandAgent:
         self.argv, self.prompt, self.root = argv, prompt, root
         self._search_path = environ.get("PATH")
         self._environment = child_environment(environ, passed=passed, extra={})
+        self._secrets = {name: environ[name] for name in passed if name in environ}
         self.capabilities = Capabilities(
             stdin_prompt=prompt == "stdin", arg_prompt=prompt == "argument", file_prompt=prompt == "file"
         )
+
+    def secrets(self) -> Mapping[str, str]:
+        """What it was handed on purpose, by name."""
+        return self._secrets
 
     def prepare(self, context: AttemptContext) -> Launch:
         # The log's full path marks this attempt on the whole machine, also beside a run of the same name elsewhere.

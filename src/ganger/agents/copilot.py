@@ -37,7 +37,11 @@ from ganger.core.signs import (
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Reader
 
 _KEY = "COPILOT_PROVIDER_API_KEY"
+_BEARER = "COPILOT_PROVIDER_BEARER_TOKEN"
+_GITHUB = "COPILOT_GITHUB_TOKEN"
 _URL = "COPILOT_PROVIDER_BASE_URL"
+# Its own switch: the commands of its model do not get these.
+KEPT_BACK = f"--secret-env-vars={_BEARER},{_KEY},{_GITHUB}"
 _UNPACK_SEC = 120.0
 _SHORT = 200
 # It stars out its key wherever the text occurs in its own output, also in the names of its fields.
@@ -55,9 +59,11 @@ class CopilotAgent(CliAgent):
         *(f"COPILOT_PROVIDER_{name}" for name in _PROVIDER),
         "COPILOT_PROVIDER_AZURE_API_VERSION",
     )
-    keys = (_KEY, "COPILOT_PROVIDER_BEARER_TOKEN", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
+    # It would also take GH_TOKEN and GITHUB_TOKEN, and hand them on to every command of its model; what they open is
+    # seldom meant for that, so they are passed on only by name.
+    keys = (_BEARER, _KEY, _GITHUB)
     logins = (".copilot/config.json",)
-    login_hint = "set COPILOT_GITHUB_TOKEN, or start `copilot` and run /login there"
+    login_hint = f"set {_GITHUB}, name another variable with key_env, or start `copilot` and run /login there"
     install_hint = "install it with npm install -g @github/copilot, or name it with argv"
 
     def __init__(self, name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> None:
@@ -65,12 +71,22 @@ class CopilotAgent(CliAgent):
         if given.base_url:
             self.passed[_URL] = given.base_url
         if given.key_env and given.key_env in environ:
-            self.passed[_KEY if self._provider() else "COPILOT_GITHUB_TOKEN"] = environ[given.key_env]
+            self.passed[_KEY if self._provider() else _GITHUB] = environ[given.key_env]
+            if given.key_env not in given.env:
+                del self.passed[given.key_env]
         self._unpacked: tuple[Path, str, int, int] | None = None
+
+    def usable_keys(self) -> tuple[str, ...]:
+        """With a provider of the operator's own nothing is asked of GitHub."""
+        provider = self.given.base_url or self.environ.get(_URL)
+        return (_BEARER, _KEY) if provider else (_GITHUB,)
+
+    def key(self) -> str:
+        return next((name for name in self.usable_keys() if self.passed.get(name)), "")
 
     def arguments(self, context: AttemptContext) -> list[str]:
         argv = ["--output-format", "json", "--no-color", "--no-auto-update", "--no-ask-user", "--no-remote"]
-        argv += ["--disable-client-telemetry", "--disable-builtin-mcps"]
+        argv += ["--disable-client-telemetry", "--disable-builtin-mcps", KEPT_BACK]
         argv += ["--allow-all"] if self.may_all(context) else ["--allow-tool=write"]
         argv += [f"--model={self.given.model}"] if self.given.model else []
         argv += [f"--reasoning-effort={self.given.effort}"] if self.given.effort else []

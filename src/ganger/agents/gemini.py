@@ -36,6 +36,8 @@ from ganger.ports import AttemptContext, Capabilities, Reader
 _KEY = "GEMINI_API_KEY"
 _URL = "GOOGLE_GEMINI_BASE_URL"
 _VERTEX = "GOOGLE_GENAI_USE_VERTEXAI"
+_VERTEX_LOGIN = "GOOGLE_APPLICATION_CREDENTIALS"
+_GOOGLE_KEY = "GOOGLE_API_KEY"
 _LOGIN_FILE = ".gemini/oauth_creds.json"
 # The program's own name for the strongest model it knows. Without any name it first asks a small model which to take.
 _MODEL = "pro"
@@ -51,9 +53,9 @@ class GeminiAgent(CliAgent):
     capabilities = Capabilities(stdin_prompt=True, stream=True, resume=True, tokens=True, turns=True)
     variables = (
         *("GEMINI_MODEL", _URL, _VERTEX, "GOOGLE_GENAI_USE_GCA", "GOOGLE_VERTEX_BASE_URL"),
-        *("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_APPLICATION_CREDENTIALS"),
+        *("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", _VERTEX_LOGIN),
     )
-    keys = (_KEY, "GOOGLE_API_KEY")
+    keys = (_KEY, _GOOGLE_KEY)
     logins = (_LOGIN_FILE, ".gemini/google_accounts.json")
     login_hint = f"set {_KEY}, or run `gemini` once and log in"
     install_hint = "install it with npm install -g @google/gemini-cli, or name it with argv"
@@ -64,6 +66,15 @@ class GeminiAgent(CliAgent):
             self.passed[_KEY] = environ[given.key_env]
         if given.base_url:
             self.passed[_URL] = given.base_url
+
+    def usable_variables(self) -> tuple[str, ...]:
+        return tuple(name for name in self.variables if name != _VERTEX_LOGIN or self._asks_vertex())
+
+    def usable_keys(self) -> tuple[str, ...]:
+        return (_GOOGLE_KEY,) if self._asks_vertex() else self.keys
+
+    def _asks_vertex(self) -> bool:
+        return self.environ.get(_VERTEX, "").lower() == "true"
 
     def arguments(self, context: AttemptContext) -> list[str]:
         argv = ["-m", self.given.model or self.passed.get("GEMINI_MODEL") or _MODEL, "-o", "stream-json"]
@@ -107,7 +118,7 @@ class GeminiAgent(CliAgent):
         return [used] if used else []
 
     def _way_in(self) -> str:
-        if self.passed.get(_VERTEX, "").lower() == "true":
+        if self._asks_vertex():
             return "vertex-ai"
         if self.passed.get(_KEY):
             return "gemini-api-key"

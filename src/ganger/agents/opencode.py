@@ -16,6 +16,7 @@ from ganger.agents.settings import AgentSettings
 from ganger.agents.shells import shell_file, shell_settings
 from ganger.agents.streams import amount, number, part, plain, read_json, text
 from ganger.agents.words import meaning
+from ganger.core.environment import tokens_in
 from ganger.core.signs import (
     Context,
     Denied,
@@ -38,6 +39,17 @@ from ganger.ports import AttemptContext, Capabilities
 CONFIG = "OPENCODE_CONFIG_CONTENT"
 # It sets this for itself and the commands it runs.
 _INSIDE = "OPENCODE"
+_OF_PROVIDER = {
+    "opencode": ("OPENCODE_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "openai": ("OPENAI_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "google": ("GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+    "xai": ("XAI_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "groq": ("GROQ_API_KEY",),
+}
 _OTHER = "@ai-sdk/openai-compatible"
 _SHORT = 200
 # A model that answers with nothing this often in a row speaks another protocol, and opencode asks it again for ever.
@@ -61,29 +73,27 @@ class OpencodeAgent(CliAgent):
     tried = "1.18.33"
     capabilities = Capabilities(stdin_prompt=True, stream=True, resume=True, tokens=True, usd=True)
     variables = ("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_PERMISSION", "OPENCODE_MODELS_PATH")
-    keys = (
-        "OPENCODE_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "OPENAI_API_KEY",
-        "OPENROUTER_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOGLE_GENERATIVE_AI_API_KEY",
-        "XAI_API_KEY",
-        "MISTRAL_API_KEY",
-        "DEEPSEEK_API_KEY",
-        "GROQ_API_KEY",
-    )
+    keys = tuple(name for names in _OF_PROVIDER.values() for name in names)
     logins = (".local/share/opencode/auth.json",)
     login_hint = "run `opencode auth login`, or set the key of its provider, e.g. ANTHROPIC_API_KEY"
     install_hint = "install it with npm install -g opencode-ai, or name it with argv"
 
     def __init__(self, name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> None:
+        self.own_config = _read_config(name, environ.get(CONFIG, ""))
         super().__init__(name, given, root, environ)
         self.passed.pop(CONFIG, None)
-        self.own_config = _read_config(name, environ.get(CONFIG, ""))
         if given.base_url and "/" not in given.model:
             message = f"opencode names a model by its provider, like local/{given.model or 'my-model'}"
             raise InputError("ganger.toml", [Fault(f"agents.{name}.model", "SCHEMA_VIOLATION", message)])
+
+    def usable_keys(self) -> tuple[str, ...]:
+        """The model's name says whose key it takes; for a provider of the operator's own `key_env` names it."""
+        provider = (self.given.model or str(self.own_config.get("model", ""))).partition("/")[0]
+        return _OF_PROVIDER.get(provider, ()) if provider else self.keys
+
+    def secrets(self) -> Mapping[str, str]:
+        own = {f"{CONFIG} {place}": text for place, text in tokens_in(json.dumps(self.own_config).encode())}
+        return {**super().secrets(), **own}
 
     def arguments(self, context: AttemptContext) -> list[str]:
         # With a title of its own no further request is made to find one.

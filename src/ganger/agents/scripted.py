@@ -20,10 +20,12 @@ from ganger.ports import AgentHealth, Reader
 class ScriptedAgent(CommandAgent):
     kind = "scripted"
 
-    def __init__(self, name: str, *, script: Path, environ: Mapping[str, str], root: Path) -> None:
+    def __init__(
+        self, name: str, *, script: Path, environ: Mapping[str, str], root: Path, passed: tuple[str, ...] = ()
+    ) -> None:
         # Modules come from where Ganger is installed, never from the folder the agent works in.
         argv = (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.play", str(script))
-        super().__init__(name, argv=argv, prompt="stdin", passed=(), environ=environ, root=root)
+        super().__init__(name, argv=argv, prompt="stdin", passed=passed, environ=environ, root=root)
         self._script = script
         self._speaks = _speaks(script)
         self.capabilities = replace(self.capabilities, stream=self._speaks, resume=self._speaks)
@@ -59,4 +61,4 @@ def make(name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]
     if not given.script:
         fault = Fault(f"agents.{name}.script", "MISSING_REQUIRED_FIELD", "name the script file")
         raise InputError("ganger.toml", [fault])
-    return ScriptedAgent(name, script=root / given.script, environ=environ, root=root)
+    return ScriptedAgent(name, script=root / given.script, environ=environ, root=root, passed=given.env)

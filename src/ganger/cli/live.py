@@ -118,7 +118,7 @@ class Live:
         task = self._lead.state.tasks[name]
         since = time.monotonic() - self._started.get(name, time.monotonic())
         log = verify_log(name, task.attempts) if task.step == "verify" else worker_log(name, task.attempts)
-        last = last_line(self._lead.tools.folder.path / log)
+        last = self._lead.tools.masked(last_line(self._lead.tools.folder.path / log))
         told, style = last, ""
         if task.worker is not None and task.step == "agent":
             told, style = _told(task.worker, last)

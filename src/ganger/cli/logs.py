@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.options import json_option, known_task, open_run, print_json, project_option, run_option
+from ganger.cli.options import json_option, known_task, open_project, open_run, print_json, project_option, run_option
 from ganger.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from ganger.core.masking import Masker
 
 _CHUNK = 1 << 16
 
@@ -54,13 +58,22 @@ def command(
         raise NotFoundError(
             f"{task_id} has no {kind} log for attempt {number}", hint=f"attempts so far: {task.attempts}"
         )
+    from ganger.engine.log_masks import covered, read_masks
+    from ganger.masks import masker_of
+
+    masker = masker_of(open_project(project))
     if as_json:
-        text = path.read_bytes()[-(4 << 20) :].decode("utf-8", "replace")
+        data = path.read_bytes()[-(4 << 20) :]
+        shown = covered(data, path.stat().st_size - len(data), read_masks(path))
+        text = masker.text(shown.decode("utf-8", "replace"))
         kind = "verify" if verify else "worker"
         print_json("logs", run_id=state.run_id, task=task_id, attempt=number, kind=kind, path=str(path), text=text)
         return 0
     _print(
-        path, raw=raw, still_running=(lambda: _running(project, run_id, task_id, number)) if follow else lambda: False
+        path,
+        masker,
+        raw=raw,
+        still_running=(lambda: _running(project, run_id, task_id, number)) if follow else lambda: False,
     )
     return 0
 
@@ -72,18 +85,19 @@ def _running(project: Path | None, run_id: str | None, task_id: str, attempt: in
     return task.status is TaskStatus.RUNNING and task.attempts == attempt
 
 
-def _print(path: Path, *, raw: bool, still_running: object) -> None:
+def _print(path: Path, masker: Masker, *, raw: bool, still_running: object) -> None:
+    from ganger.engine.log_masks import covered, read_masks
     from ganger.views.text import clean_text
 
     assert callable(still_running)
-    out = sys.stdout.buffer
+    out, noted = sys.stdout.buffer, read_masks(path)
     with path.open("rb") as file:
         going = True
         while True:
-            data = file.read(_CHUNK)
+            at, data = file.tell(), file.read(_CHUNK)
             if data:
-                line = data + (file.readline() if not data.endswith(b"\n") else b"")
-                out.write(line if raw else clean_text(line).encode("utf-8", "replace"))
+                line = covered(data + (file.readline() if not data.endswith(b"\n") else b""), at, noted)
+                out.write(masker.data(line) if raw else masker.text(clean_text(line)).encode("utf-8", "replace"))
                 out.flush()
             elif not going:
                 return

@@ -13,6 +13,7 @@ from ganger.cli.options import json_option, print_json
 
 if TYPE_CHECKING:
     from ganger.contracts.parser import Parsed, Refused
+    from ganger.core.masking import Masker
 
 
 @click.group("parse")
@@ -65,30 +66,47 @@ def parse_events_command(log: Path, kind: str, as_json: bool) -> int:
 
     agent = agent_of_kind(kind)
     signs, heard = signs_in(agent, log)
+    masker = _masker()
     if as_json:
-        print_json("parse", agent=kind, signs=[sign_json(sign) for sign in signs], heard=heard_json(heard))
+        told = {"signs": [sign_json(sign) for sign in signs], "heard": heard_json(heard)}
+        print_json("parse", agent=kind, **masker.within(told))
         return 0
     for sign in signs:
-        click.echo(printable(sign_line(sign)))
+        click.echo(printable(masker.text(sign_line(sign))))
     for line in heard_lines(heard):
-        click.echo(printable(line))
+        click.echo(printable(masker.text(line)))
     return 0
+
+
+def _masker() -> Masker:
+    """What the project here hands on is shown by no command; without a project there is nothing to know."""
+    from ganger.cli.options import open_project
+    from ganger.core.masking import NOTHING
+    from ganger.errors import GangerError
+    from ganger.masks import masker_of
+
+    try:
+        project = open_project(None)
+    except GangerError:
+        return NOTHING
+    return masker_of(project) if project.has_file else NOTHING
 
 
 def _show(answer: Parsed[Any] | Refused, *, as_json: bool) -> int:
     from ganger.contracts.parser import Refused
 
+    masker = _masker()
     if isinstance(answer, Refused):
         if as_json:
-            print_json("parse", ok=False, code=answer.code, message=answer.message)
+            print_json("parse", ok=False, code=answer.code, message=masker.text(answer.message))
         else:
-            click.echo(f"{answer.code}: {printable(answer.message)}", err=True)
+            click.echo(f"{answer.code}: {printable(masker.text(answer.message))}", err=True)
             click.echo(f"next:  ganger explain {answer.code}", err=True)
         return 1
     if as_json:
-        print_json("parse", ok=True, value=answer.data, repaired=answer.repaired)
+        print_json("parse", ok=True, value=masker.within(answer.data), repaired=answer.repaired)
     else:
-        click.echo(printable(json.dumps(answer.data, indent=2, ensure_ascii=False)))
+        click.echo(printable(json.dumps(masker.within(answer.data), indent=2, ensure_ascii=False)))
         if answer.repaired:
             click.echo("note: the block was repaired (fence, comments or trailing commas)", err=True)
     return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ganger.cli.main import printable
-from ganger.cli.options import json_option, open_run, print_json, project_option, run_option
+from ganger.cli.options import json_option, open_project, open_run, print_json, project_option, run_option
 from ganger.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def command(patch_id: str | None, undo: str | None, project: Path | None, run_id
         return tell_run(opened, "undo_patch", {"patch": _known(rows, undo).id}, as_json=as_json)
     if patch_id is not None:
         row = _known(rows, patch_id)
-        text = _text(folder, row)
+        text = _shown(project, folder, row)
         if as_json:
             print_json("patch", run_id=state.run_id, **row.as_json(), text=text)
         else:
@@ -72,6 +72,13 @@ def _known(rows: list[PatchRow], patch_id: str) -> PatchRow:
     if found is None:
         raise NotFoundError(f"this run has no patch {patch_id!r}", hint="ganger patches lists them")
     return found
+
+
+def _shown(project: Path | None, folder: RunFolder, row: PatchRow) -> str:
+    """Without what was handed to the healer."""
+    from ganger.masks import masker_of
+
+    return masker_of(open_project(project)).text(_text(folder, row))
 
 
 def _text(folder: RunFolder, row: PatchRow) -> str:

@@ -25,7 +25,7 @@ def sections(tools: Tools, task: str) -> list[str]:
 
 
 def section_of(tools: Tools, task: str, name: str) -> str:
-    return _SECTIONS[name](tools, task)
+    return tools.masked(_SECTIONS[name](tools, task))
 
 
 def _prompt(tools: Tools, task: str) -> str:

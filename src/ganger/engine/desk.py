@@ -237,7 +237,7 @@ class Desk:
         )  # fmt: skip
 
     async def _escalate(self, name: str, fence: str, said: words.Escalate) -> Reply:
-        text = _line(said.message, 2000)
+        text = self._tools.masked(_line(said.message, 2000))
         asked = [q for q in self._state.questions.values() if q.task == name and q.answer is None]
         again = next((q for q in asked if (q.kind, q.text) == (said.category, text)), None)
         if again is not None:

@@ -228,7 +228,7 @@ class Healing:
         )
         path = self._prompt_path
         with named_os_errors(path):
-            write_private(path, render(bundle))
+            write_private(path, self.tools.masked(render(bundle)))
         return path
 
     def _context(self, prompt: Path) -> AttemptContext:

@@ -11,10 +11,14 @@ from ganger.core.events import (
     AttemptCheckpointed,
     AttemptInterrupted,
     Event,
+    LeadStarted,
     QuestionAsked,
+    Reconciled,
+    RunStarted,
     TaskRequeued,
     TaskSettled,
 )
+from ganger.core.masking import NOTHING, Masker
 from ganger.core.moments import stamp
 from ganger.core.records import RunState
 from ganger.core.snapshot import decode_state, encode_state
@@ -28,6 +32,7 @@ _SNAPSHOT_EVERY_EVENTS = 5000
 _SNAPSHOT_EVENTS_PER_TASK = 0.5
 
 
+_OPERATORS = (RunStarted, LeadStarted, Reconciled)
 # After these an attempt can say no more.
 _CLOSING = (TaskSettled, TaskRequeued, AttemptInterrupted, AttemptCheckpointed)
 
@@ -45,8 +50,9 @@ class _Commit:
 class Journal:
     """Single-threaded: `record` may be called from any coroutine of the lead's loop."""
 
-    def __init__(self, store: Store, state: RunState, clock: Clock) -> None:
-        self.store, self.state, self.clock = store, state, clock
+    def __init__(self, store: Store, state: RunState, clock: Clock, masker: Masker = NOTHING) -> None:
+        """`masker` takes out of every event what was handed to agents and checks: nothing that is recorded holds it."""
+        self.store, self.state, self.clock, self.masker = store, state, clock, masker
         self.listeners: list[Listener] = []
         self.error: BaseException | None = None
         self._queue: list[Entry] = []
@@ -73,7 +79,9 @@ class Journal:
 
     def _enqueue(self, task: str, token: str, events: Sequence[Event]) -> None:
         at = stamp(self.clock.now())
-        for event in events:
+        for given in events:
+            # What a run consists of is the operator's own text, and can be long.
+            event = given if isinstance(given, _OPERATORS) else self.masker.event(given)
             if isinstance(event, QuestionAsked):
                 self._queue.append(Entry(at, replace(event, question=self._next_question())))
             else:

@@ -41,6 +41,10 @@ _LONGEST_SHOWN = 500
 _DOCUMENTS = (".md", ".rst", ".adoc")
 
 
+def planted_log(log: Path) -> Path:
+    return log.with_name(f"{log.name.removesuffix('.log')}.planted.log")
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One run of a profile."""
@@ -61,7 +65,7 @@ class Proving:
     def __init__(self, checks: Checks, job: Job, proof: Proof) -> None:
         self.checks, self.job, self.proof = checks, job, proof
         # Beside the log of the checks, where failing tests would be taken for the change's.
-        self.log = job.log.with_name(f"{job.log.name.removesuffix('.log')}.planted.log")
+        self.log = planted_log(job.log)
         self._numbers = itertools.count()
 
     async def judge(self, verdict: Verdict, witness: Witness) -> Verdict:

@@ -168,7 +168,7 @@ class Reviewer:
         folder = self._folder()
         if running is None:
             self.case.gate.check()
-            text = await self._prompt_text()
+            text = self.tools.masked(await self._prompt_text())
             with named_os_errors(self._prompt):
                 write_private(self._prompt, text)
             try:

@@ -25,6 +25,7 @@ from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.handoff import ci_note, handoff_of
 from ganger.engine.hearing import Hearing
 from ganger.engine.launching import at_home, confined, forget_login, owner_of, reporting, with_desk
+from ganger.engine.log_masks import note_masks
 from ganger.engine.posts import Post
 from ganger.engine.prompts import Advice, assemble, continuation
 from ganger.engine.road import Road
@@ -59,6 +60,8 @@ class Shift:
         if ended.lost:
             self.gate.check()
             raise Lost
+        if self.tools.journal.masker:
+            await asyncio.to_thread(note_masks, self.case.log_path, self.tools.journal.masker)
         self.case.mention(self._exited(ended), *await self.hearing.settled(ended))
         error = "" if ended.started else ended.error
         how = Ended(ended.code, ended.signal, ended.timed_out, ended.over_output, error, ended.log_bytes)
@@ -207,7 +210,7 @@ class Shift:
     def _write_prompt(self) -> Path:
         path = self._prompt_path
         try:
-            text = self._prompt_text()
+            text = self.tools.masked(self._prompt_text())
         except InputError as error:
             raise self.case.failed(FailureClass.MISSING_PATHS, error.message, error.message) from error
         with named_os_errors(path):

@@ -121,6 +121,11 @@ class Tools:
     reading: Callable[[str], Agent | None] = lambda _worked_by: None
     shown: Callable[[str], str] = lambda text: text
 
+    @property
+    def masked(self) -> Callable[[str], str]:
+        """A text without what was handed to agents and checks."""
+        return self.journal.masker.text
+
     def agent_of(self, spec: TaskSpec, task: TaskState | None = None, policy: Policy | None = None) -> Agent:
         """Who works on a task: the role's agent, a stronger one, or another once that one stalled too often."""
         if task is not None and policy is not None and spec.role in self.fallback and is_reassigned(task, policy):

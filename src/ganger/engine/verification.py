@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,17 +16,29 @@ from pathlib import Path
 from ganger.contracts.verify_profile import Profile
 from ganger.core.census import CENSUS_CODES
 from ganger.core.commands import CommandFault, parse_command
+from ganger.core.masking import NOTHING, Masker
 from ganger.core.records import TaskState, VerifyStep
 from ganger.core.tiers import TieredStep, order_steps, step_class
 from ganger.core.vocabulary import FailureClass, Tier
 from ganger.engine.gate import Gate
+from ganger.engine.log_masks import note_masks
 from ganger.engine.proof import ProfileCensus, Proof, Witness, report_folder
-from ganger.engine.proving import Job, Proving
-from ganger.engine.verify import NO_RECOVERY, Recovery, StepResult, Verdict, VerificationLost, as_outcome, run_steps
+from ganger.engine.proving import Job, Proving, planted_log
+from ganger.engine.verify import (
+    NO_RECOVERY,
+    Recovery,
+    StepResult,
+    Verdict,
+    VerificationLost,
+    as_outcome,
+    note_in,
+    run_steps,
+)
 from ganger.ports import Clock, Launch, Room, Sandbox
 from ganger.ports.runners import Runners
 
 _TRIES = 3
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -42,6 +56,8 @@ class Checks:
     recovery: Recovery = NO_RECOVERY
     readable: tuple[Path, ...] = ()
     output_limit_bytes: int | None = None
+    withheld: tuple[str, ...] = ()
+    masker: Masker = NOTHING
     stand: Callable[[Path, Sequence[str]], Callable[[], tuple[str, ...]]] = lambda _folder, _verify: tuple
     runners: Runners | None = None
     planted: bool = True
@@ -89,7 +105,11 @@ class Checks:
         for number in range(_TRIES):
             job = Job(profile, folder, log, gate, f"{key}.{number}", named, fixed, made)
             try:
-                return await self._judge(job, proof)
+                verdict = await self._judge(job, proof)
+                if self.masker:
+                    for one in (log, planted_log(log)):
+                        await asyncio.to_thread(note_masks, one, self.masker)
+                return verdict if verdict.passed else self._lacking(verdict, log)
             except VerificationLost:
                 gate.check()
         raise VerificationLost
@@ -148,6 +168,22 @@ class Checks:
             return self.sandbox.confine(launch, Room(writable=(folder,), readable=self.readable, fixed=fixed))
         writable, readable = (folder, witness.reports), (*self.readable, *witness.readable)
         return self.sandbox.confine(launch, Room(writable=writable, readable=readable, fixed=fixed))
+
+    def _lacking(self, verdict: Verdict, log: Path) -> Verdict:
+        """Red, perhaps for want of a variable that was not passed on: their names are told, and the one it asks for."""
+        if not self.withheld or verdict.failed is None:
+            return verdict
+        names = ", ".join(self.withheld[:_MOST_NAMED]) + (", …" if len(self.withheld) > _MOST_NAMED else "")
+        count = f"{len(self.withheld)} of your variables were" if len(self.withheld) > 1 else "1 of your variables was"
+        note_in(log, f"{count} not passed on; name those a check needs in verify.env: {names}")
+        bad = verdict.failed
+        asked = next((name for name in self.withheld if re.search(rf"\b{re.escape(name)}\b", bad.first_error)), "")
+        if not asked:
+            return verdict
+        told = replace(
+            bad, first_error=f"{bad.first_error} ({asked} is set and not passed on: name {asked} in verify.env)"
+        )
+        return replace(verdict, steps=tuple(told if s is bad else s for s in verdict.steps), failed=told)
 
 
 def _without_trust(verdict: Verdict, altered: tuple[str, ...]) -> Verdict:

@@ -308,6 +308,11 @@ def step_directory(workspace: Path, *parts: str) -> Path | _NoDirectory:
     return target
 
 
+def note_in(log_path: Path, text: str) -> None:
+    """A remark of Ganger's own in a verification's log."""
+    write_line(log_path, f"=== {_shown(text)}")
+
+
 def write_line(log_path: Path, line: str) -> None:
     """Appends one whole line, on a line of its own whatever the program before it wrote."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

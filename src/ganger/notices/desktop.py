@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-from ganger.core.environment import child_environment
+from ganger.core.environment import operator_environment
 from ganger.notices.notice import NotDelivered, Notice
 
 _TIMEOUT_SEC = 5.0
@@ -16,7 +16,7 @@ class DesktopWay:
     name = "desktop"
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = child_environment(environ, extra={})
+        self._environ = operator_environment(environ, extra={})
 
     def hurry(self) -> None:
         """It takes seconds at the most."""

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ganger.core.environment import child_environment
+from ganger.core.environment import operator_environment
 from ganger.notices.notice import NotDelivered, Notice
 
 _PLACEHOLDER = re.compile(r"\{(run|task|event|kind|text)\}")
@@ -55,7 +55,7 @@ class ProgramWay:
 
     def _environment(self, notice: Notice) -> dict[str, str]:
         own = {"GANGER_RUN_ID": notice.run_id, "GANGER_TASK_ID": notice.task, "GANGER_EVENT": notice.event}
-        given = child_environment(self._environ, extra=own)
+        given = operator_environment(self._environ, extra=own)
         # No program is looked for in a folder that agents may write, such as the current one.
         places = [place for place in given.get("PATH", "").split(os.pathsep) if place.startswith("/")]
         return given | {"PATH": os.pathsep.join(places)}

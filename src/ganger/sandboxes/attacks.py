@@ -123,6 +123,12 @@ def read_project_env(yard: Yard) -> str:
 
 
 @attack
+def read_git_token(yard: Yard) -> str:
+    with open(f"{yard['project']}/.git/config", "rb") as file:
+        return "read a token in .git/config" if yard["canary"].encode() in file.read() else ""
+
+
+@attack
 def read_event_store(yard: Yard) -> str:
     return _read(f"{yard['state']}/run/ganger.db")
 

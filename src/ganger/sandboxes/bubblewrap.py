@@ -8,6 +8,7 @@ sh (keeps standing while the agent has its grace; dies as the agent died)
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
@@ -22,7 +23,7 @@ from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
 from ganger.sandboxes.mounts import Mounts, Options
 from ganger.sandboxes.programs import file_of, will_be_missed
 from ganger.sandboxes.settings import SandboxSettings
-from ganger.sandboxes.view import view
+from ganger.sandboxes.view import replaced, view
 
 # The descriptors: 3 says how the agent ended, 4 is the log, 5 the list of users, 6 the prompt. Of bubblewrap's own
 # processes none keeps the prompt open.
@@ -96,7 +97,8 @@ class Bubblewrap:
         orders += filters.orders(sockets=self._settings.network != "none")
         orders += limits.orders(self._settings, counted_apart=counted_apart)
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
-        walls = (*self._namespaces(user), *mounts.words(), "--chdir", str(launch.cwd.absolute()))
+        shown = self._shown_otherwise(room)
+        walls = (*self._namespaces(user), *mounts.words(), *shown, "--chdir", str(launch.cwd.absolute()))
         leader = ("/bin/sh", "-c", _LEADER, "sh", users_with(uid, gid, home), self._python, self._bwrap)
         named = (program or launch.argv[0], *launch.argv)
         return replace(launch, argv=(*leader, *walls, "--", *inner, "--", *named), env=env)
@@ -108,6 +110,18 @@ class Bubblewrap:
             yield "net"
         if user is None:
             yield "user"
+
+    def _shown_otherwise(self, room: Room) -> Iterator[str]:
+        """Each such file has a copy beside the run, and that is what is seen in its place."""
+        for path, content in replaced(self._settings, room):
+            copy = self._settings.state_dir / "shown" / hashlib.sha256(content).hexdigest()[:32]
+            if not copy.exists():
+                copy.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+                fresh = copy.with_name(f"{copy.name}.{os.getpid()}")
+                fresh.write_bytes(content)
+                fresh.chmod(0o644)
+                fresh.rename(copy)
+            yield from ("--ro-bind", str(copy.absolute()), path)
 
     def _namespaces(self, user: tuple[int, int] | None) -> Iterator[str]:
         yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent")

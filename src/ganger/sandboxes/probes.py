@@ -30,6 +30,8 @@ SENTENCES = {
     "read-event-store-in-place": "the event store is read by an agent that works in the project itself",
     "write-event-store-in-place": "the event store is written by an agent that works in the project itself",
     "read-worker-key-in-place": "the workers' key is read by an agent that works in the project itself",
+    "read-project-env-in-place": "the project's .env is read by an agent that works in the project itself",
+    "read-git-token-in-place": "a token in .git/config is read by an agent that works in the project itself",
     "read-other-workspace": "another attempt's workspace is read",
     "read-password-hashes": "the system's password hashes are read",
     "read-shared-tmp": "other programs' temporary files are read",
@@ -90,6 +92,7 @@ _FIXED = (
     *("write-git-hooks-in-place", "write-git-config-in-place", "write-git-info-in-place"),
     *("write-packages-in-place", "replace-packages-in-place", "replace-git-in-place"),
 )
+_SECRETS_IN_PLACE = ("read-project-env-in-place", "read-git-token-in-place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +114,12 @@ def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
         walls = walls.rebuilt(yard.settings)
         give(walls, yard.workspace)
         names = _names(walls, settings)
-        tried = [name for name in names if name not in (*_IN_PLACE, _PREPARE, *_FIXED)]
+        tried = [name for name in names if name not in (*_IN_PLACE, _PREPARE, *_FIXED, *_SECRETS_IN_PLACE)]
         got = _attack(walls, yard, yard.workspace, tried)
         in_place = walls.rebuilt(yard.in_place)
+        secrets = [name.removesuffix("-in-place") for name in _SECRETS_IN_PLACE]
+        found = _attack(in_place, yard, yard.project, secrets)
+        got |= {f"{name}-in-place": told for name, told in found.items()}
         got |= _attack(in_place, yard, yard.project, list(_IN_PLACE))
         got |= _attack(in_place, yard, yard.project, [*_FIXED], fixed=yard.fixed)
         got |= yard.traces() | {_PREPARE: _prepare_outside(yard)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,6 +22,8 @@ class SandboxSettings:
     `in_place`: agents work in the project's own folder.
 
     `path` is the PATH of the confined programs. `uid` is who root turns into (None: a number nobody else uses).
+
+    `tracked` says which files of a folder are in its history, and so are no secret.
     """
 
     project: Path
@@ -39,3 +42,4 @@ class SandboxSettings:
     in_place: bool = False
     repos: tuple[Path, ...] = ()
     shown: Path | None = None
+    tracked: Callable[[str, Sequence[str]], frozenset[str]] = lambda _root, _paths: frozenset()

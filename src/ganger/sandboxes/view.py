@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ganger.ports import Launch, Room
+from ganger.sandboxes.concealed import concealed, git_settings
 from ganger.sandboxes.places import CREDENTIALS, SYSTEM, TEMPORARY, depth, is_within, standing_system
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.toolchains import of_program, on_path
@@ -76,6 +77,22 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
         if _access(decided, path) not in VISIBLE and path not in decided:
             decided[path] = Access.READ
     return View(tuple(_pruned(decided)), _SPARE_HOME if decided.get(home) is Access.READ else home)
+
+
+def _own_folder(settings: SandboxSettings, room: Room) -> list[str]:
+    """The project's own folder, where that is what the process works in."""
+    own = os.path.realpath(settings.project)
+    return [own] if any(os.path.realpath(place) == own for place in room.writable) else []
+
+
+def replaced(settings: SandboxSettings, room: Room) -> list[tuple[str, bytes]]:
+    """Files that are shown otherwise than they are: secret ones empty, git's settings without the tokens in them.
+
+    Empty and not as a device: programs that read such a file where there is one go on.
+    """
+    roots = _own_folder(settings, room)
+    empty = [(path, b"") for root in roots for path in concealed(settings, root)]
+    return [*empty, *(found for root in roots for found in git_settings(root))]
 
 
 def _grant(decided: dict[str, Access], places: tuple[Path, ...], access: Access) -> None:

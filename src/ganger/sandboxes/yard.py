@@ -205,6 +205,9 @@ def _lay_bait(folder: Path, settings: SandboxSettings, canary: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(canary, encoding="utf-8")
         path.chmod(_SECRET_MODE)
+    config = settings.project / ".git" / "config"
+    config.parent.mkdir()
+    config.write_text(f'[remote "origin"]\n\turl = https://me:{canary}@host.example/x\n', encoding="utf-8")
     (home / "notes.txt").chmod(0o644)
 
 

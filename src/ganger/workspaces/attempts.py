@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.contracts.task_result import Write
+from ganger.core.masking import Masker
 from ganger.errors import GangerError, NotFoundError
 from ganger.ports import Rules, Taken, Touched
 from ganger.workspaces.bare import Bare
@@ -78,7 +79,7 @@ class Attempts:
         commit = source.commit
         if difference.leaves:
             tree = self._judged(source, difference, rules)
-            _require_no_secret(message)
+            _require_no_secret(message, self.settings.secrets)
             commit = self._commit(tree, source.commit, self.refs.change(attempt), message)
         return Taken(
             commit=commit,
@@ -101,7 +102,7 @@ class Attempts:
         if difference.left_out:
             reasons = [f"Left out: {one.message}" for one in list(difference.left_out.values())[:_MOST_REASONS]]
             message = _with_reasons(message, reasons)
-        ref = self.refs.wip(attempt)
+        ref, message = self.refs.wip(attempt), self.settings.secrets.text(message)
         return self._commit(tree, source.commit, ref, message), shown_paths(difference.files)
 
     def kept(self, attempt: Attempt, *, merged: bool) -> Kept:
@@ -179,8 +180,11 @@ class Attempts:
         return Bounds(settings.max_file_bytes, settings.max_total_bytes, settings.max_files)
 
 
-def _require_no_secret(message: str) -> None:
+def _require_no_secret(message: str, handed: Masker) -> None:
     """What an agent says of its change goes wherever the change goes."""
+    for hit in handed.hits(message.encode("utf-8", "replace"))[:1]:
+        told = f"it holds what {hit.name} was handed to it with; withdraw the secret and keep it out of summaries"
+        raise refused("the commit message", "SECRET_FOUND", told)
     for found in find_secrets(
         [Line(number, text.encode("utf-8", "replace")) for number, text in enumerate(message.split("\n"), 1)]
     ):

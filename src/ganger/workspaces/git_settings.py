@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ganger.core.masking import NOTHING, Masker
 from ganger.core.names import file_stem, repo_place, repo_store
 from ganger.ports import Change, Rules
 from ganger.workspaces.protect import Protection
@@ -17,7 +18,8 @@ class GitSettings:
     """`store` is shared by all runs of a project; `work`, `checks` and `pool` are this run's.
 
     `linked` and `copied` are folders of the project that git ignores and that are needed all the same. `warm` is how
-    many workspaces are made ahead. `owner` (uid, gid) gets every folder an agent or a check works in.
+    many workspaces are made ahead. `owner` (uid, gid) gets every folder an agent or a check works in. `secrets` are
+    what no message may hold.
     """
 
     project: Path
@@ -38,6 +40,7 @@ class GitSettings:
     max_files: int = 2000
     min_free_bytes: int = 64 << 20
     owner: tuple[int, int] | None = None
+    secrets: Masker = NOTHING
     now: Callable[[], float] = time.time
 
     @property

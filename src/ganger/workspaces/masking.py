@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterable, Sequence
-from urllib.parse import quote
 
 from ganger.contracts.terminal import FULL
+from ganger.core.masking import NOTHING, Masker, forms_of
 from ganger.workspaces.secrets import Span, secret_spans
 
 MASKED = b"[masked]"
@@ -25,10 +24,12 @@ _ALWAYS = re.compile(
 
 
 class Mask:
-    """`known` are secrets in use, such as the forge's token; each is found plain, in addresses, base64 and hex."""
+    """`known` are secrets in use, such as the forge's token; `handed` knows what agents and checks were given."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        self._known = {form for one in known if len(one) >= _SHORTEST for form in _forms(one)}
+    def __init__(self, known: Iterable[str] = (), handed: Masker = NOTHING) -> None:
+        forms = (form for one in known if len(one) >= _SHORTEST for form in forms_of(one))
+        self._known = {form.encode("utf-8", "surrogatepass") for form in forms}
+        self._handed = handed
 
     def __call__(self, text: str) -> tuple[str, tuple[str, ...]]:
         """The text as it is seen without secrets, and which kinds it held. Its time is bounded by its length.
@@ -41,7 +42,9 @@ class Mask:
         values = {data[span.start : span.end] for span in spans if span.end - span.start <= _LONGEST_REPEATED}
         spans += _everywhere(data, sorted(values)[:_MOST_REPEATED], "")
         spans += [Span(*match.span(match.lastindex or 0), "") for match in _ALWAYS.finditer(data)]
-        return _without(data, sorted(spans)).decode("utf-8", "replace"), kinds
+        spans += [Span(hit.start, hit.end, "") for hit in self._handed.hits(data)]
+        shown = _without(data, sorted(spans)).decode("utf-8", "replace")
+        return self._handed.text(shown), kinds
 
     def shown(self, text: str) -> str:
         return self(text)[0]
@@ -73,16 +76,3 @@ def _without(data: bytes, spans: Sequence[Span]) -> bytes:
             pieces += [data[reached : span.start], MASKED]
         reached = max(reached, span.end)
     return b"".join([*pieces, data[reached:]])
-
-
-def _forms(known: str) -> Iterable[bytes]:
-    """Base64 gives three texts for one value, by what stands before it; their ends depend on their neighbours."""
-    raw = known.encode("utf-8", "surrogatepass")
-    yield raw
-    yield quote(known, safe="", errors="surrogatepass").encode()
-    yield from (raw.hex().encode(), raw.hex().upper().encode())
-    for before in range(3):
-        whole = base64.b64encode(b"\0" * before + raw)
-        inner = whole[(before * 8 + 5) // 6 : (before + len(raw)) * 8 // 6]
-        if len(inner) >= _SHORTEST:
-            yield inner

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from ganger.core.masking import NOTHING, Masker
 from ganger.errors import WriteRefused
 from ganger.ports import Change, Rules, Side, Touched
 from ganger.workspaces.changes import SHRINKAGE_FROM_BYTES, check_path
@@ -55,12 +56,13 @@ _MOST_SECRETS = 20
 
 @dataclass(frozen=True, slots=True)
 class ChangeLimits:
-    """What holds for every task: what is protected, and how much one change may be."""
+    """What holds for every task: what is protected, how much one change may be, what no change may hold."""
 
     protection: Protection = field(default_factory=Protection)
     max_file_bytes: int = 16 << 20
     max_total_bytes: int = 64 << 20
     max_files: int = 2000
+    secrets: Masker = NOTHING
 
 
 def judge(change: Change, rules: Rules, limits: ChangeLimits) -> list[WriteRefused]:
@@ -310,9 +312,28 @@ def _secrets(case: _Case) -> Iterator[WriteRefused]:
         if (_is_file(one.after) or _is_link(one.after)) and one.kind != "mode"
     )
     yield from _secret_names(case)
+    yield from _handed_values(case, readable)
     for path, found in new_secrets(samples, lambda: (_content_before(case, one) for one in readable))[:_MOST_SECRETS]:
         message = f"line {found.line} holds what looks like {found.kind}; withdraw the secret and keep it out of files"
         yield refused(path, "SECRET_FOUND", message)
+
+
+def _handed_values(case: _Case, readable: list[Touched]) -> Iterator[WriteRefused]:
+    """Values of variables that were handed on: known exactly, whatever they look like."""
+    if not case.limits.secrets:
+        return
+    for one in readable:
+        if one.before is None and (named := case.limits.secrets.hits(one.path.encode("utf-8", "surrogatepass"))):
+            message = f"its name holds the value of {named[0].name}; withdraw the secret and keep it out of names"
+            yield refused(case.limits.secrets.text(one.path), "SECRET_FOUND", message)
+        if not (_is_file(one.after) or _is_link(one.after)) or one.kind == "mode":
+            continue
+        after = case.change.after(one.path)
+        found = case.limits.secrets.hits(after)
+        if found and len(found) > len(case.limits.secrets.hits(_content_before(case, one))):
+            line = after.count(b"\n", 0, found[0].start) + 1
+            message = f"line {line} holds the value of {found[0].name}; withdraw the secret and keep it out of files"
+            yield refused(case.limits.secrets.text(one.path), "SECRET_FOUND", message)
 
 
 def _secret_names(case: _Case) -> Iterator[WriteRefused]:

@@ -1,0 +1,57 @@
+"""What a project hands on purpose (keys, tokens, named variables), and the masker that takes it out of texts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ganger.agents.table import make_agent
+from ganger.config import Project, environment
+from ganger.core.masking import Masker
+from ganger.delivery import section_of, token_reader
+from ganger.errors import GangerError
+from ganger.fleet import agent_settings, environ_for
+from ganger.notify import secret_addresses
+
+
+def masker_of(project: Project) -> Masker:
+    """From the settings and the environment of this process; another person's knows other values, or none."""
+    return Masker(dict(_handed(project)), clear=_clear(project))
+
+
+def _handed(project: Project) -> Iterator[tuple[str, str]]:
+    environ = environment()
+    yield from ((name, environ[name]) for name in project.config.verify.env if name in environ)
+    for agent, section in project.config.agents.items():
+        with contextlib.suppress(GangerError, OSError):
+            made = make_agent(agent, agent_settings(section), project.root, environ_for(project, section))
+            yield from _secrets_of(made)
+    for repo in ("", *project.config.repos):
+        section_ = section_of(project, repo)
+        yield f"{repo} webhook secret", environ.get(section_.webhook_secret_env, "")
+        with contextlib.suppress(GangerError):
+            yield f"{repo} forge token", token_reader(project, section_)()
+    yield from secret_addresses(project)
+
+
+def _secrets_of(agent: object) -> Iterator[tuple[str, str]]:
+    """An adapter of somebody else's may not tell."""
+    told = getattr(agent, "secrets", None)
+    found = told() if callable(told) else {}
+    if isinstance(found, Mapping):
+        yield from ((str(name), str(value)) for name, value in found.items())
+
+
+def _clear(project: Project) -> list[str]:
+    """What everybody who sees the run may read, and what it could not be followed without."""
+    config, environ = project.config, environment()
+    texts = [str(project.root), str(project.state_path), environ.get("HOME", ""), environ.get("PATH", "")]
+    texts += [text for name, one in config.agents.items() for text in (name, one.model, one.base_url, *one.argv)]
+    texts += [*config.roles, *(role.model for role in config.roles.values()), *config.repos]
+    return [*texts, *_contents(project.manifest_path), *_contents(project.profiles_path)]
+
+
+def _contents(path: Path) -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        yield path.read_text(encoding="utf-8", errors="replace")
