@@ -237,7 +237,7 @@ def _fewer(cls, argnames, argvalues, *rest, **more):
 
 _structures.ParameterSet._for_parametrize = classmethod(_fewer)
 """
-_TEST_PARAMETERS = """import pytest
+TEST_PARAMETERS = """import pytest
 from shop.price import total
 
 
@@ -427,7 +427,7 @@ PATCHES = (
         _module(_PARAMETRIZE),
         base={
             "tests/test_price.py": None,
-            "tests/test_total.py": _TEST_PARAMETERS,
+            "tests/test_total.py": TEST_PARAMETERS,
         },
     ),
     Play(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pwd
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -52,6 +53,12 @@ mode = "{mode}"
 """
 
 
+def path_with_toolchains() -> str:
+    """PATH with the compilers themselves before rustup's programs, which look for them in the home of the person."""
+    toolchains = Path(pwd.getpwuid(os.getuid()).pw_dir, ".rustup", "toolchains")
+    return os.pathsep.join([*map(str, sorted(toolchains.glob("*/bin"))[:1]), os.environ["PATH"]])
+
+
 def laid_out(play: Play, folder: Path, *, changed: bool) -> Path:
     """The project of the play, with or without its change."""
     lay(folder, {**PROJECTS[play.project].files, **play.base, **(play.files if changed else {})})
@@ -73,10 +80,7 @@ def answer(play: Play, folder: Path) -> str:
 
 
 def ran(folder: Path, command: str, more: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    home = folder.parent / "home"
-    home.mkdir(exist_ok=True)
-    kept = {name: os.environ[name] for name in ("PATH", "CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
-    env = {**kept, "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1", **(more or {})}
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "PYTHONDONTWRITEBYTECODE": "1", **(more or {})}
     return subprocess.run(
         ["sh", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=100, check=False
     )

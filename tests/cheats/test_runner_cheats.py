@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from runner_catalogue import BEYOND, CHEATS, PROJECTS, TWINS
 from runner_plays import RIGHT, Play
-from runner_runs import answer, is_green, laid_out, run
+from runner_runs import answer, is_green, laid_out, path_with_toolchains, run
 
 from ganger.core.vocabulary import TaskStatus
 
 IN_DIRECT = 4
+
+
+@pytest.fixture(autouse=True, scope="module")
+def toolchains() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path_with_toolchains())
+        yield
 
 
 def cases(plays: tuple[Play, ...]) -> list[object]:
