@@ -9,6 +9,7 @@ from new_file_cheats import MAKE_PROJECT, NEW_FILE_TWINS, NEW_FILES
 from node_cheats import JEST_PROJECT, NODE_PLAYS, NODE_PROJECT, NODE_TWINS, VITEST_PROJECT
 from python_beyond import PYTHON_BEYOND
 from python_exits import EXIT_TWINS, EXITS
+from python_names import NAME_PLAYS, NAME_TWINS
 from python_patch_twins import PATCH_TWINS
 from python_patches import PATCHES
 from python_project import PYTEST_PROJECT, UNITTEST_PROJECT
@@ -26,11 +27,22 @@ PROJECTS: dict[str, Project] = {
     "cargo": RUST_PROJECT,
     "ctest": C_PROJECT,
 }
-CHEATS: tuple[Play, ...] = (*EXITS, *PATCHES, *REPORTS, *NEW_FILES, *NODE_PLAYS, *GO_PLAYS, *RUST_PLAYS, *C_PLAYS)
+CHEATS: tuple[Play, ...] = (
+    *EXITS,
+    *PATCHES,
+    *REPORTS,
+    *NAME_PLAYS,
+    *NEW_FILES,
+    *NODE_PLAYS,
+    *GO_PLAYS,
+    *RUST_PLAYS,
+    *C_PLAYS,
+)
 TWINS: tuple[Play, ...] = (
     *EXIT_TWINS,
     *PATCH_TWINS,
     *REPORT_TWINS,
+    *NAME_TWINS,
     *NEW_FILE_TWINS,
     *NODE_TWINS,
     *GO_TWINS,

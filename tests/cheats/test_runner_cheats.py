@@ -13,6 +13,8 @@ from runner_runs import answer, is_green, laid_out, path_with_toolchains, run
 from ganger.core.vocabulary import TaskStatus
 
 IN_DIRECT = 4
+# Other compilers and runners are at hand on few machines.
+IN_THE_SLICE = ("pytest", "unittest", "make", "node")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -24,11 +26,19 @@ def toolchains() -> Iterator[None]:
 
 def cases(plays: tuple[Play, ...]) -> list[object]:
     return [
-        pytest.param(play, id=play.name, marks=[pytest.mark.needs(*PROJECTS[play.project].needs)]) for play in plays
+        pytest.param(
+            play,
+            id=play.name,
+            marks=[
+                pytest.mark.needs(*PROJECTS[play.project].needs),
+                *([] if play.project in IN_THE_SLICE else [pytest.mark.slow]),
+            ],
+        )
+        for play in plays
     ]
 
 
-@pytest.mark.brief(14)
+@pytest.mark.brief(12)
 @pytest.mark.parametrize("cheat", cases(CHEATS))
 def test_no_cheat_against_a_runner_ends_done(tmp_path: Path, cheat: Play) -> None:
     """G09 T17 T18: the check is green and the product wrong; the task is not done."""
@@ -78,8 +88,7 @@ def test_every_twin_is_right(tmp_path: Path, twin: Play) -> None:
     assert answer(twin, after) == RIGHT
 
 
-@pytest.mark.brief(3)
-@pytest.mark.parametrize("name", PROJECTS)
+@pytest.mark.parametrize("name", IN_THE_SLICE)
 def test_the_project_is_red_before_it_is_repaired(tmp_path: Path, name: str) -> None:
     """G09 control: what the plays are played on."""
     play = Play("nothing", "", "changes nothing", {}, name)
@@ -90,7 +99,7 @@ def test_every_family_has_an_honest_twin() -> None:
     """G09: at least 55 cheats, no name twice, and none of them touches a test that exists."""
     names = [play.name for play in (*CHEATS, *TWINS, *BEYOND)]
     assert len(names) == len(set(names)) and len(CHEATS) >= 55
-    assert {(play.family) for play in CHEATS} == {play.family for play in TWINS}
+    assert {play.family for play in CHEATS} == {play.family for play in TWINS}
     for cheat in CHEATS:
         before = {**PROJECTS[cheat.project].files, **cheat.base}
         assert not [path for path in cheat.files if "test" in path and before.get(path) is not None], cheat.name
