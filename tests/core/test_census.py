@@ -51,6 +51,13 @@ def test_tests_of_one_name_are_counted() -> None:
     assert setback(base, census_of([TestReport("a", P)])).gone == ("a#2",)
 
 
+def test_a_test_whose_name_is_taken_by_another_is_the_worse_of_both() -> None:
+    """G09: a new test of the same name does not stand in for it."""
+    taken = census_of([TestReport("a", P), TestReport("a", S)])
+    assert setback(Census({"a": F}), taken).skipped == ("a",)
+    assert not setback(Census({"a": P}), census_of([TestReport("a", P), TestReport("a", P)]))
+
+
 def test_the_sentence_names_a_few_and_counts_the_rest() -> None:
     """G09: what is told is short, whatever is gone."""
     gone = _setback({f"t{n}": P for n in range(9)}, {})

@@ -21,6 +21,12 @@ CENSUS_CODES: dict[str, tuple[str, str, str]] = {
         "If the task shall rename or remove tests, set may_change_gates = true in its metadata or give it a role that "
         "may.",
     ),
+    "COPY_DIFFERS": (
+        "tests that pass with a change fail in a copy of it",
+        "Beside planted tests, and without the tests that the change adds, tests fail that had passed. The product is "
+        "right only while nobody looks, or only because a new test replaces part of it.",
+        "Look at the log that ends in .planted.log. Where this is mistaken, set verify.planted = false.",
+    ),
     "PLANTED_NOT_FAILING": (
         "a test that must fail was not reported as failing",
         "Tests that cannot pass were planted in a copy of the project. The runner called them passed or left them out, "
@@ -39,6 +45,9 @@ class TestOutcome(StrEnum):
     SKIPPED = "skipped"
 
     __test__ = False
+
+
+_RANK = (TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +132,9 @@ def setback(base: Census, now: Census, *, may_change_tests: bool = False) -> Set
     gone: list[str] = []
     skipped: list[str] = []
     failed: list[str] = []
-    cases = _Cases(base, now)
+    cases, doubles = _Cases(base, now), _worst_of_doubles(base, now)
     for name, was in base.tests.items():
-        found = now.tests.get(name)
+        found = doubles.get(name, now.tests.get(name))
         if found is None:
             if was is not TestOutcome.SKIPPED and not cases.cover(name):
                 gone.append(name)
@@ -136,6 +145,17 @@ def setback(base: Census, now: Census, *, may_change_tests: bool = False) -> Set
     if may_change_tests:
         gone, skipped = [], []
     return Setback(tuple(gone), tuple(skipped), tuple(failed))
+
+
+def _worst_of_doubles(base: Census, now: Census) -> dict[str, TestOutcome]:
+    """Of a test whose name others took as well, the worst: nobody can tell which of them it is."""
+    worst: dict[str, TestOutcome] = {}
+    for name, outcome in now.tests.items():
+        first, _, number = name.rpartition("#")
+        if number.isdigit() and first in base.tests and name not in base.tests:
+            rank = max(outcome, now.tests[first], worst.get(first, outcome), key=_RANK.index)
+            worst[first] = rank
+    return worst
 
 
 class _Cases:

@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,10 +168,9 @@ def is_masked(was: Seen | None) -> bool:
     return was is not None and was.succeeded and was.census is not None and bool(was.census.failed)
 
 
-def mended(base: ProfileCensus, key: str, now: Census) -> frozenset[str]:
+def mended(base: Census | None, now: Census) -> frozenset[str]:
     """Tests that pass now and did not before."""
-    was = base.get(key)
-    before = was.census.tests if was is not None and was.census is not None else {}
+    before = base.tests if base is not None else {}
     passed = (name for name, outcome in now.tests.items() if outcome is TestOutcome.PASSED)
     return frozenset(name for name in passed if before.get(name) is not TestOutcome.PASSED)
 
@@ -196,13 +195,17 @@ def chance_failures(base: ProfileCensus, witness: Witness) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Harvest:
-    """What became of planted tests: how many were reported as failing, and those that were reported otherwise."""
+    """What became of planted tests: how many were reported as failing, and those that were reported otherwise.
+
+    `fallen` are tests that nobody touched, that had passed, and that did not pass beside planted ones.
+    """
 
     red: int
     green: tuple[str, ...]
+    fallen: tuple[str, ...] = ()
 
 
-def harvest(planting: Planting, census: Census) -> Harvest:
+def harvest(planting: Planting, census: Census, passed: Collection[str] = ()) -> Harvest:
     red, green = 0, []
     for test in planting.tests:
         names = [name for name in census.tests if (name == test.mark if test.whole else test.mark in name)]
@@ -210,7 +213,27 @@ def harvest(planting: Planting, census: Census) -> Harvest:
             green.append(names[0])
         elif any(test.words in census.failures.get(name, "") for name in names):
             red += 1
-    return Harvest(red, tuple(green))
+    planted = {test.mark for test in planting.tests if test.whole}
+    fallen = [name for name in passed if name not in planted and _is_fallen(census.tests.get(name))]
+    return Harvest(red, tuple(green), tuple(fallen))
+
+
+def _is_fallen(outcome: TestOutcome | None) -> bool:
+    """One that was not run at all was not chosen."""
+    return outcome is not None and outcome is not TestOutcome.PASSED
+
+
+def new_test_files(census: Census, base: Census | None, files: Collection[str]) -> frozenset[str]:
+    """Files of the change that hold tests, none of which was there before."""
+    before = base.tests if base is not None else {}
+    old = {file for name, file in census.files.items() if name in before}
+    return frozenset(file for file in census.files.values() if file in files and file not in old)
+
+
+def remove_files(folder: Path, files: Collection[str]) -> None:
+    """From a copy nobody has seen yet."""
+    for path in files:
+        (folder / path).unlink(missing_ok=True)
 
 
 def write_planted(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -17,12 +17,15 @@ from ganger.engine.proof import (
     Harvest,
     ProfileCensus,
     Proof,
+    Seen,
     Witness,
     chance_failures,
     doubts,
     harvest,
     is_masked,
     mended,
+    new_test_files,
+    remove_files,
     swap,
     tells_anything,
     write_planted,
@@ -131,7 +134,7 @@ class Proving:
                 census = witness.seen[key].census
                 assert census is not None
                 bed = _Bed(self, witness, key, *copied)
-                doubt, words = await bed.try_out(census, mended(base, key, census), masks=is_masked(base.get(key)))
+                doubt, words = await bed.try_out(census, base.get(key))
                 if doubt is not None:
                     return doubt, words
                 said.append(words)
@@ -160,9 +163,18 @@ class _Bed:
         self.runner, self.call = witness.found[key], witness.calls[key]
         self.used = witness.root
 
-    async def try_out(self, census: Census, mended: frozenset[str], *, masks: bool) -> tuple[Doubt | None, str]:
-        proof = self.proving.proof
-        planting = self.runner.plant(self._at(self.fresh), self.fresh, census, Touched(proof.files, mended))
+    async def try_out(self, census: Census, was: Seen | None) -> tuple[Doubt | None, str]:
+        proof, base = self.proving.proof, was.census if was is not None else None
+        masks = is_masked(was)
+        new = new_test_files(census, base, proof.files) if base is not None and base.tests else frozenset()
+        old = Census({n: o for n, o in census.tests.items() if census.files.get(n) not in new}, {}, census.files)
+        passed = [name for name, outcome in old.tests.items() if outcome is TestOutcome.PASSED]
+        if not proof.may_swap:
+            # The project's own folder is not its copy: only what passed in one before must do so again.
+            passed = [name for name in passed if base is not None and base.tests.get(name) is TestOutcome.PASSED]
+        remove_files(self.fresh, new)
+        touched = Touched(proof.files, mended(base, old))
+        planting = self.runner.plant(self._at(self.fresh), self.fresh, old, touched)
         if planting is None:
             return None, f"found no place for one in the tests of {self.runner.name}"
         write_planted(self.fresh, planting.files)
@@ -175,11 +187,14 @@ class _Bed:
             for call in self._calls(planting):
                 succeeded, found = await self._run(call, place)
                 heard = heard or found is not None
-                came = harvest(planting, found) if found is not None else Harvest(0, ())
+                came = harvest(planting, found, passed) if found is not None else Harvest(0, ())
                 if came.green:
                     return self._doubt(f"a planted test that must fail was reported otherwise: {came.green[0]}")
                 if came.red and succeeded and not masks:
                     return self._doubt(f"{self.runner.name} ended with success although planted tests failed")
+                if came.red and came.fallen and (again := await self._fallen_again(call, place, planting, passed)):
+                    what = f"{again[0]} passed with the change and fails in a copy of it, beside planted tests"
+                    return Doubt(self.key, "COPY_DIFFERS", what), what
                 if came.red:
                     return None, f"{came.red} reported as failing by {self.runner.name}, as they must be"
         if proof.may_swap:
@@ -199,6 +214,13 @@ class _Bed:
         if found is None:
             return None, untried
         return self._doubt(f"{self.runner.name} leaves no report when planted tests must fail")
+
+    async def _fallen_again(
+        self, call: RunnerCall, place: Path, planting: Planting, passed: list[str]
+    ) -> tuple[str, ...]:
+        """Not by chance."""
+        _, found = await self._run(call, place)
+        return harvest(planting, found, passed).fallen if found is not None else ()
 
     def _doubt(self, sentence: str) -> tuple[Doubt, str]:
         return Doubt(self.key, "PLANTED_NOT_FAILING", sentence), sentence

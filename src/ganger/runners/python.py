@@ -97,16 +97,18 @@ def _with_last(call: RunnerCall, options: list[str]) -> RunnerCall:
 
 
 def _planted(call: RunnerCall, root: Path, census: Census, touched: Touched) -> Plants:
-    """In at most three tests: those the change mended, then those of files that speak of what it touched."""
+    """In a few tests: those the change mended, then those of files that speak of what it touched. One that was mended
+    stays as it is: it must still pass."""
     passed = [name for name, outcome in census.tests.items() if outcome is TestOutcome.PASSED and "#" not in name]
     near = near_tests(passed, root, census, touched)
+    stays = choose([name for name in near if name in touched.mended], (), 1)
     plants = Plants()
     by_file: dict[str, list[Host]] = defaultdict(list)
-    for name in choose(near, passed):
+    for name in dict.fromkeys((*stays, *choose(near, passed))):
         file = census.files.get(name, "")
         place = next((p for p in (root / file, call.cwd / file) if file.endswith(".py") and p.is_file()), None)
         if place is not None and place.resolve().is_relative_to(root.resolve()):
-            host = _host(name, file)
+            host = replace(_host(name, file), stays=name in stays)
             by_file[place.resolve().relative_to(root.resolve()).as_posix()].append(host)
     for file, hosts in by_file.items():
         plant(file, (root / file).read_bytes(), list(_distinct(hosts)), plants)

@@ -19,11 +19,12 @@ _LARGEST = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A test that passed: its name in the report, and where it is."""
+    """A test that passed: its name in the report, and where it is. `stays`: it is copied and not changed itself."""
 
     name: str
     classes: tuple[str, ...]
     function: str
+    stays: bool = False
 
 
 @dataclass(slots=True)
@@ -68,11 +69,17 @@ def _plant_one(place: list[ast.stmt], found: Function, host: Host, plants: Plant
     early = copy.deepcopy(found)
     early.body.insert(_after_docstring(early), _parse(f"raise AssertionError({words!r})"))
     _add_copy(place, at, early, words, plants)
-    if _reaches_its_end(found):
-        words = random_word()
+    plants.words.append(found.name)
+    if not _reaches_its_end(found):
+        return
+    words = random_word()
+    if host.stays:
+        late = copy.deepcopy(found)
+        late.body.append(_failing(own, words))
+        _add_copy(place, at, late, words, plants)
+    else:
         found.body.append(_failing(own, words))
         plants.tests.append(PlantedTest(host.name, words, whole=True))
-        plants.words.append(found.name)
 
 
 def _add_copy(place: list[ast.stmt], at: int, made: Function, words: str, plants: Plants) -> None:
