@@ -267,7 +267,8 @@ class WorkspaceSection(Section):
     )
     author: str = Field(default="Ganger <ganger@localhost>", description="author of the commits Ganger makes")
     linked: list[str] = Field(
-        default_factory=list, description="ignored folders of the project that workspaces see, such as .venv"
+        default_factory=list,
+        description="ignored folders that workspaces see, such as a .venv without the project itself in it",
     )
     copied: list[str] = Field(default_factory=list, description="ignored folders each workspace gets a copy of")
     installed_copies: Literal["refuse", "allow"] = Field(
