@@ -132,11 +132,17 @@ def _mounts() -> Iterator[str]:
 
 
 def _forgotten_groups() -> Iterator[str]:
-    """Control groups with nothing in them; those of others, at work beside this, have something."""
-    for folder, folders, _ in os.walk("/sys/fs/cgroup"):
-        with contextlib.suppress(OSError):
-            if not folders and not Path(folder, "cgroup.procs").read_text(encoding="ascii").strip():
-                yield folder
+    """Control groups with nothing in them; those of others, at work beside this, soon have something or are gone."""
+    found = [folder for folder, folders, _ in os.walk("/sys/fs/cgroup") if not folders and _is_empty(folder)]
+    time.sleep(_LAST_ONES_SEC)
+    yield from filter(_is_empty, found)
+
+
+def _is_empty(group: str) -> bool:
+    try:
+        return not Path(group, "cgroup.procs").read_text(encoding="ascii").strip()
+    except OSError:
+        return False
 
 
 def _run(command: Sequence[str], folder: Path) -> tuple[int, list[str]]:
