@@ -70,7 +70,7 @@ def find(folder: Path) -> Address:
 
 
 def _temporary() -> list[Path]:
-    """This user's own folder for temporary files, where a socket's path fits and others may pass through; then all's."""
+    """This user's own folder for temporary files where a socket's path fits and others may pass; then everybody's."""
     own = Path(tempfile.gettempdir())
     short = len(os.fsencode(own)) <= _LONGEST
     try:
