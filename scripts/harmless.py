@@ -41,6 +41,7 @@ PLACES = (
 # Written by the system itself, whatever is run; and what an interpreter keeps for itself of its own modules.
 LEFT_OUT = ("/var/log", "/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/lib/systemd", "/run/log", "/run/systemd")
 LEFT_OUT_NAMES = ("__pycache__",)
+_SHORT = Path("/tmp/t")
 _APART = ("/tmp", "/var/tmp", "/dev/shm")
 _HASHED_BYTES, _HASHED_BYTES_IN_ALL = 1 << 20, 1 << 29
 _LAST_ONES_SEC = 3.0
@@ -54,7 +55,7 @@ def main() -> int:
     asked = _arguments()
     if asked.apart and os.environ.get("_HARMLESS_APART") is None:
         _start_again_apart()
-    with _temporary_folder(asked.temporary) as folder:
+    with _temporary_folder(asked) as folder:
         left_out = (*map(str, (ROOT, folder)), *LEFT_OUT)
         places = asked.watch or [place for place in PLACES if Path(place).is_dir()]
         before = look(places, left_out, whole=not asked.watch)
@@ -131,11 +132,17 @@ def _mounts() -> Iterator[str]:
 
 
 def _forgotten_groups() -> Iterator[str]:
-    """Control groups with nothing in them; those of others, at work beside this, have something."""
-    for folder, folders, _ in os.walk("/sys/fs/cgroup"):
-        with contextlib.suppress(OSError):
-            if not folders and not Path(folder, "cgroup.procs").read_text(encoding="ascii").strip():
-                yield folder
+    """Control groups with nothing in them; those of others, at work beside this, soon have something or are gone."""
+    found = [folder for folder, folders, _ in os.walk("/sys/fs/cgroup") if not folders and _is_empty(folder)]
+    time.sleep(_LAST_ONES_SEC)
+    yield from filter(_is_empty, found)
+
+
+def _is_empty(group: str) -> bool:
+    try:
+        return not Path(group, "cgroup.procs").read_text(encoding="ascii").strip()
+    except OSError:
+        return False
 
 
 def _run(command: Sequence[str], folder: Path) -> tuple[int, list[str]]:
@@ -192,12 +199,15 @@ def _start_again_apart() -> None:
 
 
 @contextlib.contextmanager
-def _temporary_folder(wanted: str | None) -> Iterator[Path]:
-    """For the command and whichever user it becomes, as the machine's own."""
-    folder = Path(tempfile.mkdtemp(prefix="harmless-", dir=wanted)).resolve()
+def _temporary_folder(asked: argparse.Namespace) -> Iterator[Path]:
+    """For the command and whichever user it becomes, as the machine's own; its path is short, for sockets in it."""
+    folder = Path(tempfile.mkdtemp(prefix="h-", dir=asked.temporary)).resolve()
     folder.chmod(0o1777)
     try:
-        yield folder
+        if asked.apart:
+            _SHORT.mkdir()
+            subprocess.run(["mount", "--bind", folder, _SHORT], check=True)
+        yield _SHORT if asked.apart else folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

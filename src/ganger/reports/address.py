@@ -11,6 +11,7 @@ import re
 import secrets
 import socket
 import stat
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,6 +27,8 @@ AT_ONCE = 32
 _PREFIX = "ganger-r-"
 _SOCKET = "report.sock"
 _TEMPORARY = Path("/tmp")  # noqa: S108
+# The kernel takes 107 bytes for a socket; the rest is for the longest name in it.
+_LONGEST = 107 - len("/ganger-r-") - 16 - len("-") - 16 - len("/report.sock")
 # Others may pass through, for a confined worker can have another user; who may speak is asked at the socket.
 _FOLDER_MODE = 0o711
 _SOCKET_MODE = 0o666
@@ -51,7 +54,7 @@ def find(folder: Path) -> Address:
     run = f"{os.geteuid()}:{folder.absolute()}".encode(errors="surrogateescape")
     name = f"{_PREFIX}{hashlib.sha256(run).hexdigest()[:16]}"
     own = Path(f"/run/user/{os.geteuid()}")
-    usable = [own, _TEMPORARY] if os.access(own, os.W_OK | os.X_OK) else [_TEMPORARY]
+    usable = [*([own] if os.access(own, os.W_OK | os.X_OK) else []), *_temporary()]
     try:
         told = json.loads((folder / FILE).read_text(encoding="utf-8"))
         before = Address(Path(str(told["socket"])), str(told["url"]))
@@ -64,6 +67,17 @@ def find(folder: Path) -> Address:
     free = next((place for place in places if _can_be_ours(place)), None)
     chosen = free or usable[0] / f"{name}-{secrets.token_hex(8)}"
     return Address(chosen / _SOCKET, before.url)
+
+
+def _temporary() -> list[Path]:
+    """This user's own folder for temporary files where a socket's path fits and others may pass; then everybody's."""
+    own = Path(tempfile.gettempdir())
+    short = len(os.fsencode(own)) <= _LONGEST
+    try:
+        passable = all(folder.stat().st_mode & 0o001 for folder in (own, *own.parents))
+    except OSError:
+        passable = False
+    return [own, _TEMPORARY] if own != _TEMPORARY and short and passable else [_TEMPORARY]
 
 
 def _is_of_run(folder: Path, places: list[Path]) -> bool:

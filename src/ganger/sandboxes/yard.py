@@ -27,6 +27,7 @@ class Yard:
     name: str
     canary: str
     settings: SandboxSettings
+    real_home: str
     victim: int
     tcp: socket.socket
     udp: socket.socket
@@ -69,7 +70,7 @@ class Yard:
         """What the attacker is told: everything."""
         return {
             "home": str(self.settings.home),
-            "real_home": self._home_of_this_user(),
+            "real_home": self.real_home,
             "project": str(self.project),
             "state": str(self.settings.state_dir),
             "private": str(self.private),
@@ -101,13 +102,6 @@ class Yard:
             "rewrite-prompt": [str(self.prompt)] if self.prompt.read_text(encoding="utf-8") != self.canary else [],
         }
         return {name: f"left a trace: {', '.join(paths)}" if paths else "" for name, paths in found.items()}
-
-    def _home_of_this_user(self) -> str:
-        """In a container a user may be a number and nothing else."""
-        try:
-            return pwd.getpwuid(os.geteuid()).pw_dir
-        except KeyError:
-            return str(self.settings.home)
 
     def _of_fixed(self) -> dict[str, list[str]]:
         """What is not as it was laid out, also where the whole folder was replaced in the end."""
@@ -171,10 +165,18 @@ def lay_out(settings: SandboxSettings) -> Iterator[Yard]:
         tcp = _listen(undo, socket.AF_INET, ("127.0.0.1", 0))
         udp = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         udp.bind(("127.0.0.1", 0))
-        yard = Yard(folder, name, canary, own, _neighbour(undo, name, canary), tcp, udp)
+        yard = Yard(folder, name, canary, own, _real_home(settings), _neighbour(undo, name, canary), tcp, udp)
         _lay_private_bait(yard)
         undo.callback(yard.put_back)
         yield yard
+
+
+def _real_home(settings: SandboxSettings) -> str:
+    """In a container a user may be a number and nothing else."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return str(settings.home)
 
 
 def _settings(folder: Path, settings: SandboxSettings) -> SandboxSettings:
