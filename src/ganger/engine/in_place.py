@@ -184,6 +184,7 @@ class InPlace:
         """Nobody else works meanwhile, so what changes now is the checks' own doing."""
         async with self.company.quiet():
             self.case.gate.check()
+            self.upkeep.look_again()
             await self.upkeep.require_untouched()
             if not self.company.is_alone(self.case.task):
                 await self._restore_gates()
@@ -195,7 +196,7 @@ class InPlace:
         beside = self.company.beside(self.case.task)
         if not again and beside.at_work and foreign:
             return False
-        marks = self.company.mark()
+        marks = () if self._is_kept_alone else self.company.mark()
         verdict = await self._run_checks(again=again)
         self.case.gate.check()
         if not again and self.company.had_others(beside):
@@ -207,6 +208,12 @@ class InPlace:
         await self._conclude(verdict)
         return True
 
+    @property
+    def _is_kept_alone(self) -> bool:
+        """Nobody is let in beside an agent that is known to edit files."""
+        role = self.case.spec.role
+        return self.company.is_alone(self.case.task) and role in self.case.state.in_place_roles
+
     async def _tell_disturbed(self, moved: list[str]) -> None:
         what = f"while it ran others changed {', '.join(one_line(path, 100) for path in moved[:3])}"
         await self.case.record(ev.VerifyRecovered(self.case.task, self.case.number, "all", what))
@@ -214,6 +221,7 @@ class InPlace:
     async def _run_checks(self, *, again: bool) -> Verdict:
         case = self.case
         case.mention(ev.VerifyStarted(case.task, case.number, case.verify_log))
+        self.upkeep.look_again()
         # Compiled files an agent left beside a test would be run instead of it.
         compiled = f"{tempfile.gettempdir()}/pycache-{secrets.token_hex(8)}"
         try:

@@ -147,6 +147,9 @@ class Lead:
             await self._reception.open()
             own = (self.projector.keep_fresh(), self._obey(), self._hold(), self._mind_questions())
             self._duties = [self._spawn(duty) for duty in (*own, *self._reception.duties())]
+            if self.tools.fixed is not None and not self._taken_over:
+                # The first time, installed packages are copied, which takes seconds.
+                await asyncio.to_thread(self.tools.fixed.begin)
             self._adopt()
             await self._take_commands()
             await self._loop()

@@ -23,6 +23,11 @@ _REINSTALLED = ("they are as they shall be again",)
 class Upkeep:
     def __init__(self, case: Case, company: Company) -> None:
         self.case, self.company, self.journal = case, company, case.tools.journal
+        self._looked = False
+
+    def look_again(self) -> None:
+        """Something of this attempt's runs in the folder from now on."""
+        self._looked = False
 
     def require_sound(self) -> None:
         """No agent starts, and no check judges, with packages that somebody changed and nobody could put back."""
@@ -32,11 +37,13 @@ class Upkeep:
                 raise self.case.failed(FailureClass.BLOCKED_EXTERNAL, "packages changed", detail)
 
     async def mend(self) -> tuple[str, ...]:
-        """Puts back whatever was changed, and tells; what it was that an agent must answer for."""
+        """Puts back whatever was changed since this attempt last ran something, and tells; what it was that an agent
+        must answer for."""
         case, fixed = self.case, self.case.tools.fixed
-        if fixed is None or not self._is_known():
+        if fixed is None or self._looked or not self._is_known():
             return ()
         found = fixed.look()
+        self._looked = True
         if found.refs:
             await self._tell(found.refs)
         if found.is_nothing:

@@ -5,6 +5,7 @@ Store      events, durable before `append` returns; who leads; what people asked
 Launcher   processes whose output goes straight to a log and which outlive the lead
 Agent      how one kind of CLI is called and how its answer is read
 Workspace  the project's own folder, and the one door through which changes land in it
+Fixed      what lies in that folder and is no task's to change
 Repository  a git repository Ganger owns: workspaces made from it, changes taken from them, the branch that moves
 Sandbox    the walls around an untrusted process
 Endpoint   where workers reach whoever leads the run
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ganger.ports.fixed import Fixed as Fixed, FixedChange as FixedChange, Mark as Mark
 from ganger.ports.reports import Endpoint as Endpoint, Handler as Handler, Reply as Reply, Request as Request
 
 if TYPE_CHECKING:
@@ -450,66 +452,6 @@ class Watch(Protocol):
 
     def restore_gates(self, ignoring: Mapping[str, str], rules: Rules, folder: Path) -> Restored:
         """Puts gate files and protected ones back as the baseline has them; what they were goes to `folder`."""
-
-    def mark(self) -> Mark: ...
-
-
-class Mark(Protocol):
-    """The project's folder at one moment."""
-
-    def moved(self) -> tuple[str, ...]:
-        """Paths that were touched since, also if they hold what they held."""
-
-    def had(self, path: str) -> bool: ...
-
-
-class FixedChange(Protocol):
-    """What became of things that are no task's to change.
-
-    `grave` are the paths an agent answers for; the others are what tools leave by themselves. `refs` are the refs that
-    moved, in words.
-    """
-
-    @property
-    def is_nothing(self) -> bool: ...
-
-    @property
-    def paths(self) -> tuple[str, ...]: ...
-
-    @property
-    def grave(self) -> tuple[str, ...]: ...
-
-    @property
-    def refs(self) -> tuple[str, ...]: ...
-
-
-class Fixed(Protocol):
-    """Git's settings, installed packages and linked folders in a folder that agents work in.
-
-    What they began with outlives the lead. Everything is harmless to repeat.
-    """
-
-    @property
-    def walled(self) -> bool:
-        """Whether the sandbox keeps agents from writing them."""
-
-    @property
-    def exposed(self) -> bool:
-        """Whether there are any, and the sandbox does not keep them."""
-
-    def begin(self) -> tuple[str, ...]:
-        """What is there now is how it shall be; the refs that moved since this process last looked, in words."""
-
-    def resume(self) -> None:
-        """As an earlier lead found it."""
-
-    def folders(self) -> tuple[Path, ...]:
-        """For `Room.fixed`."""
-
-    def look(self) -> FixedChange: ...
-
-    def put_back(self, found: FixedChange, folder: Path) -> tuple[str, ...]:
-        """What was found is saved in `folder` first; the paths that could not be put back."""
 
     def mark(self) -> Mark: ...
 

@@ -117,7 +117,8 @@ class Fixed:
         self._linked = tuple(name for given in linked if (name := _inside(self._root, self._root / given)))
         self._opened = tuple(name for place in opened if (name := _inside(self._root, place)))
         self._find_out, self._now_ns = walled, now_ns
-        self._kept = Kept(folder / "contents", limit_bytes)
+        # Flushing some thousand files would hold up a run's start for longer than reading them.
+        self._kept = Kept(folder / "contents", limit_bytes, durable=False)
         self._record = Baseline(folder / "baseline", self._root)
         self._aside = folder / "aside"
         self._baseline: Snapshot | None = None

@@ -32,10 +32,14 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Kept:
-    """`whole` is False while something did not fit or cannot be read: its change is seen then, and not undone."""
+    """`whole` is False while something did not fit or cannot be read: its change is seen then, and not undone.
 
-    def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+    `durable`: it survives a power cut. Without, what did not is known by its digest and counts as not held.
+    """
+
+    def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, *, durable: bool = True) -> None:
         self.whole = True
+        self._durable = durable
         self._folder = folder
         self._limit_bytes = limit_bytes
         self._held: dict[str, int] | None = None
@@ -113,13 +117,15 @@ class Kept:
         held = self._open()
         fd = os.open(self._folder, _FOLDER)
         try:
-            _sync_files(fd, temps)
+            if self._durable:
+                _sync_files(fd, temps)
             for temp, (digest, size) in temps.items():
                 os.rename(temp, digest, src_dir_fd=fd, dst_dir_fd=fd)
                 if digest not in held:
                     held[digest] = size
                     self._total += size
-            os.fsync(fd)
+            if self._durable:
+                os.fsync(fd)
         finally:
             os.close(fd)
 
