@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -314,7 +314,11 @@ def _alone(project: Project, run_id: str) -> Iterator[None]:
     if project.config.workspace.mode != "direct":
         yield
         return
-    with alone_in(project.state_path, run_id):
+    with ExitStack() as held:
+        # A run that was begun in the project itself, and one that is kept elsewhere, work in the same folder.
+        places = {project.state_path, *([project.private] if project.is_exposed and project.private else [])}
+        for place in sorted(places):
+            held.enter_context(alone_in(place, run_id))
         yield
 
 

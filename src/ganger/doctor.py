@@ -76,8 +76,8 @@ def _git() -> Finding:
 
 def _sandbox(project: Project) -> Iterator[Finding]:
     """Tries every escape within the walls that agents and checks will have."""
-    settings = sandbox_settings(project)
     try:
+        settings = sandbox_settings(project)
         walls = choose(settings)
     except GangerError as error:
         yield Finding("error", "sandbox", error.message, error.hint)

@@ -22,6 +22,7 @@ from ganger.engine.gate import Gate
 from ganger.engine.verification import why_red
 from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.kept import KeptLauncher
+from ganger.places import at_place
 from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.landing import Landing, Plan
@@ -75,6 +76,7 @@ def land(
     that go as change requests are merged where those are: such a repository is left alone unless it is named.
     `led`: by the process that leads the run, which is through.
     """
+    project = at_place(project, folder)
     ways = [_way(project, state, one, branch=branch) for one in _chosen(state, repo, say)]
     if branch:
         return [_to_branch(way, branch, dry_run=dry_run) for way in ways]

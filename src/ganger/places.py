@@ -45,7 +45,7 @@ def settle(project: Project, run_id: str) -> tuple[Project, RunFolder]:
     """Makes the place of a run that is going to be led, and the list of what is Ganger's; raises where something lies
     there that nobody of Ganger's has made."""
     folder = place_of(project, run_id)
-    if folder.shown is not None:
+    if folder.shown is not None or (project.is_exposed and project.private is not None):
         _make_book(project)
     _note_own(project, folder)
     folder.make(passable=_has_agents_of_others(project))
