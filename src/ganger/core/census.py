@@ -147,6 +147,11 @@ def setback(base: Census, now: Census, *, may_change_tests: bool = False) -> Set
     return Setback(tuple(gone), tuple(skipped), tuple(failed))
 
 
+def without_case(name: str) -> str:
+    """The test a parametrised case belongs to; any other test itself."""
+    return _CASE.sub("", name)
+
+
 def _worst_of_doubles(base: Census, now: Census) -> dict[str, TestOutcome]:
     """Of a test whose name others took as well, the worst: nobody can tell which of them it is."""
     worst: dict[str, TestOutcome] = {}

@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ganger.core.census import Census, TestOutcome, setback
+from ganger.core.census import Census, TestOutcome, setback, without_case
 from ganger.engine.files import named_os_errors
 from ganger.ports.runners import KnownRunner, Planting, RunnerCall, Runners
 
@@ -213,9 +213,16 @@ def harvest(planting: Planting, census: Census, passed: Collection[str] = ()) ->
             green.append(names[0])
         elif any(test.words in census.failures.get(name, "") for name in names):
             red += 1
-    planted = {test.mark for test in planting.tests if test.whole}
-    fallen = [name for name in passed if name not in planted and _is_fallen(census.tests.get(name))]
+        elif names and test.strict:
+            green.append(f"{names[0]} ({_last_line(census.failures.get(names[0], ''))})")
+    planted = {without_case(test.mark) for test in planting.tests if test.whole}
+    fallen = [name for name in passed if without_case(name) not in planted and _is_fallen(census.tests.get(name))]
     return Harvest(red, tuple(green), tuple(fallen))
+
+
+def _last_line(words: str) -> str:
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    return next((line for line in lines if "AssertionError" in line), lines[-1] if lines else "")[:200]
 
 
 def _is_fallen(outcome: TestOutcome | None) -> bool:

@@ -175,6 +175,8 @@ class _Bed:
         remove_files(self.fresh, new)
         touched = Touched(proof.files, mended(base, old))
         planting = self.runner.plant(self._at(self.fresh), self.fresh, old, touched)
+        if self.runner.needs_build and not proof.may_swap:
+            return None, f"not tried with {self.runner.name}: what was built knows the folder it was built in"
         if planting is None:
             return None, f"found no place for one in the tests of {self.runner.name}"
         write_planted(self.fresh, planting.files)
@@ -197,7 +199,7 @@ class _Bed:
                     return Doubt(self.key, "COPY_DIFFERS", what), what
                 if came.red:
                     return None, f"{came.red} reported as failing by {self.runner.name}, as they must be"
-        if proof.may_swap:
+        if proof.may_swap or (base is not None and base.tests):
             return self._doubt(f"none of {len(planting.tests)} planted tests that must fail was reported at all")
         return await self._in_a_copy_that_may_not_do(planting, heard=heard)
 

@@ -31,11 +31,12 @@ class Touched:
 @dataclass(frozen=True, slots=True)
 class PlantedTest:
     """A test that must fail. `mark` is part of its name in the report, or all of it where `whole` says so; the failure
-    must say `words` ("": any failure will do)."""
+    must say `words` ("": any failure will do). `strict`: one that fails with other words tells of something wrong."""
 
     mark: str
     words: str = ""
     whole: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,10 @@ class GoTest:
 
 
 def _go_reports(lines: list[dict[str, object]]) -> Iterator[TestReport]:
+    """A test that prints what looks like another's result is taken for it by go itself: of several the best counts, and
+    whether all went well is for the exit code and planted tests to tell."""
     said: dict[str, str] = {}
+    found: dict[str, TestOutcome] = {}
     for told in lines:
         if not told.get("Test"):
             continue
@@ -73,7 +76,10 @@ def _go_reports(lines: list[dict[str, object]]) -> Iterator[TestReport]:
         if told.get("Action") == "output":
             said[name] = (said.get(name, "") + str(told.get("Output", "")))[-_MOST_WORDS:]
         elif told.get("Action") in _GO_OUTCOMES:
-            yield TestReport(name, _GO_OUTCOMES[str(told["Action"])], said.get(name, ""))
+            outcome = _GO_OUTCOMES[str(told["Action"])]
+            found[name] = TestOutcome.PASSED if TestOutcome.PASSED in (outcome, found.get(name)) else outcome
+    for name, outcome in found.items():
+        yield TestReport(name, outcome, said.get(name, ""))
 
 
 _CARGO_TARGET = re.compile(r"\s+(?:Running|Doc-tests) (?P<what>.*?)(?: \([^)]*\))?$")
@@ -144,6 +150,14 @@ def _cargo_reports(lines: list[str]) -> Iterator[TestReport]:
         yield TestReport(name, _CARGO_OUTCOMES[outcome], words.get(name, ""))
 
 
+def _failing_c(source: bytes) -> bytes:
+    """What follows must stay in the program for all the compiler knows, or the product would not be linked any more."""
+    word, words = random_word().encode(), random_word().encode()
+    if re.search(rb"\bassert\s*\(", source):
+        return b' volatile int %s = 0; assert(%s && "%s");' % (word, word, words)
+    return b" volatile int %s = 0; if (%s == 0) return 97;" % (word, word)
+
+
 _MAIN = re.compile(rb"\bint\s+main\s*\([^)]*\)\s*\{")
 
 
@@ -185,7 +199,6 @@ class Ctest:
                 body = _MAIN.search(source)
                 if body is None:
                     continue
-                fails = b' assert(!"%s");' % random_word().encode() if re.search(rb"\bassert\s*\(", source) else b""
-                changed = source[: body.end()] + (fails or b" return 97;") + source[body.end() :]
+                changed = source[: body.end()] + _failing_c(source) + source[body.end() :]
                 return Planting({file.relative_to(root).as_posix(): changed}, (PlantedTest(name, whole=True),))
         return None

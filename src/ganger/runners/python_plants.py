@@ -15,6 +15,47 @@ from ganger.runners.marks import random_word
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LARGEST = 2 << 20
+_COMPARING = frozenset({"isclose", "allclose", "eq"})
+_ASSERTING = frozenset(
+    (
+        *("assertEqual", "assertEquals", "assertAlmostEqual", "assertListEqual", "assertDictEqual", "assertTupleEqual"),
+        *("assertSetEqual", "assertSequenceEqual", "assertCountEqual", "assertMultiLineEqual"),
+    )
+)
+# Run in a new file that has imported what the tests import: fails with its words when what tests compare and read with
+# is as Python and the runner brought it, and with other ones when somebody has put his own in its place.
+_UNCHANGED = """
+def _changed():
+    import builtins, json, math, operator, os, re, statistics, sys, unittest
+    for module in (json, math, operator, re, statistics):
+        home = os.path.dirname(getattr(module, "__file__", None) or "")
+        for name in dir(module):
+            found = getattr(module, name)
+            if name.startswith("_") or type(found).__name__ not in ("function", "builtin_function_or_method"):
+                continue
+            code = getattr(found, "__code__", None)
+            if code is not None and not (home and code.co_filename.startswith((home, "<frozen"))):
+                return module.__name__ + "." + name
+            if code is None and (found.__name__ != name or type(found) is not type(len)):
+                return module.__name__ + "." + name
+            if code is not None and not hasattr(module, "__file__"):
+                return module.__name__ + "." + name
+    for name in "abs all any isinstance len max min repr round sorted sum".split():
+        found = getattr(builtins, name)
+        if type(found) is not type(len) or found.__name__ != name:
+            return "builtins." + name
+    for name in dir(unittest.TestCase):
+        code = getattr(getattr(unittest.TestCase, name), "__code__", None)
+        if name.startswith("assert") and (code is None or os.path.basename(code.co_filename) != "case.py"):
+            return "TestCase." + name
+    runner = sys.modules.get("pytest")
+    for name in ("raises", "approx", "fail", "skip", "warns"):
+        found = getattr(runner, name, None)
+        code = getattr(found, "__code__", None) or getattr(getattr(found, "__call__", None), "__code__", None)
+        if runner is not None and code is not None and "_pytest" not in code.co_filename:
+            return "pytest." + name
+    return ""
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +94,10 @@ def plant(file: str, source: bytes, hosts: list[Host], plants: Plants) -> None:
         return
     plants.files[file] = _text(tree)
     if fresh is not None:
-        path, data, test, word = fresh
+        path, data, tests = fresh
         plants.files[path] = data
-        plants.tests.append(test)
-        plants.words.append(word)
+        plants.tests += tests
+        plants.words += [test.mark for test in tests]
 
 
 def _plant_one(place: list[ast.stmt], found: Function, host: Host, plants: Plants, *, in_test_case: bool) -> None:
@@ -112,6 +153,9 @@ def _body_of(tree: ast.Module, classes: tuple[str, ...]) -> list[ast.stmt] | Non
 
 
 def _is_plain(found: Function) -> bool:
+    """Neither a generator, nor expected to fail or to be skipped."""
+    if any(word in ast.unparse(mark) for mark in found.decorator_list for word in ("xfail", "xpect", "skip", "flaky")):
+        return False
     return not any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(found))
 
 
@@ -156,34 +200,46 @@ def _expecting_otherwise(found: Function) -> Function | None:
 
 
 def _change_expectation(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Assert) and isinstance(statement.test, ast.Compare):
-        compared = statement.test
-        if len(compared.ops) == 1 and isinstance(compared.ops[0], ast.Eq):
-            sides = [compared.left, compared.comparators[0]]
-            if _change_one(sides):
-                compared.left, compared.comparators = sides[0], [sides[1]]
-                return True
+    """In place; True where the statement compares what the product gave with a plain value."""
+    if isinstance(statement, ast.Assert):
+        return _change_compare(statement.test) or _change_call(statement.test, _COMPARING)
+    return isinstance(statement, ast.Expr) and _change_call(statement.value, _ASSERTING)
+
+
+def _change_compare(test: ast.expr) -> bool:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
         return False
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and len(call.args) >= 2:
-        if call.func.attr not in ("assertEqual", "assertEquals") or any(isinstance(a, ast.Starred) for a in call.args):
-            return False
-        sides = call.args[:2]
-        if _change_one(sides):
-            call.args[:2] = sides
-            return True
-    return False
+    sides = [test.left, test.comparators[0]]
+    for side in sides:
+        if isinstance(side, ast.Call) and _name(side.func) == "approx" and side.args:
+            return _change_one([ast.Name("_"), *side.args[:1]], side.args, 1)
+    changed = _change_one(sides, sides, 0)
+    test.left, test.comparators = sides[0], [sides[1]]
+    return changed
 
 
-def _change_one(sides: list[ast.expr]) -> bool:
-    """Exactly one side must be a plain value: the other is what the product gave."""
+def _change_call(call: ast.expr, names: frozenset[str]) -> bool:
+    if not isinstance(call, ast.Call) or _name(call.func) not in names or len(call.args) < 2:
+        return False
+    if any(isinstance(argument, ast.Starred) for argument in call.args[:2]):
+        return False
+    return _change_one(call.args[:2], call.args, 0)
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _change_one(sides: list[ast.expr], within: list[ast.expr], offset: int) -> bool:
+    """Exactly one of two sides must be a plain value: the other is what the product gave. `within` is where they stand,
+    the first of them `offset` places further left."""
     values = [_value(side) for side in sides]
     if (values[0] is None) == (values[1] is None):
         return False
     place = 0 if values[0] is not None else 1
     found = values[place]
     assert found is not None
-    sides[place] = ast.parse(repr(_other(found[0])), mode="eval").body
+    within[place - offset] = ast.parse(repr(_other(found[0])), mode="eval").body
     return True
 
 
@@ -215,20 +271,25 @@ def _other(value: object) -> object:
     return random_word()
 
 
-def _new_file(file: str, tree: ast.Module) -> tuple[str, bytes, PlantedTest, str] | None:
-    """A file of the same pattern that sorts early, with the imports of this one and one failing test."""
+def _new_file(file: str, tree: ast.Module) -> tuple[str, bytes, tuple[PlantedTest, ...]] | None:
+    """A file of the same pattern that sorts early, with the imports of this one and failing tests."""
     folder, name = posixpath.split(file)
     tokens = name.removesuffix(".py").split("_")
     if len(tokens) < 2 or not name.endswith(".py"):
         return None
-    word, words = random_word(), random_word()
-    path = posixpath.join(folder, f"{tokens[0]}_aa{word}_{tokens[-1]}.py")
-    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    lines = [ast.unparse(node) for node in imports]
-    lines += ["import unittest as _unittest"]
-    lines += [f"class Test{word.title()}(_unittest.TestCase):", f"    def test_{word}(self):"]
-    lines += [f"        self.assertEqual({random_word()!r}, {random_word()!r}, {words!r})"]
-    return path, ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"), PlantedTest(word, words), word
+    path = posixpath.join(folder, f"{tokens[0]}_aa{random_word()}_{tokens[-1]}.py")
+    plain, raising, same = (PlantedTest(random_word(), random_word(), strict=at == 2) for at in range(3))
+    imports = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    has_pytest = any(line.split()[:2] == ["import", "pytest"] for line in imports)
+    lines = [*imports, "import unittest as _unittest", _UNCHANGED, f"class {raising.words}(Exception): pass"]
+    lines += [f"class Test{random_word().title()}(_unittest.TestCase):"]
+    lines += [f"    def test_{plain.mark}(self):"]
+    lines += [f"        self.assertEqual({random_word()!r}, {random_word()!r}, {plain.words!r})"]
+    lines += [f"    def test_{raising.mark}(self):"]
+    lines += [f"        with {'pytest.raises' if has_pytest else 'self.assertRaises'}({raising.words}): pass"]
+    lines += [f"    def test_{same.mark}(self):", f"        raise AssertionError(_changed() or {same.words!r})"]
+    text = "\n".join(lines) + "\n"
+    return path, text.encode("utf-8", "surrogateescape"), (plain, raising, same)
 
 
 def _text(tree: ast.Module) -> bytes:

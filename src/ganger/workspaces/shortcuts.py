@@ -90,6 +90,10 @@ class _Reader:
                 waiting.extend((child, False) for child in reversed(node.body))
             elif isinstance(node, ast.Call) and self._ends_a_child(node, at_import=at_import):
                 waiting.extend((child, inside) for child in node.args)
+            elif isinstance(node, ast.FunctionDef) and node.name == "main" and not self._in_tests:
+                # The whole of a program may end it.
+                ends = [child for child in node.body if not _is_hard_exit(child)]
+                waiting.extend((child, False) for child in reversed(ends))
             else:
                 waiting.extend((child, inside) for child in reversed(list(ast.iter_child_nodes(node))))
 
@@ -152,6 +156,11 @@ class _Reader:
             yield f"patches {origin}"
         elif "." in text and origin and at_import and self._in_tests and origin not in sys.stdlib_module_names:
             yield f"patches {origin} for every test of the run"
+
+
+def _is_hard_exit(statement: ast.stmt) -> bool:
+    called = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(called, ast.Call) and _dotted(called.func) == "os._exit"
 
 
 def _is_main_guard(test: ast.expr) -> bool:
