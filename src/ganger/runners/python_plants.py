@@ -287,7 +287,9 @@ def _new_file(file: str, tree: ast.Module) -> tuple[str, bytes, tuple[PlantedTes
     lines += [f"        self.assertEqual({random_word()!r}, {random_word()!r}, {plain.words!r})"]
     lines += [f"    def test_{raising.mark}(self):"]
     lines += [f"        with {'pytest.raises' if has_pytest else 'self.assertRaises'}({raising.words}): pass"]
-    lines += [f"    def test_{same.mark}(self):", f"        raise AssertionError(_changed() or {same.words!r})"]
+    # In two parts, because runners quote the line that failed.
+    half, rest = same.words[:4], same.words[4:]
+    lines += [f"    def test_{same.mark}(self):", f"        raise AssertionError(_changed() or {half!r} + {rest!r})"]
     text = "\n".join(lines) + "\n"
     return path, text.encode("utf-8", "surrogateescape"), (plain, raising, same)
 
