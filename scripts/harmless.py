@@ -41,6 +41,7 @@ PLACES = (
 # Written by the system itself, whatever is run; and what an interpreter keeps for itself of its own modules.
 LEFT_OUT = ("/var/log", "/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/lib/systemd", "/run/log", "/run/systemd")
 LEFT_OUT_NAMES = ("__pycache__",)
+_GROUP = "control group "
 _SHORT = Path("/tmp/t")
 _APART = ("/tmp", "/var/tmp", "/dev/shm")
 _HASHED_BYTES, _HASHED_BYTES_IN_ALL = 1 << 20, 1 << 29
@@ -55,8 +56,8 @@ def main() -> int:
     asked = _arguments()
     if asked.apart and os.environ.get("_HARMLESS_APART") is None:
         _start_again_apart()
-    with _temporary_folder(asked) as folder:
-        left_out = (*map(str, (ROOT, folder)), *LEFT_OUT)
+    with _temporary_folder(asked) as (folder, also):
+        left_out = (*map(str, (ROOT, folder, also)), *LEFT_OUT)
         places = asked.watch or [place for place in PLACES if Path(place).is_dir()]
         before = look(places, left_out, whole=not asked.watch)
         code, left = _run(asked.command or [sys.executable, "-m", "pytest"], folder)
@@ -74,7 +75,7 @@ def look(places: Sequence[str], left_out: Sequence[str], *, whole: bool) -> dict
     found |= {f"mount {line}": "mounted" for line in _mounts()}
     if not whole:
         return found
-    found |= {f"control group {path}": "made" for path in _forgotten_groups()}
+    found |= {f"{_GROUP}{path}": "made" for path in _forgotten_groups()}
     for kind in ("shm", "sem", "msg"):
         with contextlib.suppress(OSError):
             lines = Path("/proc/sysvipc", kind).read_text(encoding="ascii").splitlines()[1:]
@@ -84,6 +85,8 @@ def look(places: Sequence[str], left_out: Sequence[str], *, whole: bool) -> dict
 
 def differences(before: Look, after: Look) -> Iterator[str]:
     for name in sorted({*before, *after}):
+        if name not in after and name.startswith(_GROUP):
+            continue
         if name not in after:
             yield f"gone: {name} ({before[name]})"
         elif name not in before:
@@ -199,15 +202,18 @@ def _start_again_apart() -> None:
 
 
 @contextlib.contextmanager
-def _temporary_folder(asked: argparse.Namespace) -> Iterator[Path]:
-    """For the command and whichever user it becomes, as the machine's own; its path is short, for sockets in it."""
+def _temporary_folder(asked: argparse.Namespace) -> Iterator[tuple[Path, Path]]:
+    """For the command and whichever user it becomes, as the machine's own; its path is short, for sockets in it.
+
+    Also where it really is.
+    """
     folder = Path(tempfile.mkdtemp(prefix="h-", dir=asked.temporary)).resolve()
     folder.chmod(0o1777)
     try:
         if asked.apart:
             _SHORT.mkdir()
             subprocess.run(["mount", "--bind", folder, _SHORT], check=True)
-        yield _SHORT if asked.apart else folder
+        yield (_SHORT if asked.apart else folder), folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -73,3 +73,16 @@ def test_what_changes_nothing_is_called_harmless(watched: Path, code: str) -> No
 def test_the_commands_own_failure_is_told(watched: Path) -> None:
     """G05: a suite that is red is not green because it was harmless."""
     assert harm(watched, "exit 3") == (3, [])
+
+
+@pytest.mark.needs("root", "unshare")
+def test_apart_a_command_has_temporary_folders_of_its_own() -> None:
+    """G05: what it does to /tmp is found, and done to nobody; its own temporary folder is not counted."""
+    words = [sys.executable, str(SCRIPT), "--apart", "--watch", "/tmp", "--watch", "/var/tmp"]
+    code = 'chown 61023 /var/tmp; chmod 755 /tmp; echo x >"$TMPDIR/x"'
+    before = [Path(place).stat() for place in ("/tmp", "/var/tmp")]
+    ended = subprocess.run([*words, "--", "sh", "-c", code], capture_output=True, text=True, check=False)
+    found = [line.split()[:2] for line in ended.stdout.splitlines()]
+    assert found == [["changed:", "/tmp"], ["changed:", "/var/tmp"]], ended.stderr
+    after = [Path(place).stat() for place in ("/tmp", "/var/tmp")]
+    assert [(each.st_mode, each.st_uid) for each in after] == [(each.st_mode, each.st_uid) for each in before]
