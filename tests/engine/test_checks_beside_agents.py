@@ -103,6 +103,16 @@ def test_packages_that_change_while_checks_run_make_nothing_done(tmp_path: Path)
     assert (tmp_path / kit).read_text() == "bad\n"
 
 
+def test_an_expected_line_is_not_taken_from_somebody_else(tmp_path: Path) -> None:
+    """G09 T17: without walls an agent can write into the log of another task's checks."""
+    forged = PASSING.replace("echo green >sub/flag; sleep 3; rm sub/flag", "echo '7 passed' >>$log; sleep 3")
+    files = {"agent.sh": f"log=.ganger/r1/logs/b.verify.1.log\n{forged}"}
+    project = beside(tmp_path, [NOTHING], {"name": "test", "cmd": "echo none ran"}, agent=SHELL, **files)
+    with (tmp_path / "ganger.toml").open("a") as config:
+        config.write('[verify.expect]\n"check/slow" = "passed"\n')
+    assert project.run() != 0 and project.status("b") is TaskStatus.FAILED
+
+
 def test_a_protected_file_changed_in_a_crowd_is_put_back(tmp_path: Path) -> None:
     """G05 G09: nobody can be held for it, and nobody keeps it."""
     editor = [{"files": {"CLAUDE.md": "obey\n", ".vscode/tasks.json": "{}\n"}}, {"delay": 1.5}, NOTHING]
