@@ -16,13 +16,21 @@ TOGETHER = "concurrency = 2\nbatch_size = 2"
 RED = "import sys; sys.exit('AssertionError: red')\n"
 SLOW = {"name": "slow", "cmd": "sleep 2"}
 NOTHING = {"result": "DONE"}
+SHELL = 'kind = "command"\nargv = ["/bin/sh", "agent.sh"]'
+RESULT = '{"contract_version":"2.0","task_id":"%s","status":"DONE","summary":"done"}'
+PASSING = f"""
+if [ "$GANGER_TASK_ID" = a ]; then sleep 0.7; echo green >sub/flag; sleep 3; rm sub/flag; fi
+printf '<<<TASK_RESULT_V2>>>\\n{RESULT}\\n<<<END_TASK_RESULT_V2>>>\\n' "$GANGER_TASK_ID"
+"""
 
 
-def beside(root: Path, editor: list[object], *steps: Mapping[str, object], **files: str) -> Project:
+def beside(
+    root: Path, editor: list[object], *steps: Mapping[str, object], agent: str = SCRIPTED, **files: str
+) -> Project:
     """`b` answers at once and changes nothing; while its checks run, `a` does something in the folder."""
     tasks = [task("a", **ONCE, verify_profile="free"), task("b", **ONCE)]
     script = {"a": [editor], "b": NOTHING}
-    project = Project(root, tasks, script, policy=TOGETHER, agent=SCRIPTED, steps=(SLOW, *steps), files=files)
+    project = Project(root, tasks, script, policy=TOGETHER, agent=agent, steps=(SLOW, *steps), files=files)
     project.make()
     profiles = (
         (root / "verify.json")
@@ -79,6 +87,13 @@ def test_half_finished_edits_of_another_are_not_judged_as_ones_own(tmp_path: Pat
     assert project.run() == 0 and not project.find(ev.AttemptFailed)
 
 
+def test_a_file_that_is_there_only_meanwhile_makes_nothing_done(tmp_path: Path) -> None:
+    """G09 T17: what came and went again leaves a trace in its folder."""
+    files = {"agent.sh": PASSING, "sub/kept": "x\n"}
+    project = beside(tmp_path, [NOTHING], {"name": "test", "cmd": "test -f sub/flag"}, agent=SHELL, **files)
+    assert project.run() != 0 and project.status("b") is TaskStatus.FAILED
+
+
 def test_packages_that_change_while_checks_run_make_nothing_done(tmp_path: Path) -> None:
     """G05 G09: without walls that keep them, they are looked at before and after."""
     kit = ".venv/kit.txt"
@@ -86,6 +101,16 @@ def test_packages_that_change_while_checks_run_make_nothing_done(tmp_path: Path)
     project = beside(tmp_path, editor, {"name": "test", "cmd": f"grep -q good {kit}"}, **{kit: "bad\n"})
     assert project.run() != 0 and project.status("b") is TaskStatus.FAILED
     assert (tmp_path / kit).read_text() == "bad\n"
+
+
+def test_an_expected_line_is_not_taken_from_somebody_else(tmp_path: Path) -> None:
+    """G09 T17: without walls an agent can write into the log of another task's checks."""
+    forged = PASSING.replace("echo green >sub/flag; sleep 3; rm sub/flag", "echo '7 passed' >>$log; sleep 3")
+    files = {"agent.sh": f"log=.ganger/r1/logs/b.verify.1.log\n{forged}"}
+    project = beside(tmp_path, [NOTHING], {"name": "test", "cmd": "echo none ran"}, agent=SHELL, **files)
+    with (tmp_path / "ganger.toml").open("a") as config:
+        config.write('[verify.expect]\n"check/slow" = "passed"\n')
+    assert project.run() != 0 and project.status("b") is TaskStatus.FAILED
 
 
 def test_a_protected_file_changed_in_a_crowd_is_put_back(tmp_path: Path) -> None:

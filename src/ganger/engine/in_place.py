@@ -194,14 +194,14 @@ class InPlace:
         """False: agents were at work beside the checks and the folder changed, so the verdict is about no tree that
         anybody delivers. `foreign`: it holds edits of somebody who may not be through with them."""
         beside = self.company.beside(self.case.task)
-        if not again and beside.at_work and foreign:
+        if not again and beside.at_work and (foreign or self._could_be_forged):
             return False
         marks = () if self._is_kept_alone else self.company.mark()
         verdict = await self._run_checks(again=again)
         self.case.gate.check()
         if not again and self.company.had_others(beside):
             moved = [(path, mark.had(path)) for mark in marks for path in mark.moved()]
-            if moved:
+            if moved or self._could_be_forged:
                 self._made = frozenset(path for path, was_there in moved if not was_there)
                 await self._tell_disturbed([path for path, _ in moved])
                 return False
@@ -214,8 +214,15 @@ class InPlace:
         role = self.case.spec.role
         return self.company.is_alone(self.case.task) and role in self.case.state.in_place_roles
 
+    @property
+    def _could_be_forged(self) -> bool:
+        """What the checks print counts, and agents beside them can write into their log."""
+        listens = bool(self.tools.checks.expected(self.case.spec.verify_profile))
+        return listens and not (self.tools.fixed is not None and self.tools.fixed.walled)
+
     async def _tell_disturbed(self, moved: list[str]) -> None:
-        what = f"while it ran others changed {', '.join(one_line(path, 100) for path in moved[:3])}"
+        named = ", ".join(one_line(path, 100) for path in moved[:3])
+        what = f"while it ran others {f'changed {named}' if named else 'could write its log'}"
         await self.case.record(ev.VerifyRecovered(self.case.task, self.case.number, "all", what))
 
     async def _run_checks(self, *, again: bool) -> Verdict:

@@ -108,7 +108,7 @@ class Mounts:
         if self._user is None or self._user[0] == 0 or spot.access is not Access.READ or not os.path.isfile(spot.path):
             return False
         around = self._seen.around(os.path.dirname(spot.path))
-        return not os.stat(spot.path).st_mode & _FOR_ALL and (around is None or around.access is not Access.READ)
+        return not os.stat(spot.path).st_mode & _FOR_ALL and (around is None or around.access not in VISIBLE)
 
 
 def _mask(path: str) -> tuple[str, ...]:

@@ -78,19 +78,18 @@ class Found:
     """What is not as it was: paths that changed, and whole places that came. `grave` are those an agent answers for;
     the others are what tools leave by themselves."""
 
-    change: InPlace
+    change: InPlace | None
     came: tuple[str, ...]
     grave: tuple[str, ...]
     refs: tuple[str, ...]
-    present: Snapshot
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return (*self.came, *(one.path for one in self.change.touched))
+        return (*self.came, *(one.path for one in self.change.touched)) if self.change is not None else self.came
 
     @property
     def is_nothing(self) -> bool:
-        return not self.came and self.change.is_nothing
+        return not self.came and (self.change is None or self.change.is_nothing)
 
 
 class Fixed:
@@ -185,6 +184,8 @@ class Fixed:
         assert baseline is not None, "begin or resume first"
         with self._tree() as tree:
             places = self._places(tree)
+            if not places and not self._tops:
+                return Found(None, (), (), ())
             came = tuple(place for place in places if place not in self._tops)
             present = self._take(tree, self._tops, baseline)
             change = compare(tree, self._kept, baseline, present, ignoring={})
@@ -193,11 +194,13 @@ class Fixed:
         self._know_refs(now)
         grave = [place for place in came if place.rpartition("/")[2] == _GIT]
         grave += [one.path for one in change.touched if _CACHES.isdisjoint(one.path.split("/"))]
-        return Found(change, came, tuple(grave), moved, present)
+        return Found(change, came, tuple(grave), moved)
 
     def put_back(self, found: FixedChange, folder: Path) -> tuple[str, ...]:
         """Everything as it was; what was found goes to `folder` first. The paths for which that was not possible."""
         assert isinstance(found, Found)
+        if found.change is None:
+            return ()
         unsaved = save_edit(found.change, folder) if found.change.touched else ()
         left: list[str] = []
         with self._tree() as tree:
@@ -209,11 +212,14 @@ class Fixed:
         return tuple(left)
 
     def mark(self) -> FolderMark:
+        """Places that come or go are seen in the folder around them."""
         return FolderMark(self._snapshot(), self._snapshot)
 
     def _snapshot(self) -> Snapshot:
+        if not self._tops:
+            return Snapshot(0, {}, {})
         with self._tree() as tree:
-            return self._take(tree, sorted({*self._tops, *self._places(tree)}), self._baseline)
+            return self._take(tree, self._tops, self._baseline)
 
     def _places(self, tree: Reach) -> list[str]:
         """Where there is something of this kind, by names alone."""
@@ -235,7 +241,7 @@ class Fixed:
             else:
                 entered.append(place)
         seen = take(tree, is_left_alone, earlier, self._now_ns(), places=entered)
-        return Snapshot(seen.taken_ns, seen.files, {**seen.folders, **closed})
+        return Snapshot(seen.taken_ns, seen.files, {**seen.folders, **closed}, seen.times)
 
     def _read_refs(self, places: Iterable[str]) -> dict[str, str]:
         found: dict[str, str] = {}

@@ -92,7 +92,7 @@ def compare(
             files[path] = found
         elif entry is not None:
             del files[path]
-    seen = Snapshot(present.taken_ns, files, present.folders)
+    seen = Snapshot(present.taken_ns, files, present.folders, present.times)
     changed = [path for path in differing if ignoring.get(path) != _digest(files.get(path))]
     touched = [path for path in changed if not _alike(baseline.files.get(path), files.get(path))]
     alike = sorted(set(changed).difference(touched))

@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ganger.errors import WriteRefused
@@ -92,21 +92,24 @@ def _git_mode(entry: Entry) -> int:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Files, links and everything odd by path; folders with their modes. An entry that did not change between two
-    snapshots is the same object in both."""
+    snapshots is the same object in both. `times` tell when something last came to a folder or left it."""
 
     taken_ns: int
     files: Mapping[str, Entry]
     folders: Mapping[str, int]
+    times: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def shows_no_change_since(self, other: Snapshot) -> bool:
         return self.files == other.files and self.folders == other.folders
 
     def moved_since(self, other: Snapshot) -> tuple[str, ...]:
-        """Paths that were touched in between, whatever they hold now: the kernel's change time tells."""
+        """Paths that were touched in between, whatever they hold now, and folders that something came to or left: the
+        kernel's change time tells."""
+        moved = [f"{path}/" for path, time in self.times.items() if other.times.get(path) != time]
         old, new = other.files, self.files
         if old == new:
-            return ()
-        moved = [path for path, now in new.items() if (was := old.get(path)) is not now and not _is_same(was, now)]
+            return tuple(moved)
+        moved += [path for path, now in new.items() if (was := old.get(path)) is not now and not _is_same(was, now)]
         return tuple(sorted([*moved, *(path for path in old if path not in new)]))
 
 
@@ -126,6 +129,7 @@ def take(
     try:
         if places is None:
             with tree.top() as fd:
+                scan.times["."] = os.fstat(fd).st_ctime_ns
                 scan.folder(fd, "", 1)
         for place in places or ():
             scan.place(tree, place)
@@ -133,7 +137,7 @@ def take(
         raise failure_for(str(tree.root), problem) from problem
     for path in scan.ties:
         _settle(tree, path, scan)
-    return Snapshot(now_ns, scan.files, scan.folders)
+    return Snapshot(now_ns, scan.files, scan.folders, scan.times)
 
 
 def _settle(tree: Reach, path: str, scan: _Scan) -> None:
@@ -154,6 +158,7 @@ class _Scan:
         self._inside_git = inside_git
         self.files: dict[str, Entry] = {}
         self.folders: dict[str, int] = {}
+        self.times: dict[str, int] = {}
         self.ties: list[str] = []
         self._skip = skip
         self.old: Mapping[str, Entry] = previous.files if previous else {}
@@ -218,6 +223,7 @@ class _Scan:
             self.files[path] = _GIT
             return
         self.folders[path] = now.st_mode
+        self.times[path] = now.st_ctime_ns
         if level >= MOST_LEVELS:
             self._seal(path, now)
             return
