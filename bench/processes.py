@@ -36,8 +36,9 @@ class Ran:
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without settings that would change what is measured."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("GANGER_", "PYTHON"))}
+    """The environment without settings that would change what is measured. Runs are kept with the rest of it."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("GANGER_", "PYTHON"))}
+    return own | {"XDG_STATE_HOME": str(_scratch_root() / "state")}
 
 
 def run(argv: Sequence[str], cwd: Path, more: Mapping[str, str] | None = None) -> Ran:

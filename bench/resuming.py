@@ -178,7 +178,7 @@ def _alive(house: House) -> list[str]:
 def _half_done(root: Path, half: Half) -> RunFolder:
     """Everything as a real run leaves it, but for the 10,000 processes: they are only recorded."""
     _build(root, half.tasks)
-    project = load_project(root, environ={})
+    project = load_project(root, environ=clean_environment())
     with open_lead(project, check_project(project), RunOptions()) as lead:
         asyncio.run(_first_half(lead, half))
         return lead.tools.folder

@@ -373,7 +373,8 @@ def sandbox_settings(project: Project) -> SandboxSettings:
         path=environ.get("PATH", ""),
         use=config.use,
         network=config.network,
-        hidden=tuple(project.token_files()),
+        # The runs of other projects, too, wherever more than this one's was opened.
+        hidden=(*project.token_files(), *([project.private.parent] if project.private is not None else [])),
         readable=tuple(_granted(project, name) for name in (*config.readable, *project.config.workspace.linked)),
         writable=tuple(_granted(project, name) for name in config.writable),
         repos=tuple(path_of(project, repo) for repo in project.config.repos),

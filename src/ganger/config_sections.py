@@ -394,7 +394,10 @@ class NotifySection(Section):
 
 class Config(Section):
     manifest: str = Field(default="manifest.json", description="the manifest, relative to the project")
-    state_dir: str = Field(default=".ganger", description="where runs are kept, relative to the project")
+    state_dir: str = Field(
+        default=".ganger",
+        description="where runs are kept, and in direct mode shown, relative to the project",
+    )
     policy: PolicySection = Field(default_factory=lambda: PolicySection())
     limits: LimitsSection = Field(default_factory=lambda: LimitsSection())
     budget: BudgetSection = Field(default_factory=lambda: BudgetSection())

@@ -145,7 +145,7 @@ def begun_in_the_old_place(project: Project) -> Path:
 
 
 def test_a_run_begun_in_the_project_goes_on_there_and_says_so(tmp_path: Path) -> None:
-    """G01 D20: nothing is moved under a run; a new run is kept out of reach."""
+    """G01: nothing is moved under a run; a new run is kept out of reach."""
     project = Project(tmp_path / "p", [task("a"), task("b")]).make()
     old = begun_in_the_old_place(project)
     answer = project.ganger("run")

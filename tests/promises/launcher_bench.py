@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -102,11 +103,19 @@ def keep_company(run: Path) -> Iterator[int]:
     async def start() -> None:
         await (await first.start(Launch(f"{run}/first", ("true",), run, ENV, None, run / "first.log", 30))).wait()
         company.connect((run / "keeper" / "address").read_text())
+        hello = {"do": "hello", "key": (run / "keeper" / "key").read_text()}
+        company.sendall(
+            b"".join(json.dumps(one).encode() + b"\n" for one in (hello, {"do": "find", "key": "", "n": 1}))
+        )
+        # It is known once it is answered; until then a keeper would not stay for it.
+        while not heard.endswith(b'"n":1}\n'):
+            heard.extend(company.recv(4096))
         await first.close()
 
+    heard = bytearray()
     with socket.socket(socket.AF_UNIX) as company:
         asyncio.run(start())
-        pid = int(company.recv(4096).partition(b":")[2].partition(b",")[0])
+        pid = int(heard.partition(b":")[2].partition(b",")[0])
         yield pid
         company.sendall(b'{"do":"bye"}\n')
         while company.recv(4096):

@@ -30,7 +30,18 @@ _LOGS = "logs"
 # A larger log stays a link: a copy would take as much of the disk again.
 _LARGEST_COPY = 16 * 1024 * 1024
 # Led to as they are; a person finds them by the names that the guides have.
-_LINKED = ("ganger.db", "progress.md", "prompts", "patches", "saved", "edits", "backups", "lead.log")
+_LINKED = (
+    "ganger.db",
+    "progress.md",
+    "prompts",
+    "patches",
+    "saved",
+    "edits",
+    "backups",
+    "lead.log",
+    "keeper",
+    "counter",
+)
 
 Mark = tuple[int, int, int, int, int]
 _NOTHING: Mark = (0, 0, 0, 0, 0)
