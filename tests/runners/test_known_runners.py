@@ -13,7 +13,16 @@ from runner_projects import FETCHED, SAMPLES, Sample, lay, plant, run, try_plant
 from ganger.core.census import TestOutcome
 from ganger.ports.runners import Touched
 
-EACH = [pytest.param(sample, id=name, marks=[pytest.mark.needs(*sample.needs)]) for name, sample in SAMPLES.items()]
+# Compilers are at hand on few machines, and slow.
+COMPILED = ("cargo test", "go test", "ctest")
+EACH = [
+    pytest.param(
+        sample,
+        id=name,
+        marks=[pytest.mark.needs(*sample.needs), *([pytest.mark.slow] if name in COMPILED else [])],
+    )
+    for name, sample in SAMPLES.items()
+]
 SUBVERTED = [p for p, sample in zip(EACH, SAMPLES.values(), strict=True) if sample.subverted is not None]
 
 
