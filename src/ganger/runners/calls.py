@@ -53,7 +53,7 @@ def program_of(argv: Sequence[str], cwd: Path) -> Program | None:
         name = Path(argv[at]).name
         if _PYTHON.fullmatch(name):
             return _module(argv, at)
-        if name == "coverage" and argv[at + 1 : at + 2] == ["run"]:
+        if name == "coverage" and list(argv[at + 1 : at + 2]) == ["run"]:
             return _module(argv, at + 1, behind_coverage=True)
         step = _behind(argv, at, name)
         if step is None:
@@ -97,7 +97,7 @@ def _module(argv: Sequence[str], at: int, *, behind_coverage: bool = False) -> P
         place += 2 if argv[place] in _PYTHON_OPTIONS_WITH_WORD else 1
     if place + 1 >= len(argv) or argv[place] != "-m":
         return None
-    if argv[place + 1] == "coverage" and argv[place + 2 : place + 3] == ["run"]:
+    if argv[place + 1] == "coverage" and list(argv[place + 2 : place + 3]) == ["run"]:
         return _module(argv, place + 2, behind_coverage=True)
     name = argv[place + 1]
     return Program("" if behind_coverage and name == "unittest" else name, at, place + 2, module=True)
