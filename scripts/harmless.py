@@ -22,6 +22,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ganger.launchers import cgroups
+
 ROOT = Path(__file__).resolve().parents[1]
 HARM = 99
 PLACES = (
@@ -41,7 +43,6 @@ PLACES = (
 # Written by the system itself, whatever is run; and what an interpreter keeps for itself of its own modules.
 LEFT_OUT = ("/var/log", "/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/lib/systemd", "/run/log", "/run/systemd")
 LEFT_OUT_NAMES = ("__pycache__",)
-_GROUP = "control group "
 _SHORT = Path("/tmp/t")
 _APART = ("/tmp", "/var/tmp", "/dev/shm")
 _HASHED_BYTES, _HASHED_BYTES_IN_ALL = 1 << 20, 1 << 29
@@ -56,12 +57,12 @@ def main() -> int:
     asked = _arguments()
     if asked.apart and os.environ.get("_HARMLESS_APART") is None:
         _start_again_apart()
-    with _temporary_folder(asked) as (folder, also):
+    with _temporary_folder(asked) as (folder, also), _own_group() as group:
         left_out = (*map(str, (ROOT, folder, also)), *LEFT_OUT)
         places = asked.watch or [place for place in PLACES if Path(place).is_dir()]
         before = look(places, left_out, whole=not asked.watch)
         code, left = _run(asked.command or [sys.executable, "-m", "pytest"], folder)
-        found = [*differences(before, look(places, left_out, whole=not asked.watch)), *left]
+        found = [*differences(before, look(places, left_out, whole=not asked.watch)), *left, *_groups_below(group)]
     for line in found[:_SHOWN]:
         print(line)
     print(f"harmless: {len(found) or 'no'} differences outside {ROOT}; the command ended with {code}", file=sys.stderr)
@@ -75,7 +76,6 @@ def look(places: Sequence[str], left_out: Sequence[str], *, whole: bool) -> dict
     found |= {f"mount {line}": "mounted" for line in _mounts()}
     if not whole:
         return found
-    found |= {f"{_GROUP}{path}": "made" for path in _forgotten_groups()}
     for kind in ("shm", "sem", "msg"):
         with contextlib.suppress(OSError):
             lines = Path("/proc/sysvipc", kind).read_text(encoding="ascii").splitlines()[1:]
@@ -85,8 +85,6 @@ def look(places: Sequence[str], left_out: Sequence[str], *, whole: bool) -> dict
 
 def differences(before: Look, after: Look) -> Iterator[str]:
     for name in sorted({*before, *after}):
-        if name not in after and name.startswith(_GROUP):
-            continue
         if name not in after:
             yield f"gone: {name} ({before[name]})"
         elif name not in before:
@@ -134,18 +132,23 @@ def _mounts() -> Iterator[str]:
         yield f"{words.split()[4]} of {words.split()[3]} ({words.split()[5]}; {kind})"
 
 
-def _forgotten_groups() -> Iterator[str]:
-    """Control groups with nothing in them; those of others, at work beside this, soon have something or are gone."""
-    found = [folder for folder, folders, _ in os.walk("/sys/fs/cgroup") if not folders and _is_empty(folder)]
-    time.sleep(_LAST_ONES_SEC)
-    yield from filter(_is_empty, found)
-
-
-def _is_empty(group: str) -> bool:
+@contextlib.contextmanager
+def _own_group() -> Iterator[str | None]:
+    """A control group of the command's own, where one can be had: what is left below it is the command's."""
+    made = cgroups.make(f"harmless-{os.urandom(4).hex()}")
     try:
-        return not Path(group, "cgroup.procs").read_text(encoding="ascii").strip()
-    except OSError:
-        return False
+        yield made
+    finally:
+        if made is not None:
+            cgroups.leave(made)
+            cgroups.clear(made)
+
+
+def _groups_below(group: str | None) -> list[str]:
+    if group is None:
+        return []
+    below = [folder for folder, _, _ in os.walk(group)][1:]
+    return [f"new: control group {folder}" for folder in below]
 
 
 def _run(command: Sequence[str], folder: Path) -> tuple[int, list[str]]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ganger.launchers import cgroups
+
 SCRIPT = Path(__file__).parents[1] / "scripts" / "harmless.py"
 
 
@@ -86,3 +88,13 @@ def test_apart_a_command_has_temporary_folders_of_its_own() -> None:
     assert found == [["changed:", "/tmp"], ["changed:", "/var/tmp"]], ended.stderr
     after = [Path(place).stat() for place in ("/tmp", "/var/tmp")]
     assert [(each.st_mode, each.st_uid) for each in after] == [(each.st_mode, each.st_uid) for each in before]
+
+
+@pytest.mark.needs("root")
+def test_a_control_group_that_is_left_is_found(watched: Path) -> None:
+    """G05 H08: planted bug; where no group can be made, none can be left."""
+    if cgroups.own_cgroup() is None:
+        pytest.skip("needs control groups of version 2")
+    where = f"{sys.executable} -c 'from ganger.launchers.cgroups import own_cgroup; print(own_cgroup())'"
+    ended, lines = harm(watched, f'mkdir "$({where})/left"')
+    assert ended == 99 and len(lines) == 1 and lines[0].startswith("new: control group ") and "/left" in lines[0]
