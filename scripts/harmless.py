@@ -45,6 +45,7 @@ LEFT_OUT = ("/var/log", "/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/lib
 LEFT_OUT_NAMES = ("__pycache__",)
 _SHORT = Path("/tmp/t")
 _APART = ("/tmp", "/var/tmp", "/dev/shm")
+_DIGEST = "digest "
 _HASHED_BYTES, _HASHED_BYTES_IN_ALL = 1 << 20, 1 << 29
 _LAST_ONES_SEC = 3.0
 _PR_SET_CHILD_SUBREAPER = 36
@@ -62,17 +63,27 @@ def main() -> int:
         places = asked.watch or [place for place in PLACES if Path(place).is_dir()]
         before = look(places, left_out, whole=not asked.watch)
         code, left = _run(asked.command or [sys.executable, "-m", "pytest"], folder)
-        found = [*differences(before, look(places, left_out, whole=not asked.watch)), *left, *_groups_below(group)]
+        found = [
+            *differences(before, look(places, left_out, whole=not asked.watch, like=before)),
+            *left,
+            *_groups_below(group),
+        ]
     for line in found[:_SHOWN]:
         print(line)
     print(f"harmless: {len(found) or 'no'} differences outside {ROOT}; the command ended with {code}", file=sys.stderr)
     return code or (HARM if found else 0)
 
 
-def look(places: Sequence[str], left_out: Sequence[str], *, whole: bool) -> dict[str, str]:
-    """Everything by name: what it is, as text. The `whole` machine has more than places."""
+def look(places: Sequence[str], left_out: Sequence[str], *, whole: bool, like: Look | None = None) -> dict[str, str]:
+    """Everything by name: what it is, as text. The `whole` machine has more than places.
+
+    Contents are read as long as there is time for it; `like` an earlier look, of the same files again.
+    """
     budget = [_HASHED_BYTES_IN_ALL]
-    found = {path: _described(path, budget) for place in places for path in _walk(place, left_out)}
+    found: dict[str, str] = {}
+    for path in (path for place in places for path in _walk(place, left_out)):
+        reads = budget[0] > 0 if like is None else _DIGEST in like.get(path, "")
+        found[path] = _described(path, budget, reads=reads)
     found |= {f"mount {line}": "mounted" for line in _mounts()}
     if not whole:
         return found
@@ -102,7 +113,7 @@ def _walk(place: str, left_out: Sequence[str]) -> Iterator[str]:
         yield from (f"{folder}/{name}" for name in (*folders, *files))
 
 
-def _described(path: str, budget: list[int]) -> str:
+def _described(path: str, budget: list[int], *, reads: bool) -> str:
     try:
         found = os.lstat(path)
         who = f"{stat.filemode(found.st_mode)} {found.st_uid}:{found.st_gid}"
@@ -110,18 +121,18 @@ def _described(path: str, budget: list[int]) -> str:
             return f"{who} to {Path(path).readlink()}"
         if not stat.S_ISREG(found.st_mode):
             return who
-        return f"{who} {found.st_size} bytes, {_content(path, found, budget)}"
+        return f"{who} {found.st_size} bytes, {_content(path, found, budget, reads=reads)}"
     except FileNotFoundError:
         return "gone meanwhile"
     except OSError as problem:
         return f"{problem.strerror}"
 
 
-def _content(path: str, found: os.stat_result, budget: list[int]) -> str:
-    """A digest as long as there is time for it, else when it was written."""
-    if found.st_size <= min(_HASHED_BYTES, budget[0]) and os.access(path, os.R_OK):
+def _content(path: str, found: os.stat_result, budget: list[int], *, reads: bool) -> str:
+    """A digest, or when it was written."""
+    if reads and found.st_size <= _HASHED_BYTES and os.access(path, os.R_OK):
         budget[0] -= found.st_size
-        return hashlib.blake2b(Path(path).read_bytes(), digest_size=8).hexdigest()
+        return f"{_DIGEST}{hashlib.blake2b(Path(path).read_bytes(), digest_size=8).hexdigest()}"
     return f"of {found.st_mtime_ns}"
 
 
