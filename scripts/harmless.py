@@ -22,6 +22,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ganger.launchers import cgroups
+
 ROOT = Path(__file__).resolve().parents[1]
 HARM = 99
 PLACES = (
@@ -41,9 +43,9 @@ PLACES = (
 # Written by the system itself, whatever is run; and what an interpreter keeps for itself of its own modules.
 LEFT_OUT = ("/var/log", "/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/lib/systemd", "/run/log", "/run/systemd")
 LEFT_OUT_NAMES = ("__pycache__",)
-_GROUP = "control group "
 _SHORT = Path("/tmp/t")
 _APART = ("/tmp", "/var/tmp", "/dev/shm")
+_DIGEST = "digest "
 _HASHED_BYTES, _HASHED_BYTES_IN_ALL = 1 << 20, 1 << 29
 _LAST_ONES_SEC = 3.0
 _PR_SET_CHILD_SUBREAPER = 36
@@ -56,26 +58,35 @@ def main() -> int:
     asked = _arguments()
     if asked.apart and os.environ.get("_HARMLESS_APART") is None:
         _start_again_apart()
-    with _temporary_folder(asked) as (folder, also):
+    with _temporary_folder(asked) as (folder, also), _own_group() as group:
         left_out = (*map(str, (ROOT, folder, also)), *LEFT_OUT)
         places = asked.watch or [place for place in PLACES if Path(place).is_dir()]
         before = look(places, left_out, whole=not asked.watch)
         code, left = _run(asked.command or [sys.executable, "-m", "pytest"], folder)
-        found = [*differences(before, look(places, left_out, whole=not asked.watch)), *left]
+        found = [
+            *differences(before, look(places, left_out, whole=not asked.watch, like=before)),
+            *left,
+            *_groups_below(group),
+        ]
     for line in found[:_SHOWN]:
         print(line)
     print(f"harmless: {len(found) or 'no'} differences outside {ROOT}; the command ended with {code}", file=sys.stderr)
     return code or (HARM if found else 0)
 
 
-def look(places: Sequence[str], left_out: Sequence[str], *, whole: bool) -> dict[str, str]:
-    """Everything by name: what it is, as text. The `whole` machine has more than places."""
+def look(places: Sequence[str], left_out: Sequence[str], *, whole: bool, like: Look | None = None) -> dict[str, str]:
+    """Everything by name: what it is, as text. The `whole` machine has more than places.
+
+    Contents are read as long as there is time for it; `like` an earlier look, of the same files again.
+    """
     budget = [_HASHED_BYTES_IN_ALL]
-    found = {path: _described(path, budget) for place in places for path in _walk(place, left_out)}
+    found: dict[str, str] = {}
+    for path in (path for place in places for path in _walk(place, left_out)):
+        reads = budget[0] > 0 if like is None else _DIGEST in like.get(path, "")
+        found[path] = _described(path, budget, reads=reads)
     found |= {f"mount {line}": "mounted" for line in _mounts()}
     if not whole:
         return found
-    found |= {f"{_GROUP}{path}": "made" for path in _forgotten_groups()}
     for kind in ("shm", "sem", "msg"):
         with contextlib.suppress(OSError):
             lines = Path("/proc/sysvipc", kind).read_text(encoding="ascii").splitlines()[1:]
@@ -85,8 +96,6 @@ def look(places: Sequence[str], left_out: Sequence[str], *, whole: bool) -> dict
 
 def differences(before: Look, after: Look) -> Iterator[str]:
     for name in sorted({*before, *after}):
-        if name not in after and name.startswith(_GROUP):
-            continue
         if name not in after:
             yield f"gone: {name} ({before[name]})"
         elif name not in before:
@@ -104,7 +113,7 @@ def _walk(place: str, left_out: Sequence[str]) -> Iterator[str]:
         yield from (f"{folder}/{name}" for name in (*folders, *files))
 
 
-def _described(path: str, budget: list[int]) -> str:
+def _described(path: str, budget: list[int], *, reads: bool) -> str:
     try:
         found = os.lstat(path)
         who = f"{stat.filemode(found.st_mode)} {found.st_uid}:{found.st_gid}"
@@ -112,18 +121,18 @@ def _described(path: str, budget: list[int]) -> str:
             return f"{who} to {Path(path).readlink()}"
         if not stat.S_ISREG(found.st_mode):
             return who
-        return f"{who} {found.st_size} bytes, {_content(path, found, budget)}"
+        return f"{who} {found.st_size} bytes, {_content(path, found, budget, reads=reads)}"
     except FileNotFoundError:
         return "gone meanwhile"
     except OSError as problem:
         return f"{problem.strerror}"
 
 
-def _content(path: str, found: os.stat_result, budget: list[int]) -> str:
-    """A digest as long as there is time for it, else when it was written."""
-    if found.st_size <= min(_HASHED_BYTES, budget[0]) and os.access(path, os.R_OK):
+def _content(path: str, found: os.stat_result, budget: list[int], *, reads: bool) -> str:
+    """A digest, or when it was written."""
+    if reads and found.st_size <= _HASHED_BYTES and os.access(path, os.R_OK):
         budget[0] -= found.st_size
-        return hashlib.blake2b(Path(path).read_bytes(), digest_size=8).hexdigest()
+        return f"{_DIGEST}{hashlib.blake2b(Path(path).read_bytes(), digest_size=8).hexdigest()}"
     return f"of {found.st_mtime_ns}"
 
 
@@ -134,18 +143,23 @@ def _mounts() -> Iterator[str]:
         yield f"{words.split()[4]} of {words.split()[3]} ({words.split()[5]}; {kind})"
 
 
-def _forgotten_groups() -> Iterator[str]:
-    """Control groups with nothing in them; those of others, at work beside this, soon have something or are gone."""
-    found = [folder for folder, folders, _ in os.walk("/sys/fs/cgroup") if not folders and _is_empty(folder)]
-    time.sleep(_LAST_ONES_SEC)
-    yield from filter(_is_empty, found)
-
-
-def _is_empty(group: str) -> bool:
+@contextlib.contextmanager
+def _own_group() -> Iterator[str | None]:
+    """A control group of the command's own, where one can be had: what is left below it is the command's."""
+    made = cgroups.make(f"harmless-{os.urandom(4).hex()}")
     try:
-        return not Path(group, "cgroup.procs").read_text(encoding="ascii").strip()
-    except OSError:
-        return False
+        yield made
+    finally:
+        if made is not None:
+            cgroups.leave(made)
+            cgroups.clear(made)
+
+
+def _groups_below(group: str | None) -> list[str]:
+    if group is None:
+        return []
+    below = [folder for folder, _, _ in os.walk(group)][1:]
+    return [f"new: control group {folder}" for folder in below]
 
 
 def _run(command: Sequence[str], folder: Path) -> tuple[int, list[str]]:

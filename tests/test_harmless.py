@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import harmless
 import pytest
+
+from ganger.launchers import cgroups
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "harmless.py"
 
@@ -86,3 +89,23 @@ def test_apart_a_command_has_temporary_folders_of_its_own() -> None:
     assert found == [["changed:", "/tmp"], ["changed:", "/var/tmp"]], ended.stderr
     after = [Path(place).stat() for place in ("/tmp", "/var/tmp")]
     assert [(each.st_mode, each.st_uid) for each in after] == [(each.st_mode, each.st_uid) for each in before]
+
+
+@pytest.mark.needs("root")
+def test_a_control_group_that_is_left_is_found(watched: Path) -> None:
+    """G05 H08: planted bug; where no group can be made, none can be left."""
+    if cgroups.own_cgroup() is None:
+        pytest.skip("needs control groups of version 2")
+    where = f"{sys.executable} -c 'from ganger.launchers.cgroups import own_cgroup; print(own_cgroup())'"
+    ended, lines = harm(watched, f'mkdir "$({where})/left"')
+    assert ended == 99 and len(lines) == 1 and lines[0].startswith("new: control group ") and "/left" in lines[0]
+
+
+def test_a_file_that_was_not_read_before_is_not_called_changed(watched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G05: which files there is time to read is settled by the first look."""
+    monkeypatch.setattr(harmless, "_HASHED_BYTES_IN_ALL", 4)
+    (watched / "other").write_text("other")
+    before = harmless.look([str(watched)], (), whole=False)
+    monkeypatch.setattr(harmless, "_HASHED_BYTES_IN_ALL", 400)
+    after = harmless.look([str(watched)], (), whole=False, like=before)
+    assert sum("digest" in each for each in before.values()) == 1 and before == after
