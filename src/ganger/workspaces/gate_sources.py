@@ -19,7 +19,7 @@ _STEERS = re.compile(
     r"\b(?:exit|return)\b(?![ \t]*[1-9])|(?:^|[\s;&|])(?:\.|source|export|exec|eval|set)[ \t]|(?:^|[\s;&|])\w+\+?="
 )
 _LOOP = re.compile(r"\bfor[ \t]+(\w+)[ \t]+in[ \t]+([^;\n]*)")
-_ASSIGNED = re.compile(rf"^[ \t]*(?:export[ \t]+|local[ \t]+|readonly[ \t]+)?(\w+)={_WORD}", re.MULTILINE)
+_ASSIGNED = re.compile(rf"(?:^|[;&|])[ \t]*(?:export[ \t]+|local[ \t]+|readonly[ \t]+)?(\w+)={_WORD}", re.MULTILINE)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?[-=]([^}]*))?\})")
 _PLACE = re.compile(r"^(?:\$\{[^}]*\}|\$\w+)/")
 _PARTS = re.compile(rf"(?:^|[;&|({{]|\b(?:then|do|else)\b)[ \t]*run-parts((?:[ \t]+{_WORD})+)", re.MULTILINE)
@@ -67,7 +67,8 @@ def _globs(listing: re.Match[str]) -> str:
     plain = list(takewhile(lambda word: word[:1] != "-", dropwhile(lambda word: word[:1] == "-", words)))
     if not listing[0].startswith(("$(ls", "$(find")):
         return " ".join(plain)
-    return " ".join(word if "*" in word else f"{word} {word.rstrip('/')}/*" for word in plain)
+    # The bare star is for a loop that says the folder again.
+    return " ".join(word if "*" in word else f"{word} {word.rstrip('/')}/* *" for word in plain)
 
 
 def _steers(word: str, rest: str) -> bool:
@@ -87,7 +88,7 @@ class _Script:
     def meanings(self, word: str) -> Iterator[str]:
         word = word.strip("\"'")
         for value in islice(self._expanded(word, 0), _MOST):
-            yield _PLACE.sub("", value)
+            yield _PLACE.sub("", value.replace('"', "").replace("'", ""))
 
     def _expanded(self, word: str, depth: int) -> Iterator[str]:
         """With every variable whose value can be told; the others stay."""
@@ -116,7 +117,7 @@ def _folders(place: str, folder: str) -> Iterator[str]:
 
 
 def _places(word: str, folder: str) -> Iterator[str]:
-    if not word or "$" in word or word.startswith(("/", "~", "-")):
+    if not word.strip("./*") or "$" in word or word.startswith(("/", "~", "-")):
         return
     for place in {"", folder}:
         path = posixpath.normpath(posixpath.join(place, word))
