@@ -91,6 +91,29 @@ def test_what_make_would_do_anyway_is_left_alone() -> None:
     assert gates({"Makefile": MAKE}, {"test": "x"}, "python3 -m pytest") == []
 
 
+VPATH = "SUB = deep\nVPATH = out:$(SUB)/gen\nvpath %.ok marks\n"
+SEARCHED = f"{VPATH}test: stamp a.ok prog.o in.txt\n\tpytest\nstamp:\n\tpytest\na.ok:\n\tpytest\n"
+FOUND = "out/stamp deep/gen/stamp out/stamp/x.txt marks/a.ok out/a.ok deep/gen/prog.o out/in.txt"
+NOT_FOUND = "marks/stamp other/stamp deep/stamp out/stamp.md out/more.c out/new.txt marks/in.txt"
+
+
+@pytest.mark.parametrize("path", [*FOUND.split(), *NOT_FOUND.split()])
+def test_what_make_finds_in_the_folders_it_searches_is_a_gate(path: str) -> None:
+    """G09: by VPATH and vpath; a finished target, or a source in front of another."""
+    base = {"Makefile": SEARCHED, "out/prog.c": "x", "deep/gen/in.txt": "x"}
+    wanted = path in FOUND.split()
+    assert gates(base, {path: "x"}, "make test") == ([path] if wanted else [])
+    below = {f"web/{name}": text for name, text in base.items()}
+    assert gates(below, {f"web/{path}": "x"}, "make -C web test") == ([f"web/{path}"] if wanted else [])
+
+
+def test_a_source_that_make_waits_for_is_work() -> None:
+    """G09: and nothing that lies in a searched folder hides what is found before it."""
+    base = {"Makefile": f"VPATH = src\n{PHONY}test: prog\n\t./prog\nprog: main.c\n\tcc\n"}
+    assert gates(base, {"src/main.c": "x"}, "make test") == []
+    assert gates({**base, "main.c": "x"}, {"src/main.c": "x", "src/test": "x"}, "make test") == []
+
+
 @pytest.mark.parametrize("line", ["-include mine", "include conf/*", "include $(wildcard conf/*)", "sinclude mine"])
 def test_what_a_makefile_would_include_is_a_gate(line: str) -> None:
     """G09: under any name."""
@@ -116,6 +139,67 @@ def test_what_a_script_reads_if_it_is_there_is_a_gate(path: str) -> None:
     wanted = path in SOURCED.split()
     assert gates({"ci/run.sh": SCRIPT}, {path: "x"}, "sh ci/run.sh") == ([path] if wanted else [])
     assert gates({"ci/run.sh": SCRIPT}, {path: "x"}, "sh ci/run.sh", declared=path) == []
+
+
+PARTS = [
+    ('for p in parts.d/*; do [ ! -f "$p" ] || . "./$p"; done', True),
+    ('D=parts.d\nfor p in "$D"/*.sh; do source "$p"; done', True),
+    ('for p in $(ls parts.d); do . "parts.d/$p"; done', True),
+    ("for p in $(find parts.d -name '*.sh'); do . $p; done", True),
+    ("for name in one new; do . ./parts.d/$name.sh; done", True),
+    ('HERE=$(cd "$(dirname "$0")" && pwd)\nfor p in "$HERE"/../parts.d/*.sh; do . "$p"; done', True),
+    ("source parts.d/*", True),
+    ("run-parts --exit-on-error ./parts.d", True),
+    ("for p in parts.d/*.sh; do shellcheck $p; done", False),
+    ("# for p in parts.d/*.sh; do . $p; done", False),
+    ("for p in other.d/*.sh; do . $p; done", False),
+    ("cat parts.d/*.sh > all.txt", False),
+]
+
+
+@pytest.mark.parametrize(("line", "gate"), PARTS)
+def test_a_part_of_what_a_script_sources_is_a_gate(line: str, gate: bool) -> None:
+    """G09: however it goes through the folder; parts that nobody sources are work."""
+    base = {"ci/run.sh": f"#!/bin/sh\n{line}\npython3 -m pytest\n", "parts.d/one.sh": "x"}
+    assert gates(base, {"parts.d/new.sh": "x"}, "sh ci/run.sh") == (["parts.d/new.sh"] if gate else [])
+    if gate and "HERE" not in line:
+        recipe = line.replace("$", "$$").replace("\n", "; ")
+        base = {"Makefile": f"{PHONY}test:\n\t{recipe}; python3 -m pytest\n", "parts.d/one.sh": "x"}
+        assert gates(base, {"parts.d/new.sh": "x"}, "make test") == ["parts.d/new.sh"]
+
+
+ON_PATH = [
+    ("sh", 'PATH="$PWD/libexec:$PATH"\nexport PATH', True),
+    ("sh", "export PATH=libexec:/usr/bin", True),
+    ("sh", "PATH=./libexec:$PATH python3 -m pytest", True),
+    ("sh", 'HERE=$(cd "$(dirname "$0")/.." && pwd)\nPATH="$HERE/libexec:$PATH"', True),
+    ("sh", "T=libexec\nPATH=$(pwd)/$T:$PATH", True),
+    ("sh", "env PATH=other:libexec:$PATH pytest", True),
+    ("make", "export PATH := $(CURDIR)/libexec:$(PATH)", True),
+    ("sh", "PATH=$PATH:libexec", False),
+    ("sh", "PATH=tools:$PATH", False),
+    ("sh", "PYTHONPATH=libexec", False),
+    ("sh", "# PATH=libexec:$PATH", False),
+    ("make", "export PATH := $(PATH):$(CURDIR)/libexec", False),
+]
+
+
+@pytest.mark.parametrize(("kind", "line", "gate"), ON_PATH)
+def test_a_program_where_a_check_looks_first_is_a_gate(kind: str, line: str, gate: bool) -> None:
+    """G09: if it is named like one that is there anyway; what the check waits for is work."""
+    base = {"Makefile": f"{line}\n{PHONY}{MAKE}"} if kind == "make" else {"ci/run.sh": f"{line}\npython3 -m pytest\n"}
+    command = "make test" if kind == "make" else "sh ci/run.sh"
+    new: dict[str, str | Entry] = {"libexec/python3": "x", "libexec/shop-report": "x", "more/python3": "x"}
+    assert gates(base, new, command) == (["libexec/python3"] if gate else [])
+    assert gates(base, {"libexec/python3": "x"}, command, declared="libexec/python3") == []
+
+
+def test_a_command_may_say_itself_where_programs_are_looked_for() -> None:
+    """G09: `env PATH=…`, also inside a shell."""
+    new: dict[str, str | Entry] = {"libexec/git": "x", "more/git": "x"}
+    assert gates({}, new, "env PATH=libexec:/usr/bin pytest") == ["libexec/git"]
+    assert gates({}, new, "sh -c 'PATH=$PWD/libexec:$PATH pytest'") == ["libexec/git"]
+    assert gates({}, new, "env PATH=/usr/bin:libexec pytest") == []
 
 
 OVER = """
@@ -148,6 +232,106 @@ def test_a_module_that_becomes_a_package_is_work() -> None:
     base = {"shop/__init__.py": "x", "shop/money.py": "x"}
     after = {"shop/__init__.py": "x", "shop/money/__init__.py": "x", "shop/money/cents.py": "x"}
     assert codes(MadeChange(base, after), Rules(verify=(PYTEST,))) == []
+
+
+UNIT = {
+    "shop/__init__.py": "x",
+    "shop/money.py": "x",
+    "plain/one.py": "x",
+    "src/core.py": "x",
+    "tests/helpers.py": "x",
+    "tests/test_a.py": "x",
+    "tests/unit/test_b.py": "x",
+    "tests/unit/kit.py": "x",
+    "tests/deep/pack/__init__.py": "",
+    "tests/deep/pack/test_c.py": "x",
+    "tests/data/sample.txt": "x",
+    "tools/one.py": "x",
+}
+FIRST = """
+tests/unit/shop/__init__.py  tests/unit/shop.py  tests/deep/shop/__init__.py  tests/deep/core.py  tests/unit/plain.py
+tests/unit/plain/one.py  tests/unit/helpers.py  tests/deep/kit.py  tests/shop/__init__.py  tests/unit/shop.abi3.so
+"""
+NOT_FIRST = """
+tests/unit/basket.py  tests/unit/support/__init__.py  tests/data/shop/__init__.py  tests/data/project/shop.py
+tests/deep/pack/shop.py  tests/unit/test_a.py  tests/unit/tools.py  tests/unit/plain/two.py  docs/shop/__init__.py
+tests/deep/pack/more/shop.py  shop/helpers.py  tests/unit/money.py
+"""
+
+
+@pytest.mark.parametrize("path", [*FIRST.split(), *NOT_FIRST.split()])
+def test_a_module_among_the_tests_in_the_place_of_another_is_a_gate(path: str) -> None:
+    """G09: where pytest puts the folder in front; a new helper, data and what lies inside a package are work."""
+    wanted = [path] if path in FIRST.split() else []
+    assert gates(UNIT, {path: "x"}, "python3 -m pytest -q tests/unit") == wanted
+    assert gates({**UNIT, "Makefile": PHONY + MAKE}, {path: "x"}, "make test") == wanted
+
+
+def test_folders_of_tests_count_only_where_a_runner_searches_them() -> None:
+    """G09: the change's own tests make one; not unittest from the top, not pytest that imports by itself."""
+    new: dict[str, str | Entry] = {"tests/new/test_n.py": "x", "tests/new/shop/__init__.py": "x"}
+    assert gates(UNIT, new, PYTEST) == ["tests/new/shop/__init__.py"]
+    assert gates(UNIT, new, "python3 -m unittest discover -s tests -t .") == []
+    assert gates(UNIT, new, f"{PYTEST} --import-mode=importlib") == []
+    settings = {"pyproject.toml": '[tool.pytest.ini_options]\naddopts = ["--import-mode=importlib"]\n'}
+    assert gates({**UNIT, **settings}, new, PYTEST) == []
+    assert gates(UNIT, {**new, "tests/new/__init__.py": ""}, PYTEST) == []
+
+
+def test_folders_that_settings_and_scripts_put_in_front_count_too() -> None:
+    """G09: pytest's pythonpath, and PYTHONPATH in a script."""
+    new: dict[str, str | Entry] = {"libs/shop.py": "x", "libs/more.py": "x", "other/shop.py": "x"}
+    for text in ('[tool.pytest.ini_options]\npythonpath = [\n  "libs",\n  "src",\n]\n',):
+        assert gates({**UNIT, "pyproject.toml": text}, new, PYTEST) == ["libs/shop.py"]
+    assert gates({**UNIT, "pytest.ini": "[pytest]\npythonpath = libs src\n"}, new, PYTEST) == ["libs/shop.py"]
+    script = {"ci/run.sh": 'export PYTHONPATH="$PWD/libs:$PYTHONPATH"\npython3 -m unittest\n'}
+    assert gates({**UNIT, **script}, new, "sh ci/run.sh") == ["libs/shop.py"]
+
+
+IMPORTS = [
+    ("try:\n    from mine import X\nexcept ImportError:\n    X = 3\n", True),
+    ("try:\n    import mine\nexcept (ModuleNotFoundError, ValueError):\n    pass\n", True),
+    ("try:\n    import mine\nexcept ImportError:\n    mine = None\nX = mine.X if mine else 3\n", True),
+    ("try:\n    import mine\nexcept ImportError:\n    mine = None\nif mine is not None:\n    X = mine.X\n", True),
+    ("import contextlib\nX = 3\nwith contextlib.suppress(ImportError):\n    from mine import X\n", True),
+    ("try:\n    X = __import__('mine').X\nexcept Exception:\n    X = 3\n", True),
+    ("from importlib.util import find_spec\nif find_spec('mine'):\n    import mine\n", True),
+    ("try:\n    import mine\nexcept ImportError:\n    sys.exit(0)\n", True),
+    ("import mine\n", False),
+    ("from mine import X\n", False),
+    ("try:\n    import mine\nexcept ImportError:\n    sys.exit('there is no mine')\n", False),
+    ("try:\n    import mine\nexcept ImportError as fault:\n    raise SystemExit(1) from fault\n", False),
+    ("try:\n    import mine\nexcept ImportError:\n    pytest.skip('later')\n", False),
+    ("try:\n    import mine\nexcept ImportError:\n    mine = None\nassert mine is not None\n", False),
+    ("try:\n    import mine\nexcept ImportError:\n    mine = None\nif mine is None:\n    sys.exit(1)\n", False),
+    ("mine = pytest.importorskip('mine')\n", False),
+    ("assert importlib.util.find_spec('mine')\n", False),
+    ("if importlib.util.find_spec('mine') is None:\n    sys.exit('missing')\n", False),
+    ("try:\n    import mine\nexcept ValueError:\n    X = 3\n", False),
+]
+
+
+@pytest.mark.parametrize(("text", "gate"), IMPORTS)
+def test_what_a_check_imports_if_it_is_there_is_a_gate(text: str, gate: bool) -> None:
+    """G09: in a check's script and in a test; what they demand, or leave out a test for, is work."""
+    for path in ("mine.py", "mine/__init__.py"):
+        wanted = [path] if gate else []
+        assert gates({"check.py": text}, {path: "x"}, "python3 check.py") == wanted
+        assert gates({"tests/test_a.py": text}, {path: "x"}, PYTEST) == wanted
+        assert gates({"tests/test_a.py": text}, {path: "x"}, PYTEST, declared=path) == []
+    beside: dict[str, str | Entry] = {"shop/mine.py": "x", "other.py": "x"}
+    assert gates({"check.py": text, "shop/__init__.py": ""}, beside, "python3 check.py") == []
+    assert gates({"ci/check.py": text}, {"ci/mine.py": "x"}, "python3 ci/check.py") == (["ci/mine.py"] if gate else [])
+
+
+def test_a_part_of_the_product_that_a_test_can_do_without_is_work() -> None:
+    """G09: but not one of the tests' own package."""
+    text = "try:\n    from shop.fast import total\nexcept ImportError:\n    from shop.slow import total\n"
+    base = {"shop/slow.py": "x", "tests/__init__.py": "", "tests/test_a.py": text}
+    assert gates(base, {"shop/fast.py": "x"}, PYTEST) == []
+    for spelt in ("from tests.local import X", "from .local import X", "from . import local"):
+        mine = {**base, "tests/test_b.py": f"try:\n    {spelt}\nexcept ImportError:\n    X = 3\n"}
+        assert gates(mine, {"tests/local.py": "x"}, PYTEST) == ["tests/local.py"]
 
 
 JS_OVER = "test/helper test/deep.js test/kit.js test/kit.json src/package.json test/package.json __mocks__/axios.js"

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from ganger.core.commands import CommandFault, parse_command
 from ganger.workspaces.lines import listed
@@ -43,6 +43,7 @@ TEST_RUNNERS = listed("pytest py.test unittest nose nose2 doctest jest vitest mo
 MAKES = listed("make gmake")
 # Programs that run the scripts of a package.
 PACKAGERS = listed("npm yarn pnpm bun npm-run-all run-s run-p concurrently nx turbo lerna rush wireit")
+_KNOWN = WRAPPERS | EXAMINERS | SHELLS | INTERPRETERS | TEST_RUNNERS | MAKES | PACKAGERS
 # Programs of the product by the custom of their names; a check may run them, and they are the work.
 _PRODUCT = re.compile(r"(?:app|main|cli|server|index|__main__|manage|program)(?:\.(?:py|js|ts|mjs|cjs|sh))?")
 _CHECKING = re.compile(
@@ -65,7 +66,8 @@ class Orders:
     """`named` are paths from the root; whether they exist is for the caller to know.
 
     `run` are those of them that are run; `roots` are folders Python imports from, whatever they hold; `suites` are
-    folders and the names of the tests in them; `goals` and `scripts` are words told to make and to npm and its like.
+    folders and the names of the tests in them; `goals` and `scripts` are words told to make and to npm and its like;
+    `program_folders` are searched for programs before all others.
     """
 
     programs: frozenset[str] = frozenset()
@@ -76,6 +78,7 @@ class Orders:
     suites: frozenset[tuple[str, str]] = frozenset()
     goals: frozenset[str] = frozenset()
     scripts: frozenset[str] = frozenset()
+    program_folders: frozenset[str] = frozenset()
 
 
 def read_orders(commands: Iterable[str]) -> Orders:
@@ -100,7 +103,13 @@ def merged(orders: Sequence[Orders]) -> Orders:
         frozenset().union(*(one.suites for one in orders)),
         frozenset().union(*(one.goals for one in orders)),
         frozenset().union(*(one.scripts for one in orders)),
+        frozenset().union(*(one.program_folders for one in orders)),
     )
+
+
+def is_known_program(name: str) -> bool:
+    """By its name; there are more."""
+    return PYTHONS.fullmatch(name) is not None or name in _KNOWN
 
 
 def is_checking(path: str) -> bool:
@@ -187,6 +196,7 @@ def _step(argv: tuple[str, ...], cwd: str) -> Orders:
         frozenset(_suites(argv, programs, cwd)),
         frozenset(word for word in words if word[:1] != "-" and "=" not in word) if last in MAKES else frozenset(),
         frozenset(word for word in words if word[:1] != "-") if last in PACKAGERS else frozenset(),
+        frozenset(_in_front(argv, cwd)),
     )
 
 
@@ -217,6 +227,15 @@ def _import_roots(argv: tuple[str, ...], programs: list[str], cwd: str) -> Itera
     if "unittest" in programs and "discover" in argv:
         start, _, top = _discovered(argv)
         yield _normal(cwd, top or start)
+
+
+def _in_front(argv: tuple[str, ...], cwd: str) -> Iterator[str]:
+    """Folders that `PATH=tools:…` names before those of the machine."""
+    for word in argv:
+        if word.startswith("PATH="):
+            words = re.sub(r"\$(?:PWD|\{PWD\})(?=[/:]|$)", ".", word[5:]).split(":")
+            folders = takewhile(lambda one: one[:1] not in ("/", "$", "~"), words)
+            yield from (_normal(cwd, folder) for folder in folders)
 
 
 def _suites(argv: tuple[str, ...], programs: list[str], cwd: str) -> Iterator[tuple[str, str]]:

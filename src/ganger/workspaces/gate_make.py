@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from ganger.workspaces.lines import listed
@@ -13,6 +14,9 @@ _INCLUDE = re.compile(r"\s*[-s]?include\s+(.+)")
 _ASSIGNED = re.compile(r"\s*(?:export\s+|override\s+)*([\w.-]+)\s*(?:\?|\+|!|:{1,3})?=\s*(.*)")
 _RULE = re.compile(r"([^\t#:=][^:=#]*)::?(?!=)([^;]*)(?:;(.*))?")
 _WILDCARD = re.compile(r"\$[({]wildcard\s+([^)}]*)[)}]")
+_SEARCHED = re.compile(r"\s*vpath\s+(\S+)\s+(.+)")
+# The folder make runs in, or one that cannot be told and most often is the same.
+_PLACE = re.compile(r"^\$[({][^)}]*[)}]/")
 _CONDITION = re.compile(r"\s*(?:else\s+)?ifn?eq\b.*")
 _REFERENCE = re.compile(r"\$[({]([\w.-]+)[)}]")
 _WORD = re.compile(r"[\w.-]+")
@@ -45,11 +49,15 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Makefile:
-    """`included` are the names behind `include`; both sides of a condition count. `asked_for`: conditions on files."""
+    """`included` are the names behind `include`; both sides of a condition count. `asked_for`: conditions on files.
+
+    `searched` are patterns and the folders in which make also looks for files of such names.
+    """
 
     rules: tuple[Rule, ...]
     included: tuple[str, ...]
     asked_for: tuple[str, ...] = ()
+    searched: tuple[tuple[str, str], ...] = ()
 
     def lines_for(self, goals: Collection[str]) -> list[str]:
         """The commands that these goals lead to; of all targets where the goals cannot be told."""
@@ -66,6 +74,7 @@ class Makefile:
             frozenset(rule.target for rule in reached if "%" not in rule.target and rule.target not in phony),
             tuple(rule for rule in reached if rule.target.count("%") == 1 and rule.lines),
             frozenset(need for need in named if need not in known),
+            self.searched,
         )
 
     def rules_for(self, goals: Collection[str]) -> list[Rule]:
@@ -92,6 +101,20 @@ class Made:
     targets: frozenset[str]
     patterns: tuple[Rule, ...]
     needed: frozenset[str]
+    searched: tuple[tuple[str, str], ...] = ()
+
+    def names_of(self, path: str) -> Iterator[str]:
+        """What make may call this file: its path, and what is left of it in a folder that is searched."""
+        yield path
+        yield from (
+            path[len(folder) + 1 :]
+            for pattern, folder in self.searched
+            if path.startswith(f"{folder}/") and _fits(pattern, path[len(folder) + 1 :])
+        )
+
+    def places_of(self, name: str) -> list[str]:
+        """Where make looks for a file, in this order."""
+        return [name, *(f"{folder}/{name}" for pattern, folder in self.searched if _fits(pattern, name))]
 
     def is_made(self, path: str, exists: Callable[[str], bool]) -> bool:
         """Whether make would take a file or folder of this name for finished work. `exists`: what was there before."""
@@ -112,6 +135,13 @@ class Made:
         return wanted and all(exists(need.replace("%", stem)) for need in rule.needs if "%" in need)
 
 
+def _fits(pattern: str, name: str) -> bool:
+    before, percent, after = pattern.partition("%")
+    if not percent:
+        return name == pattern
+    return name.startswith(before) and name.endswith(after) and len(name) >= len(before) + len(after)
+
+
 def read_makefile(text: str) -> Makefile:
     """As far as it can be told without running it."""
     lines = text.replace("\\\n", " ").splitlines()
@@ -127,12 +157,32 @@ def read_makefile(text: str) -> Makefile:
         elif include := _INCLUDE.fullmatch(line):
             words = _WILDCARD.sub(r"\1", _expanded(include[1].partition("#")[0], variables))
             included += words.split()
-        elif not _ASSIGNED.fullmatch(line) and (rule := _RULE.fullmatch(_expanded(line, variables))):
+        elif (
+            not _ASSIGNED.fullmatch(line)
+            and not _SEARCHED.fullmatch(line)
+            and (rule := _RULE.fullmatch(_expanded(line, variables)))
+        ):
             rules.append(
                 (rule[1].rstrip("& ").split(), rule[2].split(), [_command(rule[3], variables)] if rule[3] else [])
             )
     flat = (Rule(target, tuple(needs), tuple(run)) for targets, needs, run in rules for target in targets)
-    return Makefile(tuple(flat), tuple(included), tuple(asked_for))
+    return Makefile(tuple(flat), tuple(included), tuple(asked_for), tuple(_searched(plain, variables)))
+
+
+def _searched(lines: list[str], variables: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """`VPATH = out:gen` and `vpath %.ok out`."""
+    for line in lines:
+        directive, assigned = _SEARCHED.fullmatch(line), _ASSIGNED.fullmatch(line)
+        if directive:
+            pattern, value = directive[1], directive[2]
+        elif assigned and assigned[1] == "VPATH":
+            pattern, value = "%", assigned[2]
+        else:
+            continue
+        for word in re.split(r"[\s:]+", _expanded(value.partition("#")[0], variables)):
+            folder = posixpath.normpath(_PLACE.sub("", word)) if word else "."
+            if folder != "." and not folder.startswith(("/", "..", "$")):
+                yield pattern, folder
 
 
 def _wildcards(line: str, variables: dict[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ganger.workspaces.gate_commands import LINTERS, MAKES, PACKAGERS, SHELLS, TEST_RUNNERS, Orders, merged, read_orders
 from ganger.workspaces.gate_make import MAKEFILES, Made, read_makefile, words_of
 from ganger.workspaces.gate_packages import package_scripts, reached_scripts
-from ganger.workspaces.gate_sources import optional_files
+from ganger.workspaces.gate_sources import optional_files, searched_first
 from ganger.workspaces.lines import listed
 
 # A script also calls the program it tests. What it only names belongs to the gate beside it or in a folder of tools.
@@ -140,6 +140,7 @@ class _Walk:
         self.made[folder] = made.made_for(known.goals)
         lines = made.lines_for(known.goals)
         self._read_if_there(user, (posixpath.normpath(posixpath.join(folder, name)) for name in made.asked_for))
+        self._search_first(text, folder)
         self._follow(user, folder, lines, "\n".join(lines))
 
     def _included(self, path: str, user: str) -> str:
@@ -166,8 +167,13 @@ class _Walk:
         folders = {posixpath.join(folder, place) for one in called for place in one.folders if place}
         self.orders.append(Orders(orders.programs, frozenset(folders), frozenset(), frozenset(), *_told(orders)))
         self._read_if_there(user, optional_files(text, folder))
+        self._search_first(text, folder)
         self._use(user, (path for path in sorted(orders.named) if _belongs(path, folder)))
         self._use(user, (posixpath.join(place, path) for path in sorted(orders.run) for place in ("", folder)))
+
+    def _search_first(self, text: str, folder: str) -> None:
+        programs, modules = (frozenset(searched_first(name, text, folder)) for name in ("PATH", "PYTHONPATH"))
+        self.orders.append(Orders(program_folders=programs, roots=modules))
 
     def _read_if_there(self, user: str, globs: Iterable[str]) -> None:
         for glob in globs:

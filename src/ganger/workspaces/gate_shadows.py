@@ -8,13 +8,17 @@ from __future__ import annotations
 import configparser
 import posixpath
 import re
+import shutil
 import stat
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from ganger.ports import Change, Touched
-from ganger.workspaces.gate_files import MODULE_ENDS, TEST_FOLDERS
-from ganger.workspaces.gate_scripts import Reach
+from ganger.workspaces.gate_commands import is_known_program
+from ganger.workspaces.gate_files import TEST_FOLDERS
+from ganger.workspaces.gate_imports import Layout, base_text, is_test_module, module_place, optional_modules
+from ganger.workspaces.gate_make import Made
+from ganger.workspaces.gate_scripts import PRODUCT_FOLDERS, TOOL_FOLDERS, Reach
 from ganger.workspaces.lines import listed
 from ganger.workspaces.tree import parents_of
 
@@ -25,6 +29,10 @@ BOUNDARIES = listed("package.json go.mod deno.json deno.jsonc")
 SOURCE_ROOTS = ("", "src", "lib", "python")
 _NOT_IMPORTED = listed("__init__ __main__ conftest setup test tests")
 _PYTHON_RUNS = re.compile(r"(?:python|pypy)[\d.]*w?|pytest|py\.test|unittest|nose2?|coverage|tox|nox|hatch|poe")
+# These put the folder of a test in front of the path.
+_PUT_FOLDERS = listed("pytest py.test nose nose2 tox nox hatch poe")
+# Folders with scripts in them, which nobody imports by the folder's name.
+_NO_PACKAGES = TOOL_FOLDERS | PRODUCT_FOLDERS | listed("examples example benchmarks")
 _ROOT_MARKS = listed("setup.py pyproject.toml")
 _EXTENSIONS = (".so", ".pyd")
 # Distributions whose module has another name.
@@ -50,6 +58,19 @@ class Known:
     def __init__(self, declared: Collection[str]) -> None:
         self.declared = declared
         self._dependencies: frozenset[str] | None = None
+        self._layout: Layout | None = None
+        self._optional: dict[str, frozenset[str]] = {}
+
+    def layout(self, change: Change) -> Layout:
+        if self._layout is None:
+            self._layout = Layout(change)
+        return self._layout
+
+    def optional(self, path: str, text: str) -> frozenset[str]:
+        """Modules that this code imports if they are there."""
+        if path not in self._optional:
+            self._optional[path] = frozenset(optional_modules(text, posixpath.dirname(path)))
+        return self._optional[path]
 
     def dependencies(self, change: Change) -> frozenset[str]:
         if self._dependencies is None:
@@ -63,9 +84,11 @@ def shadow_of(touched: Touched, change: Change, reach: Reach, known: Known) -> s
     return (
         _finished(touched.path, change, reach)
         or _read_if_there(touched.path, reach, declared)
+        or _program(touched, reach, declared)
         or _package_over_module(touched, change)
         or _new_root(touched.path, change, reach)
-        or _over_the_product(touched.path, change, reach)
+        or _over_the_product(touched, change, reach, known)
+        or _imported_if_there(touched.path, change, reach, known)
         or _over_a_dependency(touched.path, change, reach, known)
         or _script_over_script(touched.path, change)
         or _boundary(touched.path, change, declared)
@@ -95,9 +118,32 @@ def _finished(path: str, change: Change, reach: Reach) -> str | None:
         for one in (*parents_of(inside), inside):
             if was_there(prefix + one, change):
                 continue
-            if made.is_made(one, lambda need, prefix=prefix: was_there(prefix + need, change)):  # type: ignore[misc]
-                return f"make would take it for the finished target {one!r} (name that under .PHONY if it is no file)"
+            for name in made.names_of(one):
+                if reason := _made_or_found(name, one, made, lambda need, at=prefix: was_there(at + need, change)):  # type: ignore[misc]
+                    return reason
     return None
+
+
+def _made_or_found(name: str, place: str, made: Made, exists: Callable[[str], bool]) -> str | None:
+    """`place` is where the file lies that make may look for as `name`."""
+    places = made.places_of(name)
+    at = places.index(place)
+    if any(map(exists, places[:at])):
+        return None
+    if made.is_made(name, lambda need: any(map(exists, made.places_of(need)))):
+        return f"make would take it for the finished target {name!r} (name that under .PHONY if it is no file)"
+    later = next(filter(exists, places[at + 1 :]), None) if name in made.needed else None
+    return f"make would read it in place of {later!r}" if later else None
+
+
+def _program(touched: Touched, reach: Reach, declared: Collection[str]) -> str | None:
+    """A folder that a check puts in front of PATH."""
+    folder, _, name = touched.path.rpartition("/")
+    if folder not in reach.orders.program_folders or touched.path in declared:
+        return None
+    # What no machine has is the work that the check asks for.
+    is_there = is_known_program(name) or shutil.which(name) is not None
+    return f"it would run in place of the program {name!r}" if is_there else None
 
 
 def _read_if_there(path: str, reach: Reach, declared: Collection[str]) -> str | None:
@@ -112,15 +158,6 @@ def _runs_python(reach: Reach) -> bool:
     return any(_PYTHON_RUNS.fullmatch(program) for program in reach.orders.programs)
 
 
-def _module_of(path: str) -> tuple[str, str]:
-    """Where a path is imported from and as what; "" where it is no module."""
-    folder, _, name = path.rpartition("/")
-    if name.startswith("__init__."):
-        folder, _, name = folder.rpartition("/")
-        return (folder, name) if path.endswith(MODULE_ENDS) else ("", "")
-    return (folder, name.split(".")[0]) if name.endswith(MODULE_ENDS) else ("", "")
-
-
 def _joined(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
@@ -128,7 +165,7 @@ def _joined(folder: str, name: str) -> str:
 def _package_over_module(touched: Touched, change: Change) -> str | None:
     """Python takes a package before a module, and a compiled module before a source."""
     path = touched.path
-    folder, module = _module_of(path)
+    folder, module = module_place(path)
     is_link = touched.after is not None and stat.S_ISLNK(touched.after.mode)
     if is_link and "." not in posixpath.basename(path):
         folder, module = posixpath.dirname(path), posixpath.basename(path)
@@ -155,26 +192,110 @@ def _new_root(path: str, change: Change, reach: Reach) -> str | None:
     return None
 
 
-def _over_the_product(path: str, change: Change, reach: Reach) -> str | None:
-    """The folder a check runs in comes before the one the product lies in."""
-    folder, module = _module_of(path)
-    roots = {"", *reach.orders.roots}
-    if not module or folder not in roots or module in _NOT_IMPORTED or not _runs_python(reach):
+def _roots(change: Change, reach: Reach, known: Known) -> set[str]:
+    """Folders Python imports from, besides those of tests."""
+    configured = known.layout(change).python_path() if _puts_folders(reach) else set()
+    return {"", *reach.orders.roots, *configured}
+
+
+def _puts_folders(reach: Reach) -> bool:
+    return not reach.orders.programs.isdisjoint(_PUT_FOLDERS) and "importlib" not in reach.orders.named
+
+
+def _over_the_product(touched: Touched, change: Change, reach: Reach, known: Known) -> str | None:
+    """The folder a check runs in comes before the one the product lies in, and those of tests before both."""
+    path = touched.path
+    folder, module = module_place(path)
+    if touched.after is not None and stat.S_ISLNK(touched.after.mode) and "." not in posixpath.basename(path):
+        folder, module = posixpath.dirname(path), posixpath.basename(path)
+    if not module or not _runs_python(reach):
         return None
-    for root in SOURCE_ROOTS:
-        for real in (f"{_joined(root, module)}.py", f"{_joined(root, module)}/__init__.py"):
-            if (
-                root != folder
-                and real != path
-                and _stays(real, change)
-                and not was_there(_joined(folder, module), change)
-            ):
-                return f"it would be imported in place of {real!r}"
+    layout, roots = known.layout(change), _roots(change, reach, known)
+    others = {*SOURCE_ROOTS, *roots}
+    in_tests = _puts_folders(reach) and layout.puts_folders_in_front
+    searched = [one for one in parents_of(path) if one not in roots and in_tests and layout.is_searched(one)]
+    if folder in searched:
+        others |= {one for one in layout.test_folders(folder) if layout.is_searched(one)}
+    real = None
+    if folder in roots or folder in searched:
+        real = _hidden_module(path, folder, module, others, change)
+    for first in searched:
+        real = real or _hidden_part(path, first, {*SOURCE_ROOTS, *roots}, change)
+    return f"it would be imported in place of {real!r}" if real else None
+
+
+def _hidden_module(path: str, folder: str, module: str, roots: Collection[str], change: Change) -> str | None:
+    """What lies in another root and is not found any more."""
+    if module in _NOT_IMPORTED or is_test_module(f"{module}.py") or _was_module(_joined(folder, module), change):
+        return None
+    for root in sorted({*roots} - {folder}):
+        inner = _joined(root, module)
+        for real in (f"{inner}.py", f"{inner}/__init__.py"):
+            if real != path and _stays(real, change):
+                return real
+        plain = sorted(name for name in change.names_before(inner) if name.endswith(".py"))
+        if plain and module not in _NO_PACKAGES and _stays(f"{inner}/{plain[0]}", change):
+            return inner
     return None
 
 
+def _hidden_part(path: str, first: str, roots: Collection[str], change: Change) -> str | None:
+    """Packages without a first file are put together from all folders, and the first that has a module gives it."""
+    inside = path[len(first) + 1 :]
+    package, _, rest = inside.partition("/")
+    for root in sorted({*roots} - {first}) if rest else ():
+        real = _joined(root, inside)
+        is_open = not was_there(f"{_joined(root, package)}/__init__.py", change)
+        if is_open and real != path and _stays(real, change):
+            return real
+    return None
+
+
+def _was_module(inner: str, change: Change) -> bool:
+    return was_there(f"{inner}.py", change) or was_there(f"{inner}/__init__.py", change)
+
+
+def _imported_if_there(path: str, change: Change, reach: Reach, known: Known) -> str | None:
+    """`try: import settings` in a check or a test that goes on without it."""
+    folder, module = module_place(path)
+    if not module or path in known.declared or not _runs_python(reach):
+        return None
+    stem = _joined(folder, module)
+    if was_there(f"{stem}.py", change) or was_there(f"{stem}/__init__.py", change):
+        return None
+    roots = _roots(change, reach, known)
+    for user, text in _code_of_checks(folder, change, reach, known):
+        if module not in text:
+            continue
+        places = {*roots, posixpath.dirname(user)}
+        if any(
+            stem == _joined(root, name.replace(".", "/")) and not _is_product(root, name, user, change)
+            for name in known.optional(user, text)
+            for root in places
+        ):
+            return f"the check {user!r} imports it if it is there"
+    return None
+
+
+def _code_of_checks(folder: str, change: Change, reach: Reach, known: Known) -> Iterator[tuple[str, str]]:
+    yield from ((user, text) for user, text in reach.texts.items() if user.endswith(".py"))
+    layout = known.layout(change)
+    tops = {one for one in change.names_before("") if one.lower() in TEST_FOLDERS}
+    tops |= {top for top in (folder, *parents_of(folder)) if posixpath.basename(top).lower() in TEST_FOLDERS}
+    for top in sorted(tops):
+        yield from layout.tests(top)
+
+
+def _is_product(root: str, name: str, user: str, change: Change) -> bool:
+    """A part of a package that was there, neither among the tests nor beside the check: it is to be written."""
+    package, _, rest = name.partition(".")
+    place = _joined(root, package)
+    among_tests = not TEST_FOLDERS.isdisjoint(part.lower() for part in place.split("/"))
+    return bool(rest) and bool(change.names_before(place)) and not among_tests and not user.startswith(f"{place}/")
+
+
 def _over_a_dependency(path: str, change: Change, reach: Reach, known: Known) -> str | None:
-    folder, module = _module_of(path)
+    folder, module = module_place(path)
     is_root = folder in {"", "src", *reach.orders.roots} or folder.rpartition("/")[2].lower() in TEST_FOLDERS
     if not module or not is_root or not _runs_python(reach):
         return None
@@ -185,7 +306,7 @@ def _over_a_dependency(path: str, change: Change, reach: Reach, known: Known) ->
 
 def _dependencies(change: Change) -> Iterator[str]:
     """Modules of what the base says it needs, by the customs of their names; a project may name itself with extras."""
-    own = re.search(r"""^name\s*=\s*["']([^"']+)""", _before(change, "pyproject.toml"), re.MULTILINE)
+    own = re.search(r"""^name\s*=\s*["']([^"']+)""", base_text(change, "pyproject.toml"), re.MULTILINE)
     for dist in _required(change):
         name = _plain(dist)
         if own and name == _plain(own[1]):
@@ -200,7 +321,7 @@ def _plain(name: str) -> str:
 
 def _required(change: Change) -> Iterator[str]:
     try:
-        project = tomllib.loads(_before(change, "pyproject.toml"))
+        project = tomllib.loads(base_text(change, "pyproject.toml"))
     except (ValueError, RecursionError):
         project = {}
     yield from _names(_at(project, "project", "dependencies"))
@@ -212,12 +333,12 @@ def _required(change: Change) -> Iterator[str]:
         yield from (one for one in needed if one != "python") if isinstance(needed, dict) else ()
     parser = configparser.RawConfigParser()
     try:
-        parser.read_string(_before(change, "setup.cfg"))
+        parser.read_string(base_text(change, "setup.cfg"))
         yield from _names(parser.get("options", "install_requires", fallback="").splitlines())
     except configparser.Error:
         pass
     for path in _LISTS:
-        yield from _names([line for line in _before(change, path).splitlines() if line[:1] not in ("-", "#")])
+        yield from _names([line for line in base_text(change, path).splitlines() if line[:1] not in ("-", "#")])
 
 
 def _names(lines: object) -> Iterator[str]:
@@ -230,13 +351,6 @@ def _at(tree: object, *names: str) -> object:
     for name in names:
         tree = tree.get(name) if isinstance(tree, dict) else None
     return tree
-
-
-def _before(change: Change, path: str) -> str:
-    try:
-        return change.before(path).decode("utf-8-sig", "replace")
-    except LookupError:
-        return ""
 
 
 # --- scripts -------------------------------------------------------------------------------------------------------
