@@ -159,7 +159,9 @@ def test_a_program_of_the_project_that_is_missing_is_the_workers_failure(tmp_pat
     assert (project.status(), project.state().tasks["a"].worker_attempts) == (F, 2)
 
 
-def test_verification_has_no_secrets_and_is_not_told_who_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verification_has_no_secrets_and_is_not_told_who_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """T17 G09: neither keys of the operator nor names of the run."""
     monkeypatch.setenv("SOME_API_KEY", "canary")
     code = "import os; e = os.environ; assert not [n for n in e if n.startswith('GANGER')] and 'SOME_API_KEY' not in e"
