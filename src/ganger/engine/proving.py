@@ -175,8 +175,6 @@ class _Bed:
         remove_files(self.fresh, new)
         touched = Touched(proof.files, mended(base, old))
         planting = self.runner.plant(self._at(self.fresh), self.fresh, old, touched)
-        if self.runner.needs_build and not proof.may_swap:
-            return None, f"not tried with {self.runner.name}: what was built knows the folder it was built in"
         if planting is None:
             return None, f"found no place for one in the tests of {self.runner.name}"
         write_planted(self.fresh, planting.files)
@@ -234,8 +232,8 @@ class _Bed:
     async def _run(self, call: RunnerCall, place: Path) -> tuple[bool, Census | None]:
         inner = Witness(self.witness.runners, place, self.witness.reports, self.readable)
         limit_sec = _PATIENCE_SEC + _PATIENCE * self.witness.seconds[self.key]
-        for before in self._builds() if place == self.used else ():
-            await self.proving.run(before, place, inner, self.key, limit_sec)
+        for before in self._builds() if place == self.used or not self.proving.proof.may_swap else ():
+            await self.proving.run(self._at(place, before), place, inner, self.key, limit_sec)
         offset = size_of_log(self.proving.log)
         reporting = inner.reporting(self.key, self._at(place, call))
         ended = await self.proving.run(reporting, place, inner, self.key, limit_sec)

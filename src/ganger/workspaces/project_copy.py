@@ -63,6 +63,8 @@ class ProjectCopies:
             linked.append(source.resolve())
         elif source.is_symlink():
             (folder / name).symlink_to(source.readlink())
+        elif _was_built_by_cmake(source):
+            return
         elif source.is_dir():
             fd = os.open(folder, _DIRECTORY)
             try:
@@ -79,7 +81,7 @@ class ProjectCopies:
             with suppress(OSError), os.scandir(self._root / above) as listing:
                 for entry in listing:
                     path = f"{above}{entry.name}"
-                    if self._skip(path) or is_generated(path):
+                    if self._skip(path) or is_generated(path) or _was_built_by_cmake(self._root / path):
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(f"{path}/")
@@ -108,6 +110,11 @@ class ProjectCopies:
             return made.hexdigest()
         except OSError:
             return "unreadable"
+
+
+def _was_built_by_cmake(folder: Path) -> bool:
+    """What knows by name the folder it was made in is of no use in another."""
+    return (folder / "CMakeCache.txt").is_file()
 
 
 def _copy_file(source: Path, target: Path) -> None:
