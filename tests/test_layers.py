@@ -33,6 +33,7 @@ APPLICATION = frozenset(
         "delivery",
         "outposts",
         "masks",
+        "policies",
         "prompt_sizes",
         "places",
     }
@@ -61,9 +62,23 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "control": INNER | {"engine.files", "stores"},
     "app": INNER
     | ADAPTERS
-    | {"engine", "views", "config", "check", "contents", "fleet", "masks", "notify", "worker", "delivery", "places"},
+    | {
+        "engine",
+        "views",
+        "config",
+        "check",
+        "contents",
+        "fleet",
+        "masks",
+        "notify",
+        "worker",
+        "delivery",
+        "places",
+        "policies",
+    },
     "delivery": INNER | {"config", "engine.files", "engine.outlets", "forges", "workspaces"},
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
+    "policies": INNER | {"config"},
     "masks": INNER | {"agents", "config", "delivery", "fleet", "notify"},
     "places": INNER | {"config", "engine.files", "worker.folders"},
     "runs": INNER | {"config", "engine.files", "places", "stores"},

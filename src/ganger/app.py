@@ -24,9 +24,8 @@ from ganger.core.names import repo_store, shared_folder
 from ganger.core.pricing import Price
 from ganger.core.projection import state_text
 from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
-from ganger.core.records import Budget, Limits, Policy, RunState, TaskSpec
+from ganger.core.records import RunState, TaskSpec
 from ganger.core.transitions import apply
-from ganger.core.vocabulary import HealSchedule
 from ganger.core.workers import PULL
 from ganger.delivery import Delivery, names_of, path_of, rules_of_run
 from ganger.engine.badges import Badges
@@ -65,6 +64,7 @@ from ganger.launchers.kept import KeptLauncher
 from ganger.masks import masker_of
 from ganger.notify import hook_files, notices_of
 from ganger.places import place_of, settle
+from ganger.policies import budget_of, limits_of, policy_of as policy_of
 from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
 from ganger.reports.address import remove as remove_address
 from ganger.reports.server import ReportServer
@@ -110,38 +110,6 @@ class RunOptions:
     max_tasks: int | None = None
     reconcile: bool = False
     listeners: tuple[Listener, ...] = field(default=())
-
-
-def policy_of(project: Project) -> Policy:
-    given = project.config.policy
-    return Policy(
-        heal_schedule=HealSchedule(given.heal_schedule),
-        batch_size=given.batch_size,
-        failure_threshold=given.failure_threshold,
-        max_worker_attempts_per_task=given.max_worker_attempts_per_task,
-        max_heal_rounds_per_window=given.max_heal_rounds_per_window,
-        max_total_heal_rounds=given.max_total_heal_rounds,
-        signature_repeat_limit=given.signature_repeat_limit,
-        concurrency=given.concurrency,
-        format_retries=given.format_retries,
-        respawns=given.respawns,
-        transient_retries=given.transient_retries,
-        quota_wait_sec=given.quota_wait_sec,
-        merge_retries=given.merge_retries,
-        no_change_retries=given.no_change_retries,
-        stall_restarts=given.stall_restarts,
-        checkpoints=given.checkpoints,
-        quota_spread_sec=given.quota_spread_sec,
-    )
-
-
-def budget_of(project: Project) -> Budget:
-    return Budget(**project.config.budget.model_dump())
-
-
-def limits_of(project: Project) -> Limits:
-    given = project.config.limits
-    return Limits(tuple(given.timeout_sec), tuple(given.concurrency), tuple(given.current_batch_size))
 
 
 CONTENTS = "contents.json"

@@ -26,7 +26,7 @@ from ganger.core.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.engine.run import Lead
-from ganger.launchers.proc import ATTEMPT_MARK as MARK
+from ganger.launchers.proc import ATTEMPT_MARK as MARK, tag_of
 from ganger.places import place_of
 from ganger.runs import read_state
 from ganger.stores.sqlite import SqliteStore
@@ -172,14 +172,20 @@ class Project:
         return {str(p.relative_to(self.root)): p.read_bytes() if p.is_file() else "folder" for p in found}
 
     def processes(self) -> list[int]:
-        """Living processes that were started for this run, found by the mark they inherit."""
+        """Living processes that were started for this run, found by the mark they inherit; checks have none, but a tag
+        and a folder of the project's."""
         mark = os.fsencode(f"{MARK}={self.folder.path}/")
         found = []
         for path in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
-                if path.name.isdecimal() and mark in (path / "environ").read_bytes():
+                if path.name.isdecimal() and (mark in (path / "environ").read_bytes() or self._is_check(path)):
                     found.append(int(path.name))
         return found
+
+    def _is_check(self, process: Path) -> bool:
+        where = (process / "cwd").readlink()
+        ours = where.is_relative_to(self.root) or where.is_relative_to(self.folder.path)
+        return ours and tag_of(int(process.name)) is not None
 
 
 def until(happened: Callable[[], object], *, beside: subprocess.Popen[str] | None = None, within: float = 30) -> None:

@@ -15,8 +15,8 @@ from ganger.core.indexes import is_delivering
 from ganger.core.quota import after_success
 from ganger.core.records import ChangeRecord
 from ganger.core.vocabulary import FailureClass, TaskStatus
-from ganger.engine.base_census import Candidate
 from ganger.engine.case import Case, Failed, Lost
+from ganger.engine.commit_census import Candidate
 from ganger.engine.delivering import Delivering
 from ganger.engine.merging import Merging, Outcome, Red, Waiting
 from ganger.engine.messages import change_message, wip_message

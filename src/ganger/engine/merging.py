@@ -18,7 +18,7 @@ from ganger.core.delivery_changes import rules_of
 from ganger.core.names import merge_log
 from ganger.core.quota import after_success
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.base_census import Candidate, Censuses
+from ganger.engine.commit_census import Candidate, Censuses
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.proof import check_folder
 from ganger.engine.sending import PushFailed, Sending

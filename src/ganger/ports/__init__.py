@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ganger.ports.copies import Copies as Copies
 from ganger.ports.fixed import Fixed as Fixed, FixedChange as FixedChange, Mark as Mark
 from ganger.ports.reports import Endpoint as Endpoint, Handler as Handler, Reply as Reply, Request as Request
 
@@ -454,16 +455,6 @@ class Watch(Protocol):
         """Puts gate files and protected ones back as the baseline has them; what they were goes to `folder`."""
 
     def mark(self) -> Mark: ...
-
-
-class Copies(Protocol):
-    """Copies of the project's own folder. `earlier` are files as they were before (None: they were not there)."""
-
-    def identity(self, earlier: Mapping[str, bytes | None]) -> str | None:
-        """The same for the same files with the same content; None where the project is too large to be copied."""
-
-    def copy(self, folder: Path, earlier: Mapping[str, bytes | None]) -> tuple[Path, ...]:
-        """Makes `folder`; the answer names folders outside it that it leads to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,8 @@ class Yard:
 
     def _was_written(self, place: Path, name: str) -> bool:
         path = (_old(place) if _old(place).exists() else place) / name
-        return path.exists() and path.read_text(encoding="utf-8") != self.canary
+        laid = _git_config(self.canary) if name == "config" else self.canary
+        return path.exists() and path.read_text(encoding="utf-8") != laid
 
     def _was_reached(self) -> bool:
         self.udp.setblocking(False)
@@ -207,10 +208,13 @@ def _lay_bait(folder: Path, settings: SandboxSettings, canary: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(canary, encoding="utf-8")
         path.chmod(_SECRET_MODE)
-    config = settings.project / ".git" / "config"
-    config.parent.mkdir()
-    config.write_text(f'[remote "origin"]\n\turl = https://me:{canary}@host.example/x\n', encoding="utf-8")
+    (settings.project / ".git" / "config").write_text(_git_config(canary), encoding="utf-8")
     (home / "notes.txt").chmod(0o644)
+
+
+def _git_config(canary: str) -> str:
+    """With a token in it."""
+    return f'[remote "origin"]\n\turl = https://me:{canary}@host.example/x\n'
 
 
 def _own_as(folder: Path, pattern: Path) -> None:
