@@ -64,7 +64,7 @@ def test_more_time_is_promised_only_where_the_keeper_can_give_it(
 ) -> None:
     """D14 H10: a run that goes on under a new version may still have a keeper of the one before."""
     if not learnt:
-        monkeypatch.setattr(Line, "can", lambda *_: False)
+        monkeypatch.setattr(Line, "can", lambda _line, what: what == "hello")
     script = ASKS.format(python=sys.executable, root=tmp_path)
     agent = 'kind = "command"\nargv = ["sh", "agent.sh"]'
     made = Project(tmp_path, [task("a", timeout_sec=60)], agent=agent, files={"agent.sh": script}).make()
