@@ -37,6 +37,7 @@ CENSUS_CODES: dict[str, tuple[str, str, str]] = {
 _UNSTABLE = re.compile(r"0x[0-9a-fA-F]{6,}")
 _CASE = re.compile(r"\[.*\](?:#\d+)?$", re.DOTALL)
 _MOST_NAMED = 3
+_LONGEST_SHOWN = 200
 
 
 class TestOutcome(StrEnum):
@@ -182,9 +183,15 @@ def suspects(base: Census, now: Census) -> tuple[str, ...]:
 
 
 def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMED])
+    shown = ", ".join(_shown(name) for name in names[:_MOST_NAMED])
     more = len(names) - _MOST_NAMED
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _shown(name: str) -> str:
+    """A name comes from a report that anybody may have written."""
+    plain = "".join(c if c.isprintable() else " " for c in name[: 2 * _LONGEST_SHOWN])
+    return plain if len(plain) <= _LONGEST_SHOWN else f"{plain[:_LONGEST_SHOWN]}…"
 
 
 def _verb(names: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from ganger.ports.runners import KnownRunner, Planting, RunnerCall, Runners
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LARGEST_OUTPUT = 64 << 20
+_MOST_KEPT = 64
 # A test that fails by chance is one of few; many are broken.
 MOST_FLAKY = 3
 
@@ -94,9 +95,15 @@ class Witness:
     def ended(self, key: str, log: Path, offset: int, *, succeeded: bool, seconds: float) -> None:
         runner = self.found.get(key)
         if runner is not None:
-            output = _output(log, offset)
-            self.seen[key] = Seen(runner.read(self._reports[key], output, self.root), succeeded)
+            self.seen[key] = Seen(self._read(runner, key, _output(log, offset)), succeeded)
             self.seconds[key] = seconds
+
+    def _read(self, runner: KnownRunner, key: str, output: str) -> Census | None:
+        """Whoever wrote the report is not trusted: one that cannot be read is none."""
+        try:
+            return runner.read(self._reports[key], output, self.root)
+        except (ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError):
+            return None
 
 
 def _output(log: Path, offset: int) -> str:
@@ -301,6 +308,13 @@ class CensusFiles:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(told, file)
             fresh.rename(self._folder / f"{name}.json")
+            self._forget_old()
+
+    def _forget_old(self) -> None:
+        """Heads move on: only the newest are asked for again."""
+        kept = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        for path in kept[:-_MOST_KEPT]:
+            path.unlink(missing_ok=True)
 
 
 def _census(tests: Mapping[str, str] | None) -> Census | None:

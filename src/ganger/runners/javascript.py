@@ -9,7 +9,7 @@ from pathlib import Path
 from ganger.core.census import Census, TestOutcome
 from ganger.ports.runners import PlantedTest, Planting, RunnerCall, Touched
 from ganger.runners.calls import Program, with_words
-from ganger.runners.marks import choose, near_tests, random_word
+from ganger.runners.marks import choose, near_tests, plain_file, random_word
 from ganger.runners.reports import read_jest, read_json_lines
 
 _NODE_REPORT = Path(__file__).with_name("node_report.mjs")
@@ -152,9 +152,10 @@ def _appended(
     tests: list[PlantedTest] = []
     for name in choose(near_tests(passed, root, census, touched), passed):
         file = census.files.get(name, "")
-        if not file or file in files or file.startswith("..") or not (root / file).is_file():
+        path = plain_file(root, file) if file not in files else None
+        if path is None:
             continue
         title, words = random_word(), random_word()
-        files[file] = (root / file).read_bytes() + str(text(file, root, title, words)).encode()
+        files[file] = path.read_bytes() + str(text(file, root, title, words)).encode()
         tests.append(PlantedTest(title, words))
     return (files, tuple(tests)) if files else None

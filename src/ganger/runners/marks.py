@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from ganger.ports.runners import Touched
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _HOSTS = 3
+_LARGEST = 2 << 20
 
 
 def random_word(length: int = 9) -> str:
@@ -37,12 +39,23 @@ def near_tests(passed: Sequence[str], root: Path, census: Census, touched: Touch
     stems = {Path(one).stem for one in touched.files} - {"__init__", "index", "mod", "lib", "main", ""}
     stems |= {Path(one).parent.name for one in touched.files if Path(one).stem in ("__init__", "index", "mod")} - {""}
     files = {census.files.get(name, "") for name in passed}
-    speaking = {file for file in files if file and any(stem in _text(root / file) for stem in stems)}
+    speaking = {file for file in files if any(stem in text_of(root, file) for stem in stems)}
     return [name for name in passed if census.files.get(name, "") in speaking]
 
 
-def _text(path: Path) -> str:
+def plain_file(root: Path, file: str) -> Path | None:
+    """A file that a report names, if it is one of the project's and can be read without harm."""
+    if not file or file.startswith(("/", "..")) or "\0" in file:
+        return None
+    path = root / file
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+        found = path.lstat()
+        inside = path.resolve().is_relative_to(root.resolve())
+    except (OSError, ValueError):
+        return None
+    return path if inside and stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST else None
+
+
+def text_of(root: Path, file: str) -> str:
+    path = plain_file(root, file)
+    return "" if path is None else path.read_bytes().decode("utf-8", "replace")

@@ -12,7 +12,7 @@ from pathlib import Path
 from ganger.core.census import Census, TestOutcome, TestReport, census_of
 from ganger.ports.runners import Planting, RunnerCall, Touched
 from ganger.runners.calls import Program
-from ganger.runners.marks import choose, near_tests
+from ganger.runners.marks import choose, near_tests, plain_file
 from ganger.runners.python_plants import Host, Plants, plant
 from ganger.runners.reports import JunitCase, read_json_lines, read_junit
 
@@ -106,8 +106,10 @@ def _planted(call: RunnerCall, root: Path, census: Census, touched: Touched) -> 
     by_file: dict[str, list[Host]] = defaultdict(list)
     for name in dict.fromkeys((*stays, *choose(near, passed))):
         file = census.files.get(name, "")
-        place = next((p for p in (root / file, call.cwd / file) if file.endswith(".py") and p.is_file()), None)
-        if place is not None and place.resolve().is_relative_to(root.resolve()):
+        within = call.cwd.relative_to(root).as_posix() if call.cwd.is_relative_to(root) else "."
+        named = [file, posixpath.normpath(f"{within}/{file}")] if file.endswith(".py") else []
+        place = next((path for one in named if (path := plain_file(root, one)) is not None), None)
+        if place is not None:
             host = replace(_host(name, file), stays=name in stays)
             by_file[place.resolve().relative_to(root.resolve()).as_posix()].append(host)
     for file, hosts in by_file.items():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat
 
 from ganger.core.census import Census, TestOutcome, TestReport, census_of
 
-_LARGEST = 256 << 20
+_LARGEST = 32 << 20
 _LONGEST_WORDS = 8000
 
 
@@ -21,6 +22,8 @@ def read_bytes(path: Path) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
         data = file.read(_LARGEST + 1)
     return data if len(data) <= _LARGEST else None
 
