@@ -130,7 +130,7 @@ class Programs:
     # --- checks ---------------------------------------------------------------------------------------------------
 
     def _check(self, launch: Launch) -> Ending:
-        task = launch.env["GANGER_TASK_ID"]
+        task = checked_task(launch)
         chance = self._chance(launch)
         lasts = chance.uniform(*self.plan.check_sec)
         if not self._calm() and chance.random() < self.plan.rates.slow_check:
@@ -210,6 +210,11 @@ def _pick(chance: random.Random, rates: Rates | HealerRates) -> str:
 def usage_line(chance: random.Random) -> str:
     usd, tokens = round(chance.uniform(0.01, 0.5), 4), chance.randrange(500, 20_000)
     return f"usage: usd={usd} input={tokens} output={tokens // 10}"
+
+
+def checked_task(launch: Launch) -> str:
+    """A check is not told whose change it looks at; its log has that name."""
+    return launch.log_path.name.rpartition(".verify.")[0]
 
 
 def checked_attempt(key: str) -> int:

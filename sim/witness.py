@@ -10,7 +10,7 @@ from ganger.core.names import backup_folder
 from ganger.core.vocabulary import TaskStatus
 from sim.keeper import Process
 from sim.life import Life
-from sim.programs import CHECK, HEALER, checked_attempt
+from sim.programs import CHECK, HEALER, checked_attempt, checked_task
 
 Attempt = tuple[str, int]
 _KILLED, _TERMINATED = 9, 15
@@ -171,7 +171,7 @@ class Witness:
         self.healers.append(process)
 
     def _check_started(self, process: Process) -> None:
-        task, attempt = process.launch.env["GANGER_TASK_ID"], checked_attempt(process.launch.key)
+        task, attempt = checked_task(process.launch), checked_attempt(process.launch.key)
         known = self.tasks.get(task)
         if known is None or not known.open or known.attempt != attempt:
             self.say(f"unrecorded start: a check of {task}/{attempt} without a recorded claim")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,7 +30,8 @@ def change(task: str) -> Waiting:
 
 async def two_in_one_commit() -> list[Outcome]:
     state = RunState(merging="queue", rank={"first": 0, "second": 1})
-    tools: Any = SimpleNamespace(journal=SimpleNamespace(state=state), merge_batch=16, repositories={"": None})
+    parts = {"merge_batch": 16, "repositories": {"": None}, "checks": None, "folder": SimpleNamespace(path=Path())}
+    tools: Any = SimpleNamespace(journal=SimpleNamespace(state=state), **parts)
     gate: Any = SimpleNamespace(check=lambda: None)
     queue = AtOnce(tools, "", gate, asyncio.get_running_loop().create_task, itertools.count(1), None)
     queue.commit = asyncio.Event()
