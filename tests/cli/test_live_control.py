@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_project import Answer, ganger, make_project, task
+from cli_project import Answer, ganger, kept, make_project, task
 
 from ganger.cli.main import run_command
 from ganger.config import load_project
@@ -232,7 +232,7 @@ def run_of(root: Path) -> Iterator[Path]:
         yield root
     finally:
         ganger("stop", cwd=root)
-        until(lambda: not is_led(RunFolder.of(root / ".ganger", "r1")))
+        until(lambda: not is_led(RunFolder(kept(root))))
 
 
 def state_of(root: Path) -> RunState:
@@ -324,7 +324,7 @@ def test_a_stop_ends_the_agents_of_a_dead_lead_once_they_are_adopted(tmp_path: P
     lead = ganger("run", "--detach", "--json", cwd=root).json["pid"]
     until(lambda: still_working(state_of(root)))
     os.kill(lead, signal.SIGKILL)
-    until(lambda: not is_led(RunFolder.of(root / ".ganger", "r1")))
+    until(lambda: not is_led(RunFolder(kept(root))))
     answer = call("stop")
     assert (answer.code, answer.out) == (0, "no one leads this run now; it acts at the next ganger run\n")
     assert "1 agent of it still works; ganger run adopts" in answer.err

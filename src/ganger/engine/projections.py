@@ -130,8 +130,11 @@ def _clear(folder: int, name: str) -> None:
 def _place_file(folder: int, name: str, fill: Callable[[int], None]) -> Mark:
     """Whole or not at all; in place of a link, not through it. Tells which file it is then."""
     fresh = f".{name}.{os.getpid()}.tmp"
-    _clear(folder, fresh)
-    file = os.open(fresh, _NEW_FILE, 0o600, dir_fd=folder)
+    try:
+        file = os.open(fresh, _NEW_FILE, 0o600, dir_fd=folder)
+    except FileExistsError:
+        _clear(folder, fresh)
+        file = os.open(fresh, _NEW_FILE, 0o600, dir_fd=folder)
     try:
         fill(file)
         made = os.fstat(file).st_ino
@@ -152,9 +155,13 @@ def _mark(folder: int, name: str) -> Mark:
 
 
 def _place_link(folder: int, name: str, target: Path) -> None:
-    with contextlib.suppress(OSError):
-        if os.readlink(name, dir_fd=folder) == str(target):
-            return
+    try:
+        os.symlink(target, name, dir_fd=folder)
+        return
+    except FileExistsError:
+        with contextlib.suppress(OSError):
+            if os.readlink(name, dir_fd=folder) == str(target):
+                return
     fresh = f".{name}.{os.getpid()}.tmp"
     _clear(folder, fresh)
     os.symlink(target, fresh, dir_fd=folder)
@@ -183,23 +190,17 @@ class Showcase:
         self._logs_seen = -1
         self._linked: set[str] = set()
         self._copied: dict[str, Mark] = {}
+        self._ended: list[str] = []
 
     def on_event(self, recorded: ev.Recorded) -> None:
-        if self._folder.shown is None:
-            return
+        """Only noted: what many short attempts leave is brought over together."""
         event = recorded.event
-        if isinstance(event, ev.AttemptStarted):
-            self._link_logs([worker_log(event.task, event.attempt)])
-        elif isinstance(event, ev.VerifyStarted):
-            self._link_logs([verify_log(event.task, event.attempt)])
-        elif isinstance(event, ev.HealStarted):
-            self._link_logs([event.log])
-        elif isinstance(event, ev.TaskSettled | ev.TaskRequeued):
+        if self._folder.shown is not None and isinstance(event, ev.TaskSettled | ev.TaskRequeued):
             attempt = self._state.tasks[event.task].attempts
-            self._copy_logs([worker_log(event.task, attempt), verify_log(event.task, attempt)])
+            self._ended += [worker_log(event.task, attempt), verify_log(event.task, attempt)]
 
     def refresh(self) -> None:
-        """Leads to what has come since."""
+        """Leads to what has come since, and brings over what has ended."""
         if self._folder.shown is None:
             return
         missing = [name for name in _LINKED if name not in self._linked and (self._folder.path / name).exists()]
@@ -209,6 +210,9 @@ class Showcase:
                     for name in missing:
                         _place_link(place, name, self._folder.path / name)
                     self._linked.update(missing)
+        if self._ended:
+            ended, self._ended = self._ended, []
+            self._copy_logs(ended)
         self._link_new_logs()
 
     def _link_new_logs(self) -> None:
@@ -241,7 +245,8 @@ class Showcase:
             if place is not None:
                 _copy_file(self._folder.path / "progress.md", place, "progress.md")
         with contextlib.suppress(OSError):
-            self._copy_logs(sorted(f"{_LOGS}/{name}" for name in os.listdir(self._folder.path / _LOGS)))  # noqa: PTH208
+            names = os.listdir(self._folder.path / _LOGS)  # noqa: PTH208
+            self._copy_logs(sorted(f"{_LOGS}/{name}" for name in names), trusting=True)
 
     def _link_logs(self, paths: list[str]) -> None:
         if not paths:
@@ -253,13 +258,14 @@ class Showcase:
                     self._linked.add(path)
                     self._copied.pop(path, None)
 
-    def _copy_logs(self, paths: list[str]) -> None:
+    def _copy_logs(self, paths: list[str], *, trusting: bool = False) -> None:
+        """`trusting`: a copy of the same size is one that an earlier lead made."""
         with _shown(self._folder, _LOGS) as place:
             if place is None:
                 return
             for path in paths:
                 known, found = self._copied.get(path), _mark(place, _base(path))
-                if known != found and not (known is None and self._is_of_before(path, found)):
+                if known != found and not (trusting and known is None and self._is_of_before(path, found)):
                     self._copied[path] = _copy_file(self._folder.path / path, place, _base(path))
 
     def _is_of_before(self, path: str, found: Mark) -> bool:

@@ -29,6 +29,8 @@ class Projector:
         self._showcase.on_event(recorded)
         if isinstance(recorded.event, ev.WindowClosed | ev.StopRequested | ev.RunFinished | ev.RunStarted):
             self.write()
+        if isinstance(recorded.event, ev.LeadStarted):
+            self._showcase.refresh()
 
     def write(self) -> None:
         if self._written_seq == self._state.last_seq:
@@ -37,7 +39,6 @@ class Projector:
         text = self._text.of(self._state)
         replace_file(self._folder.state, text)
         show(self._folder, self._folder.state.name, text)
-        self._showcase.refresh()
         self._written_seq = self._state.last_seq
         self._cost_sec = self._clock.monotonic() - begun
 
@@ -50,3 +51,4 @@ class Projector:
         while True:
             await asyncio.sleep(max(_AT_MOST_SEC * 0.8, _SHARE * self._cost_sec))
             self.write()
+            self._showcase.refresh()
