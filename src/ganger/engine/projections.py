@@ -10,16 +10,13 @@ import contextlib
 import errno
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ganger.core import events as ev
-from ganger.core.names import verify_log, worker_log
-from ganger.core.records import RunState
 from ganger.engine.files import RunFolder
+from ganger.ports import Clock
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -27,24 +24,15 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _IN_THE_WAY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _TRIES = 3
 _LOGS = "logs"
-# A larger log stays a link: a copy would take as much of the disk again.
-_LARGEST_COPY = 16 * 1024 * 1024
+# What making copies costs, and how much of a run's own time it may.
+_FILE_TAKES_SEC, _BYTES_A_SEC = 0.0005, 200e6
+_ALWAYS_SEC, _SHARE = 0.05, 0.02
 # Led to as they are; a person finds them by the names that the guides have.
 _LINKED = (
-    "ganger.db",
-    "progress.md",
-    "prompts",
-    "patches",
-    "saved",
-    "edits",
-    "backups",
-    "lead.log",
-    "keeper",
+    *("ganger.db", "logs", "progress.md", "prompts", "patches", "saved", "edits", "backups", "lead.log", "keeper"),
     "counter",
 )
 
-Mark = tuple[int, int, int, int, int]
-_NOTHING: Mark = (0, 0, 0, 0, 0)
 _told: set[Path] = set()
 
 
@@ -127,8 +115,8 @@ def _clear(folder: int, name: str) -> None:
         shutil.rmtree(name, dir_fd=folder)
 
 
-def _place_file(folder: int, name: str, fill: Callable[[int], None]) -> Mark:
-    """Whole or not at all; in place of a link, not through it. Tells which file it is then."""
+def _place_file(folder: int, name: str, fill: Callable[[int], None]) -> None:
+    """Whole or not at all; in place of a link, not through it."""
     fresh = f".{name}.{os.getpid()}.tmp"
     try:
         file = os.open(fresh, _NEW_FILE, 0o600, dir_fd=folder)
@@ -137,21 +125,9 @@ def _place_file(folder: int, name: str, fill: Callable[[int], None]) -> Mark:
         file = os.open(fresh, _NEW_FILE, 0o600, dir_fd=folder)
     try:
         fill(file)
-        made = os.fstat(file).st_ino
     finally:
         os.close(file)
     _rename(folder, fresh, name)
-    found = _mark(folder, name)
-    return found if found[0] == made else _NOTHING
-
-
-def _mark(folder: int, name: str) -> Mark:
-    """A file as it is now: whoever changes it changes this."""
-    try:
-        found = os.lstat(name, dir_fd=folder)
-    except OSError:
-        return _NOTHING
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode
 
 
 def _place_link(folder: int, name: str, target: Path) -> None:
@@ -183,24 +159,15 @@ def _write_all(file: int, data: bytes) -> None:
 
 
 class Showcase:
-    """Keeps the shown folder of a run in step: logs of what runs are links, those of what ended are copies."""
+    """Keeps the shown folder of a run in step: links while the run goes on, and in the end what stands by itself."""
 
-    def __init__(self, folder: RunFolder, state: RunState) -> None:
-        self._folder, self._state = folder, state
-        self._logs_seen = -1
+    def __init__(self, folder: RunFolder, clock: Clock) -> None:
+        self._folder, self._clock = folder, clock
         self._linked: set[str] = set()
-        self._copied: dict[str, Mark] = {}
-        self._ended: list[str] = []
-
-    def on_event(self, recorded: ev.Recorded) -> None:
-        """Only noted: what many short attempts leave is brought over together."""
-        event = recorded.event
-        if self._folder.shown is not None and isinstance(event, ev.TaskSettled | ev.TaskRequeued):
-            attempt = self._state.tasks[event.task].attempts
-            self._ended += [worker_log(event.task, attempt), verify_log(event.task, attempt)]
+        self._begun = clock.monotonic()
 
     def refresh(self) -> None:
-        """Leads to what has come since, and brings over what has ended."""
+        """Leads to what has come since."""
         if self._folder.shown is None:
             return
         missing = [name for name in _LINKED if name not in self._linked and (self._folder.path / name).exists()]
@@ -210,87 +177,46 @@ class Showcase:
                     for name in missing:
                         _place_link(place, name, self._folder.path / name)
                     self._linked.update(missing)
-        if self._ended:
-            ended, self._ended = self._ended, []
-            self._copy_logs(ended)
-        self._link_new_logs()
-
-    def _link_new_logs(self) -> None:
-        """Those that nobody has told of; the folder shows whether any came."""
-        logs = self._folder.path / _LOGS
-        try:
-            changed = logs.stat().st_mtime_ns
-            if changed == self._logs_seen:
-                return
-            names = {f"{_LOGS}/{name}" for name in os.listdir(logs)}  # noqa: PTH208
-        except OSError:
-            return
-        self._logs_seen = changed
-        unknown = names - self._linked - self._copied.keys()
-        if unknown:
-            with _shown(self._folder, _LOGS) as place:
-                if place is not None:
-                    there = set(os.listdir(place))  # noqa: PTH208
-                    self._linked |= {name for name in unknown if _base(name) in there}
-            self._link_logs(sorted(unknown - self._linked))
 
     def finish(self) -> None:
-        """Nobody writes logs any more: what is shown is whole by itself, whatever agents made of it meanwhile."""
+        """Nobody writes any more: what is shown is true again, whatever agents made of it, and can be put by."""
         if self._folder.shown is None:
             return
         show_ignored(self._folder)
-        self._linked.difference_update(_LINKED)
+        self._linked.clear()
         self.refresh()
         with _shown(self._folder) as place:
             if place is not None:
                 _copy_file(self._folder.path / "progress.md", place, "progress.md")
-        with contextlib.suppress(OSError):
-            names = os.listdir(self._folder.path / _LOGS)  # noqa: PTH208
-            self._copy_logs(sorted(f"{_LOGS}/{name}" for name in names), trusting=True)
+                self._copy_logs(place)
 
-    def _link_logs(self, paths: list[str]) -> None:
-        if not paths:
+    def _copy_logs(self, place: int) -> None:
+        """Unless that took long beside the run itself, as with very many very short attempts: then the link stays."""
+        logs = self._folder.path / _LOGS
+        sizes = {entry.name: entry.stat().st_size for entry in os.scandir(logs) if entry.is_file(follow_symlinks=False)}
+        takes_sec = len(sizes) * _FILE_TAKES_SEC + sum(sizes.values()) / _BYTES_A_SEC
+        if takes_sec > max(_ALWAYS_SEC, (self._clock.monotonic() - self._begun) * _SHARE):
             return
-        with _shown(self._folder, _LOGS) as place:
-            if place is not None:
-                for path in paths:
-                    _place_link(place, _base(path), self._folder.path / path)
-                    self._linked.add(path)
-                    self._copied.pop(path, None)
-
-    def _copy_logs(self, paths: list[str], *, trusting: bool = False) -> None:
-        """`trusting`: a copy of the same size is one that an earlier lead made."""
-        with _shown(self._folder, _LOGS) as place:
-            if place is None:
-                return
-            for path in paths:
-                known, found = self._copied.get(path), _mark(place, _base(path))
-                if known != found and not (trusting and known is None and self._is_of_before(path, found)):
-                    self._copied[path] = _copy_file(self._folder.path / path, place, _base(path))
-
-    def _is_of_before(self, path: str, found: Mark) -> bool:
-        """Whether an earlier lead has copied it, as far as can be seen without reading it."""
-        with contextlib.suppress(OSError):
-            return stat.S_ISREG(found[4]) and found[1] == (self._folder.path / path).stat().st_size
-        return False
+        fresh = f".{_LOGS}.{os.getpid()}.tmp"
+        copies = _opened(place, fresh)
+        try:
+            for name in sizes:
+                _copy_file(logs / name, copies, name)
+        finally:
+            os.close(copies)
+        _clear(place, _LOGS)
+        os.rename(fresh, _LOGS, src_dir_fd=place, dst_dir_fd=place)
 
 
-def _base(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def _copy_file(source: Path, folder: int, name: str) -> Mark:
+def _copy_file(source: Path, folder: int, name: str) -> None:
     try:
         opened = os.open(source, _READ)
     except OSError:
         # It was never written, or is no file: there is nothing to show.
-        return _NOTHING
+        return
     try:
         size = os.fstat(opened).st_size
-        if size > _LARGEST_COPY:
-            _place_link(folder, name, source)
-            return _mark(folder, name)
-        return _place_file(folder, name, lambda file: _pour(opened, file, size))
+        _place_file(folder, name, lambda file: _pour(opened, file, size))
     finally:
         os.close(opened)
 

@@ -21,12 +21,11 @@ class Projector:
     def __init__(self, folder: RunFolder, state: RunState, clock: Clock) -> None:
         self._folder, self._state, self._clock = folder, state, clock
         self._text = StateText()
-        self._showcase = Showcase(folder, state)
+        self._showcase = Showcase(folder, clock)
         self._written_seq = -1
         self._cost_sec = 0.0
 
     def on_event(self, recorded: ev.Recorded) -> None:
-        self._showcase.on_event(recorded)
         if isinstance(recorded.event, ev.WindowClosed | ev.StopRequested | ev.RunFinished | ev.RunStarted):
             self.write()
         if isinstance(recorded.event, ev.LeadStarted):
