@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ganger.core.census import Census, Setback, TestOutcome, TestReport, census_of, setback
+from ganger.core.census import Regression, TestCensus, TestOutcome, TestReport, census_of, regression
 
 P, F, S = TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.SKIPPED
 
 
-def _setback(base: dict[str, TestOutcome], now: dict[str, TestOutcome], *, may: bool = False) -> Setback:
-    return setback(Census(base), Census(now), may_change_tests=may)
+def _setback(base: dict[str, TestOutcome], now: dict[str, TestOutcome], *, may: bool = False) -> Regression:
+    return regression(TestCensus(base), TestCensus(now), may_change_tests=may)
 
 
 @pytest.mark.parametrize("was", [P, F, S])
@@ -48,14 +48,14 @@ def test_addresses_in_names_do_not_tell_tests_apart() -> None:
 def test_tests_of_one_name_are_counted() -> None:
     """G09: of two tests with one name none may vanish."""
     base = census_of([TestReport("a", P), TestReport("a", P)])
-    assert setback(base, census_of([TestReport("a", P)])).gone == ("a#2",)
+    assert regression(base, census_of([TestReport("a", P)])).gone == ("a#2",)
 
 
 def test_a_test_whose_name_is_taken_by_another_is_the_worse_of_both() -> None:
     """G09: a new test of the same name does not stand in for it."""
     taken = census_of([TestReport("a", P), TestReport("a", S)])
-    assert setback(Census({"a": F}), taken).skipped == ("a",)
-    assert not setback(Census({"a": P}), census_of([TestReport("a", P), TestReport("a", P)]))
+    assert regression(TestCensus({"a": F}), taken).skipped == ("a",)
+    assert not regression(TestCensus({"a": P}), census_of([TestReport("a", P), TestReport("a", P)]))
 
 
 def test_the_sentence_names_a_few_and_counts_the_rest() -> None:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.core.census import Census
-from ganger.engine.proof import Harvest, Witness, harvest, write_planted
-from ganger.ports.runners import Planting, RunnerCall, Touched
+from ganger.core.census import TestCensus
+from ganger.engine.proof import PlantedOutcome, ReportedRun, planted_outcome, write_planted
+from ganger.ports.runners import CheckedChange, Planting, RunnerCall
 from ganger.runners.table import KnownRunners
 
 
@@ -293,8 +293,8 @@ def lay(folder: Path, files: Mapping[str, str]) -> None:
 @dataclass(frozen=True)
 class Ran:
     code: int
-    census: Census | None
-    witness: Witness
+    census: TestCensus | None
+    reported: ReportedRun
     call: RunnerCall
 
 
@@ -304,29 +304,31 @@ def run(sample: Sample, folder: Path, reports: Path, call: RunnerCall | None = N
     for build in sample.builds:
         subprocess.run(shlex.split(build), cwd=folder, env=env, check=False, capture_output=True)
     call = call or RunnerCall(tuple(shlex.split(sample.cmd)), folder, env)
-    witness = Witness(KnownRunners(), folder, reports)
-    told = witness.reporting("test.0", call)
+    reported = ReportedRun(KnownRunners(), folder, reports)
+    told = reported.reporting("test.0", call)
     log = reports / "log"
     offset = log.stat().st_size if log.exists() else 0
     with log.open("ab") as out:
         ended = subprocess.run(told.argv, cwd=told.cwd, env=dict(told.env), stdout=out, stderr=out, check=False)
-    witness.ended("test.0", log, offset, succeeded=ended.returncode == 0, seconds=0.0)
-    return Ran(ended.returncode, witness.seen["test.0"].census, witness, call)
+    reported.ended("test.0", log, offset, succeeded=ended.returncode == 0, seconds=0.0)
+    return Ran(ended.returncode, reported.seen["test.0"].census, reported, call)
 
 
-def plant(ran: Ran, folder: Path, touched: Touched) -> Planting:
+def plant(ran: Ran, folder: Path, touched: CheckedChange) -> Planting:
     assert ran.census is not None
-    planting = ran.witness.found["test.0"].plant(ran.call, folder, ran.census, touched)
+    planting = ran.reported.found["test.0"].plant(ran.call, folder, ran.census, touched)
     assert planting is not None
     write_planted(folder, planting.files)
     return planting
 
 
-def try_planted(sample: Sample, ran: Ran, planting: Planting, reports: Path, *, narrow: bool) -> tuple[int, Harvest]:
+def try_planted(
+    sample: Sample, ran: Ran, planting: Planting, reports: Path, *, narrow: bool
+) -> tuple[int, PlantedOutcome]:
     call = planting.narrow if narrow else None
     again = run(sample, ran.call.cwd, reports, call)
     assert again.census is not None
-    return again.code, harvest(planting, again.census)
+    return again.code, planted_outcome(planting, again.census)
 
 
 def at(call: RunnerCall, folder: Path) -> RunnerCall:

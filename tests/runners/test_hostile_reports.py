@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from ganger.core.census import Census, TestOutcome, setback
-from ganger.engine.proof import Witness
-from ganger.ports.runners import RunnerCall, Touched
+from ganger.core.census import TestCensus, TestOutcome, regression
+from ganger.engine.proof import ReportedRun
+from ganger.ports.runners import CheckedChange, RunnerCall
 from ganger.runners.table import KnownRunners
 
 LINE = b'{"name": "t", "outcome": "passed", "words": "", "file": "%s"}\n{"end": true}\n'
 UNITTEST, PYTEST = ("python3", "-m", "unittest"), ("pytest",)
 
 
-def _read(folder: Path, argv: tuple[str, ...], report: bytes | None) -> Census | None:
-    """What a witness takes from a report with these bytes."""
-    witness = Witness(KnownRunners(), folder, folder)
-    told = witness.reporting("test.0", RunnerCall(argv, folder, {}))
+def _read(folder: Path, argv: tuple[str, ...], report: bytes | None) -> TestCensus | None:
+    """What a reported takes from a report with these bytes."""
+    reported = ReportedRun(KnownRunners(), folder, folder)
+    told = reported.reporting("test.0", RunnerCall(argv, folder, {}))
     words = " ".join((*told.argv, told.env.get("PYTEST_ADDOPTS", "")))
     place = next(Path(word.partition("=")[2] or word) for word in words.split() if str(folder) in word)
     if report is not None:
         place.write_bytes(report)
-    witness.ended("test.0", folder / "log", 0, succeeded=True, seconds=0.0)
-    return witness.seen["test.0"].census
+    reported.ended("test.0", folder / "log", 0, succeeded=True, seconds=0.0)
+    return reported.seen["test.0"].census
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ def test_xml_that_is_not_whole_is_no_report(tmp_path: Path, report: bytes) -> No
 
 def test_a_pipe_or_a_link_in_its_place_is_no_report(tmp_path: Path) -> None:
     """G09: nobody waits for it and nobody follows it."""
-    witness = Witness(KnownRunners(), tmp_path, tmp_path)
+    reported = ReportedRun(KnownRunners(), tmp_path, tmp_path)
     for key in ("pipe.0", "link.0"):
-        told = witness.reporting(key, RunnerCall(UNITTEST, tmp_path, {}))
+        told = reported.reporting(key, RunnerCall(UNITTEST, tmp_path, {}))
         if key == "pipe.0":
             os.mkfifo(told.argv[2])
         else:
             Path(told.argv[2]).symlink_to("/etc/passwd")
-        witness.ended(key, tmp_path / "log", 0, succeeded=True, seconds=0.0)
-        assert witness.seen[key].census is None
+        reported.ended(key, tmp_path / "log", 0, succeeded=True, seconds=0.0)
+        assert reported.seen[key].census is None
 
 
 @pytest.mark.parametrize("file", ["/etc/shadow", "../outside.py", "pipe.py", "link.py", "/dev/zero", "a\0b.py"])
@@ -81,12 +81,12 @@ def test_a_report_cannot_name_a_file_outside_the_project(tmp_path: Path, file: s
     (root / "link.py").symlink_to(tmp_path / "outside.py")
     call = RunnerCall(PYTEST, root, {})
     runner = KnownRunners().of(call)
-    census = Census({f"{file}::test_x": TestOutcome.PASSED}, {}, {f"{file}::test_x": file})
-    assert runner is not None and runner.plant(call, root, census, Touched(("money.py",))) is None
+    census = TestCensus({f"{file}::test_x": TestOutcome.PASSED}, {}, {f"{file}::test_x": file})
+    assert runner is not None and runner.plant(call, root, census, CheckedChange(("money.py",))) is None
 
 
 def test_a_name_of_a_megabyte_makes_a_short_sentence() -> None:
     """G09: what is told of a test is bounded and on one line."""
     name = "t\n" * 500_000
-    sentence = setback(Census({name: TestOutcome.PASSED}), Census()).sentence
+    sentence = regression(TestCensus({name: TestOutcome.PASSED}), TestCensus()).sentence
     assert len(sentence) < 400 and "\n" not in sentence

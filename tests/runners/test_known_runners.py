@@ -11,7 +11,7 @@ from installed import installed
 from runner_projects import FETCHED, SAMPLES, Sample, lay, plant, run, try_planted
 
 from ganger.core.census import TestOutcome
-from ganger.ports.runners import Touched
+from ganger.ports.runners import CheckedChange
 
 # Compilers are at hand on few machines, and slow.
 COMPILED = ("cargo test", "go test", "ctest")
@@ -51,7 +51,7 @@ def test_planted_tests_are_reported_as_failing(sample: Sample, tmp_path: Path, r
     lay(project, {**sample.files, **sample.fix})
     ran = run(sample, project, reports)
     assert ran.code == 0 and ran.census is not None and not ran.census.failed
-    planting = plant(ran, project, Touched(tuple(sample.fix), frozenset({sample.fails})))
+    planting = plant(ran, project, CheckedChange(tuple(sample.fix), frozenset({sample.fails})))
     if narrow and planting.narrow is None:
         pytest.skip("this command is always run whole")
     code, came = try_planted(sample, ran, planting, reports, narrow=narrow)
@@ -67,7 +67,7 @@ def test_a_runner_that_calls_everything_passed_is_seen(sample: Sample, tmp_path:
     lay(project, {**sample.files, **sample.subverted})
     ran = run(sample, project, reports)
     assert ran.code == 0 and ran.census is not None and not ran.census.failed
-    planting = plant(ran, project, Touched(tuple(sample.subverted), frozenset({sample.fails})))
+    planting = plant(ran, project, CheckedChange(tuple(sample.subverted), frozenset({sample.fails})))
     assert try_planted(sample, ran, planting, reports, narrow=False)[1].green
 
 

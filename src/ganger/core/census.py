@@ -52,13 +52,15 @@ _RANK = (TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class TestCensus:
     """What one runner reported. `failures` has the words of each failure, `files` the file each test is in, as far as
     the runner told either."""
 
     tests: Mapping[str, TestOutcome] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+
+    __test__ = False
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -80,7 +82,7 @@ class TestReport:
     __test__ = False
 
 
-def census_of(reported: Iterable[TestReport]) -> Census:
+def census_of(reported: Iterable[TestReport]) -> TestCensus:
     """From a report's lines in order. Two tests of one name are told apart by their place."""
     seen: Counter[str] = Counter()
     tests: dict[str, TestOutcome] = {}
@@ -95,11 +97,11 @@ def census_of(reported: Iterable[TestReport]) -> Census:
             files[name] = one.file
         if one.outcome is TestOutcome.FAILED:
             failures[name] = one.words
-    return Census(tests, failures, files)
+    return TestCensus(tests, failures, files)
 
 
 @dataclass(frozen=True, slots=True)
-class Setback:
+class Regression:
     """What got worse: tests that ran no more, that were skipped, or that fail although the runner ended well."""
 
     gone: tuple[str, ...] = ()
@@ -127,7 +129,7 @@ class Setback:
         return "; ".join(parts)
 
 
-def setback(base: Census, now: Census, *, may_change_tests: bool = False) -> Setback:
+def regression(base: TestCensus, now: TestCensus, *, may_change_tests: bool = False) -> Regression:
     """What is worse than at base. A test may get better, and new ones may come; one that passed or failed must still
     run, unless whoever made the change may change tests."""
     gone: list[str] = []
@@ -145,7 +147,7 @@ def setback(base: Census, now: Census, *, may_change_tests: bool = False) -> Set
             failed.append(name)
     if may_change_tests:
         gone, skipped = [], []
-    return Setback(tuple(gone), tuple(skipped), tuple(failed))
+    return Regression(tuple(gone), tuple(skipped), tuple(failed))
 
 
 def without_case(name: str) -> str:
@@ -153,7 +155,7 @@ def without_case(name: str) -> str:
     return _CASE.sub("", name)
 
 
-def _worst_of_doubles(base: Census, now: Census) -> dict[str, TestOutcome]:
+def _worst_of_doubles(base: TestCensus, now: TestCensus) -> dict[str, TestOutcome]:
     """Of a test whose name others took as well, the worst: nobody can tell which of them it is."""
     worst: dict[str, TestOutcome] = {}
     for name, outcome in now.tests.items():
@@ -167,7 +169,7 @@ def _worst_of_doubles(base: Census, now: Census) -> dict[str, TestOutcome]:
 class _Cases:
     """Cases of one parametrised test, whose names often follow from the product: as many of them must have passed."""
 
-    def __init__(self, base: Census, now: Census) -> None:
+    def __init__(self, base: TestCensus, now: TestCensus) -> None:
         self._before = Counter(_CASE.sub("[", n) for n, o in base.tests.items() if o is not TestOutcome.SKIPPED)
         self._now = Counter(_CASE.sub("[", n) for n, o in now.tests.items() if o is TestOutcome.PASSED)
 
@@ -176,7 +178,7 @@ class _Cases:
         return test != name and self._now[test] >= self._before[test]
 
 
-def suspects(base: Census, now: Census) -> tuple[str, ...]:
+def suspects(base: TestCensus, now: TestCensus) -> tuple[str, ...]:
     """Tests that passed at base and do not now: broken by the change, or by chance."""
     passed = (name for name, was in base.tests.items() if was is TestOutcome.PASSED)
     return tuple(name for name in passed if now.tests.get(name) is not TestOutcome.PASSED)

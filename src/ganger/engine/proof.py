@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ganger.core.census import Census, TestOutcome, setback, without_case
+from ganger.core.census import TestCensus, TestOutcome, regression, without_case
 from ganger.engine.files import named_os_errors
 from ganger.ports.runners import KnownRunner, Planting, RunnerCall, Runners
 
@@ -29,14 +29,14 @@ MOST_FLAKY = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CommandCensus:
     """What one command of a check came to. `census` is None where its runner left no report."""
 
-    census: Census | None
+    census: TestCensus | None
     succeeded: bool
 
 
-ProfileCensus = Mapping[str, Seen]
+ProfileCensus = Mapping[str, CommandCensus]
 
 
 def check_folder() -> str:
@@ -70,7 +70,7 @@ class Proof:
 
 
 @dataclass
-class Witness:
+class ReportedRun:
     """Follows the commands of one verification in one folder. `calls` are those a known runner may be behind,
     `readable` are folders outside that they need."""
 
@@ -80,7 +80,7 @@ class Witness:
     readable: tuple[Path, ...] = ()
     calls: dict[str, RunnerCall] = field(default_factory=dict)
     found: dict[str, KnownRunner] = field(default_factory=dict)
-    seen: dict[str, Seen] = field(default_factory=dict)
+    seen: dict[str, CommandCensus] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     _reports: dict[str, Path] = field(default_factory=dict)
 
@@ -95,10 +95,10 @@ class Witness:
     def ended(self, key: str, log: Path, offset: int, *, succeeded: bool, seconds: float) -> None:
         runner = self.found.get(key)
         if runner is not None:
-            self.seen[key] = Seen(self._read(runner, key, _output(log, offset)), succeeded)
+            self.seen[key] = CommandCensus(self._read(runner, key, _output(log, offset)), succeeded)
             self.seconds[key] = seconds
 
-    def _read(self, runner: KnownRunner, key: str, output: str) -> Census | None:
+    def _read(self, runner: KnownRunner, key: str, output: str) -> TestCensus | None:
         """Whoever wrote the report is not trusted: one that cannot be read is none."""
         try:
             return runner.read(self._reports[key], output, self.root)
@@ -134,7 +134,7 @@ def report_folder(above: Path, owner_of: Path) -> Iterator[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Unproved:
     """Why a green check is not believed. `names` are the tests it is about, where it is about some."""
 
     key: str
@@ -143,49 +143,55 @@ class Doubt:
     names: tuple[str, ...] = ()
 
 
-def doubts(base: ProfileCensus, witness: Witness, *, may_change_tests: bool) -> list[Doubt]:
+def unproved(base: ProfileCensus, reported: ReportedRun, *, may_change_tests: bool) -> list[Unproved]:
     """What the report of each command lacks, beside that of the same command without the change."""
     found = (
-        _doubt(key, runner, base.get(key), witness.seen[key], may_change_tests=may_change_tests)
-        for key, runner in witness.found.items()
-        if key in witness.seen and witness.seen[key].succeeded
+        _unproved(key, runner, base.get(key), reported.seen[key], may_change_tests=may_change_tests)
+        for key, runner in reported.found.items()
+        if key in reported.seen and reported.seen[key].succeeded
     )
-    return [doubt for doubt in found if doubt is not None]
+    return [one for one in found if one is not None]
 
 
-def _doubt(key: str, runner: KnownRunner, was: Seen | None, now: Seen, *, may_change_tests: bool) -> Doubt | None:
+def _unproved(
+    key: str, runner: KnownRunner, was: CommandCensus | None, now: CommandCensus, *, may_change_tests: bool
+) -> Unproved | None:
     census = was.census if was is not None else None
     if now.census is None:
         # On trusted code it ended well and told nothing: it cannot.
         never = was is not None and was.succeeded and census is None
         if never or (not runner.certain and census is None):
             return None
-        return Doubt(key, "TESTS_UNREPORTED", f"{runner.name} ended with success and left no whole report of its tests")
-    worse = setback(census or Census(), now.census, may_change_tests=may_change_tests)
+        return Unproved(
+            key, "TESTS_UNREPORTED", f"{runner.name} ended with success and left no whole report of its tests"
+        )
+    worse = regression(census or TestCensus(), now.census, may_change_tests=may_change_tests)
     if worse:
-        return Doubt(key, "TESTS_WORSE", worse.sentence, worse.names)
+        return Unproved(key, "TESTS_WORSE", worse.sentence, worse.names)
     if now.census.failed and not is_masked(was):
         names = now.census.failed
-        return Doubt(key, "TESTS_WORSE", f"{runner.name} ended with success although tests failed: {names[0]}", names)
+        return Unproved(
+            key, "TESTS_WORSE", f"{runner.name} ended with success although tests failed: {names[0]}", names
+        )
     return None
 
 
-def is_masked(was: Seen | None) -> bool:
+def is_masked(was: CommandCensus | None) -> bool:
     """Whether the operator's own command succeeds whatever its tests do."""
     return was is not None and was.succeeded and was.census is not None and bool(was.census.failed)
 
 
-def mended(base: Census | None, now: Census) -> frozenset[str]:
+def mended(base: TestCensus | None, now: TestCensus) -> frozenset[str]:
     """Tests that pass now and did not before."""
     before = base.tests if base is not None else {}
     passed = (name for name, outcome in now.tests.items() if outcome is TestOutcome.PASSED)
     return frozenset(name for name in passed if before.get(name) is not TestOutcome.PASSED)
 
 
-def chance_failures(base: ProfileCensus, witness: Witness) -> tuple[str, ...]:
+def chance_failures(base: ProfileCensus, reported: ReportedRun) -> tuple[str, ...]:
     """The tests that failed, if they are few and all of them passed without the change: it may be chance."""
     names: list[str] = []
-    for key, now in witness.seen.items():
+    for key, now in reported.seen.items():
         was = base.get(key)
         if now.succeeded:
             continue
@@ -201,18 +207,18 @@ def chance_failures(base: ProfileCensus, witness: Witness) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Harvest:
+class PlantedOutcome:
     """What became of planted tests: how many were reported as failing, and those that were reported otherwise.
 
-    `fallen` are tests that nobody touched, that had passed, and that did not pass beside planted ones.
+    `broken` are tests that nobody touched, that had passed, and that did not pass beside planted ones.
     """
 
     red: int
     green: tuple[str, ...]
-    fallen: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
 
 
-def harvest(planting: Planting, census: Census, passed: Collection[str] = ()) -> Harvest:
+def planted_outcome(planting: Planting, census: TestCensus, passed: Collection[str] = ()) -> PlantedOutcome:
     red, green = 0, []
     for test in planting.tests:
         names = [name for name in census.tests if (name == test.mark if test.whole else test.mark in name)]
@@ -223,8 +229,8 @@ def harvest(planting: Planting, census: Census, passed: Collection[str] = ()) ->
         elif names and test.strict:
             green.append(f"{names[0]} ({_last_line(census.failures.get(names[0], ''))})")
     planted = {without_case(test.mark) for test in planting.tests if test.whole}
-    fallen = [name for name in passed if without_case(name) not in planted and _is_fallen(census.tests.get(name))]
-    return Harvest(red, tuple(green), tuple(fallen))
+    broken = [name for name in passed if without_case(name) not in planted and _is_broken(census.tests.get(name))]
+    return PlantedOutcome(red, tuple(green), tuple(broken))
 
 
 def _last_line(words: str) -> str:
@@ -232,12 +238,12 @@ def _last_line(words: str) -> str:
     return next((line for line in lines if "AssertionError" in line), lines[-1] if lines else "")[:200]
 
 
-def _is_fallen(outcome: TestOutcome | None) -> bool:
+def _is_broken(outcome: TestOutcome | None) -> bool:
     """One that was not run at all was not chosen."""
     return outcome is not None and outcome is not TestOutcome.PASSED
 
 
-def new_test_files(census: Census, base: Census | None, files: Collection[str]) -> frozenset[str]:
+def new_test_files(census: TestCensus, base: TestCensus | None, files: Collection[str]) -> frozenset[str]:
     """Files of the change that hold tests, none of which was there before."""
     before = base.tests if base is not None else {}
     old = {file for name, file in census.files.items() if name in before}
@@ -292,7 +298,7 @@ class CensusFiles:
     def load(self, name: str) -> ProfileCensus | None:
         try:
             told = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))
-            return {key: Seen(_census(one["tests"]), bool(one["succeeded"])) for key, one in told.items()}
+            return {key: CommandCensus(_census(one["tests"]), bool(one["succeeded"])) for key, one in told.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -317,5 +323,5 @@ class CensusFiles:
             path.unlink(missing_ok=True)
 
 
-def _census(tests: Mapping[str, str] | None) -> Census | None:
-    return None if tests is None else Census({name: TestOutcome(outcome) for name, outcome in tests.items()})
+def _census(tests: Mapping[str, str] | None) -> TestCensus | None:
+    return None if tests is None else TestCensus({name: TestOutcome(outcome) for name, outcome in tests.items()})

@@ -22,7 +22,7 @@ from ganger.core.tiers import TieredStep, order_steps, step_class
 from ganger.core.vocabulary import FailureClass, Tier
 from ganger.engine.gate import Gate
 from ganger.engine.log_masks import note_masks
-from ganger.engine.proof import ProfileCensus, Proof, Witness, report_folder
+from ganger.engine.proof import ProfileCensus, Proof, ReportedRun, report_folder
 from ganger.engine.proving import Job, Proving, planted_log
 from ganger.engine.verify import (
     NO_RECOVERY,
@@ -119,32 +119,32 @@ class Checks:
     ) -> ProfileCensus:
         """What the known runners of a profile report on a folder, whatever the verdict; every step is run."""
         job = Job(profile, folder, log, gate, key, {})
-        with self.witness(folder, readable) as witness:
-            verdict = await self._steps(job, witness, keep_going=True)
+        with self.reported(folder, readable) as reported:
+            verdict = await self._steps(job, reported, keep_going=True)
             return verdict.census
 
     async def _judge(self, job: Job, proof: Proof | None) -> Verdict:
-        with self.witness(job.folder) as witness:
-            verdict = await self.guarded(job, witness)
-            if witness is None or proof is None:
+        with self.reported(job.folder) as reported:
+            verdict = await self.guarded(job, reported)
+            if reported is None or proof is None:
                 return verdict
-            return await Proving(self, job, proof).judge(verdict, witness)
+            return await Proving(self, job, proof).judge(verdict, reported)
 
-    async def guarded(self, job: Job, witness: Witness | None) -> Verdict:
+    async def guarded(self, job: Job, reported: ReportedRun | None) -> Verdict:
         altered = self.stand(job.folder, self.commands(job.profile))
-        verdict = await self._steps(job, witness)
+        verdict = await self._steps(job, reported)
         rewritten = tuple(path for path in altered() if path not in job.made) if verdict.passed else ()
         return _without_trust(verdict, rewritten)
 
     @contextlib.contextmanager
-    def witness(self, folder: Path, readable: tuple[Path, ...] = ()) -> Iterator[Witness | None]:
+    def reported(self, folder: Path, readable: tuple[Path, ...] = ()) -> Iterator[ReportedRun | None]:
         if self.runners is None or self.reports is None:
             yield None
             return
         with report_folder(self.reports, folder) as reports:
-            yield Witness(self.runners, folder, reports, readable)
+            yield ReportedRun(self.runners, folder, reports, readable)
 
-    async def _steps(self, job: Job, witness: Witness | None, *, keep_going: bool = False) -> Verdict:
+    async def _steps(self, job: Job, reported: ReportedRun | None, *, keep_going: bool = False) -> Verdict:
         return await run_steps(
             self.steps(job.profile),
             workspace=job.folder,
@@ -154,19 +154,21 @@ class Checks:
             deny=self.deny,
             default_timeout_sec=self.timeout_sec,
             key_prefix=job.key,
-            confine=lambda launch: self.confine(launch, job.folder, witness, job.fixed),
+            confine=lambda launch: self.confine(launch, job.folder, reported, job.fixed),
             expect=self.expected(job.profile),
             recovery=self.recovery,
             clock=self.clock.monotonic,
             output_limit_bytes=self.output_limit_bytes,
-            witness=witness,
+            reported=reported,
             keep_going=keep_going,
         )
 
-    def confine(self, launch: Launch, folder: Path, witness: Witness | None, fixed: tuple[Path, ...] = ()) -> Launch:
-        if witness is None:
+    def confine(
+        self, launch: Launch, folder: Path, reported: ReportedRun | None, fixed: tuple[Path, ...] = ()
+    ) -> Launch:
+        if reported is None:
             return self.sandbox.confine(launch, Room(writable=(folder,), readable=self.readable, fixed=fixed))
-        writable, readable = (folder, witness.reports), (*self.readable, *witness.readable)
+        writable, readable = (folder, reported.reports), (*self.readable, *reported.readable)
         return self.sandbox.confine(launch, Room(writable=writable, readable=readable, fixed=fixed))
 
     def _lacking(self, verdict: Verdict, log: Path) -> Verdict:

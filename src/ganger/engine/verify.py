@@ -16,7 +16,7 @@ from ganger.core.commands import CommandFault, parse_command
 from ganger.core.tiers import TieredStep
 from ganger.core.vocabulary import Tier
 from ganger.engine.files import named_os_errors
-from ganger.engine.proof import ProfileCensus, Witness
+from ganger.engine.proof import ProfileCensus, ReportedRun
 from ganger.errors import DiskFullError, GangerError
 from ganger.ports import Exit, Launch, Launcher
 from ganger.ports.runners import RunnerCall
@@ -107,7 +107,7 @@ class _Bench:
     expect: Mapping[str, str]
     recovery: Recovery
     output_limit_bytes: int | None
-    witness: Witness | None
+    reported: ReportedRun | None
 
 
 def as_outcome(word: str) -> Outcome:
@@ -135,7 +135,7 @@ async def run_steps(
     expect: Mapping[str, str] | None = None,
     recovery: Recovery = NO_RECOVERY,
     output_limit_bytes: int | None = None,
-    witness: Witness | None = None,
+    reported: ReportedRun | None = None,
     keep_going: bool = False,
 ) -> Verdict:
     """Runs the steps in order until a blocking one fails; the log is appended to, never cut.
@@ -154,7 +154,7 @@ async def run_steps(
         expect or {},
         recovery,
         output_limit_bytes,
-        witness,
+        reported,
     )
     results: list[StepResult] = []
     failed: StepResult | None = None
@@ -166,7 +166,7 @@ async def run_steps(
         results.append(result)
         if step.blocks and result.outcome != "passed":
             failed = failed or result
-    return Verdict(failed is None, tuple(results), failed, dict(witness.seen) if witness is not None else {})
+    return Verdict(failed is None, tuple(results), failed, dict(reported.seen) if reported is not None else {})
 
 
 async def _run_step(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
@@ -234,12 +234,12 @@ async def _outcome(step: TieredStep, bench: _Bench, *, key: str) -> tuple[Outcom
         left = max(deadline - bench.clock(), _SHORTEST_TIMEOUT_SEC)
         began, offset, call = bench.clock(), size_of_log(bench.log_path), RunnerCall(command.argv, cwd, bench.env)
         name = f"{step.name}.{place}"
-        if bench.witness is not None:
-            call = bench.witness.reporting(name, call)
+        if bench.reported is not None:
+            call = bench.reported.reporting(name, call)
         ended = await _run_command(call, bench, key=f"{key}.{place}", timeout_sec=left)
-        if bench.witness is not None and ended.started:
+        if bench.reported is not None and ended.started:
             seconds, succeeded = bench.clock() - began, ended.code == 0
-            bench.witness.ended(name, bench.log_path, offset, succeeded=succeeded, seconds=seconds)
+            bench.reported.ended(name, bench.log_path, offset, succeeded=succeeded, seconds=seconds)
         if ended.lost:
             raise VerificationLost
         if not ended.started:

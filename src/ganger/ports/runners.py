@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from ganger.core.census import Census
+from ganger.core.census import TestCensus
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class RunnerCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class CheckedChange:
     """What a change is about: its files, and the tests that failed before it and pass with it."""
 
     files: tuple[str, ...] = ()
@@ -69,10 +69,10 @@ class KnownRunner(Protocol):
     def reporting(self, call: RunnerCall, report: Path) -> RunnerCall:
         """The same call, with a report written to this file as well."""
 
-    def read(self, report: Path, output: str, root: Path) -> Census | None:
+    def read(self, report: Path, output: str, root: Path) -> TestCensus | None:
         """None: it left no whole report. `output` is what the command printed, `root` the folder of the project."""
 
-    def plant(self, call: RunnerCall, root: Path, census: Census, touched: Touched) -> Planting | None:
+    def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
         """Failing tests beside and inside those of the census; None where it finds no place for one."""
 
 

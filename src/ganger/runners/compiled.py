@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.core.census import Census, TestOutcome, TestReport, census_of
-from ganger.ports.runners import PlantedTest, Planting, RunnerCall, Touched
+from ganger.core.census import TestCensus, TestOutcome, TestReport, census_of
+from ganger.ports.runners import CheckedChange, PlantedTest, Planting, RunnerCall
 from ganger.runners.calls import Program
 from ganger.runners.marks import choose, random_word, shuffled
 from ganger.runners.reports import json_lines, read_junit
@@ -38,11 +38,11 @@ class GoTest:
         go = shutil.which(argv[self.program.at], path=call.env.get("PATH"))
         return replace(call, argv=(*own, *argv[:at], *json, *argv[at:]), programs=(go,) if go else ())
 
-    def read(self, report: Path, output: str, root: Path) -> Census | None:
+    def read(self, report: Path, output: str, root: Path) -> TestCensus | None:
         lines = json_lines(report)
         return None if lines is None else census_of(_go_reports(lines))
 
-    def plant(self, call: RunnerCall, root: Path, census: Census, touched: Touched) -> Planting | None:
+    def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
         """In the package of the tests that the change mended, or of the files it touched: one failing test."""
         folders = {Path(file).parent for file in touched.files if file.endswith(".go")}
         found = [file for folder in folders for file in sorted((root / folder).glob("*_test.go"))]
@@ -102,13 +102,13 @@ class CargoTest:
     def reporting(self, call: RunnerCall, report: Path) -> RunnerCall:
         return call
 
-    def read(self, report: Path, output: str, root: Path) -> Census | None:
+    def read(self, report: Path, output: str, root: Path) -> TestCensus | None:
         lines = output.splitlines()
         if not any(map(_CARGO_END.match, lines)):
             return None
         return census_of(_cargo_reports(lines))
 
-    def plant(self, call: RunnerCall, root: Path, census: Census, touched: Touched) -> Planting | None:
+    def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
         """At the end of the touched source file that has tests of its own, else of a file in `tests`."""
         rust = [root / file for file in touched.files if file.endswith(".rs")]
         inner = [file for file in rust if b"#[cfg(test)]" in _bytes(file)]
@@ -172,7 +172,7 @@ class Ctest:
     def reporting(self, call: RunnerCall, report: Path) -> RunnerCall:
         return replace(call, argv=(*call.argv, "--output-junit", str(report)))
 
-    def read(self, report: Path, output: str, root: Path) -> Census | None:
+    def read(self, report: Path, output: str, root: Path) -> TestCensus | None:
         cases = read_junit(report)
         if cases is None:
             return None
@@ -185,7 +185,7 @@ class Ctest:
             for case in cases
         )
 
-    def plant(self, call: RunnerCall, root: Path, census: Census, touched: Touched) -> Planting | None:
+    def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
         """The main function of a test program fails before it does anything, in its own way of failing."""
         sources = [p for ending in ("*.c", "*.cc", "*.cpp", "*.cxx") for p in sorted(root.rglob(ending))]
         named = {

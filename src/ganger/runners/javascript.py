@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.core.census import Census, TestOutcome
-from ganger.ports.runners import PlantedTest, Planting, RunnerCall, Touched
+from ganger.core.census import TestCensus, TestOutcome
+from ganger.ports.runners import CheckedChange, PlantedTest, Planting, RunnerCall
 from ganger.runners.calls import Program, with_words
 from ganger.runners.marks import choose, near_tests, plain_file, random_word
 from ganger.runners.reports import read_jest, read_json_lines
@@ -34,15 +34,15 @@ class NodeTest:
         given = call.env.get(_OPTIONS, "")
         return replace(call, env={**call.env, _OPTIONS: f"{given} {options}".strip()})
 
-    def read(self, report: Path, output: str, root: Path) -> Census | None:
+    def read(self, report: Path, output: str, root: Path) -> TestCensus | None:
         census = read_json_lines(report, root)
         if census is None:
             return None
         # A file without tests, or one that ended before its tests did, is reported as if it were one.
         known = {n: o for n, o in census.tests.items() if not (n.endswith(census.files.get(n, " ")) and n != "")}
-        return Census(known, census.failures, census.files)
+        return TestCensus(known, census.failures, census.files)
 
-    def plant(self, call: RunnerCall, root: Path, census: Census, touched: Touched) -> Planting | None:
+    def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
         made = _appended(root, census, touched, _node_test)
         if made is None:
             return None
@@ -88,10 +88,10 @@ class Jest:
     def reporting(self, call: RunnerCall, report: Path) -> RunnerCall:
         return replace(call, argv=with_words(call.argv, self.program, "--json", f"--outputFile={report}"))
 
-    def read(self, report: Path, output: str, root: Path) -> Census | None:
+    def read(self, report: Path, output: str, root: Path) -> TestCensus | None:
         return read_jest(report, root)
 
-    def plant(self, call: RunnerCall, root: Path, census: Census, touched: Touched) -> Planting | None:
+    def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
         made = _appended(root, census, touched, _jest_test)
         if made is None:
             return None
@@ -118,10 +118,10 @@ class Vitest:
             return replace(call, argv=(*argv[: at + 1], *words, *argv[at + 1 :]))
         return replace(call, argv=with_words(argv, self.program, *words))
 
-    def read(self, report: Path, output: str, root: Path) -> Census | None:
+    def read(self, report: Path, output: str, root: Path) -> TestCensus | None:
         return read_jest(report, root)
 
-    def plant(self, call: RunnerCall, root: Path, census: Census, touched: Touched) -> Planting | None:
+    def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
         made = _appended(root, census, touched, _vitest_test)
         if made is None:
             return None
@@ -143,7 +143,7 @@ def _only_files(call: RunnerCall, program: Program, root: Path, files: dict[str,
 
 
 def _appended(
-    root: Path, census: Census, touched: Touched, text: object
+    root: Path, census: TestCensus, touched: CheckedChange, text: object
 ) -> tuple[dict[str, bytes], tuple[PlantedTest, ...]] | None:
     """One failing test at the end of a few test files, where what those load has done its work."""
     assert callable(text)

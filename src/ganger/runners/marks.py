@@ -7,8 +7,8 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ganger.core.census import Census
-from ganger.ports.runners import Touched
+from ganger.core.census import TestCensus
+from ganger.ports.runners import CheckedChange
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _HOSTS = 3
@@ -31,7 +31,7 @@ def choose(preferred: Sequence[str], others: Sequence[str], most: int = _HOSTS) 
     return [*first, *(name for name in shuffled(others) if name not in set(first))][:most]
 
 
-def near_tests(passed: Sequence[str], root: Path, census: Census, touched: Touched) -> list[str]:
+def near_tests(passed: Sequence[str], root: Path, census: TestCensus, touched: CheckedChange) -> list[str]:
     """The tests that the change mended; else those of files that name a touched file."""
     mended = [name for name in passed if name in touched.mended]
     if mended:

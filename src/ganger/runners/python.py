@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.core.census import Census, TestOutcome, TestReport, census_of
-from ganger.ports.runners import Planting, RunnerCall, Touched
+from ganger.core.census import TestCensus, TestOutcome, TestReport, census_of
+from ganger.ports.runners import CheckedChange, Planting, RunnerCall
 from ganger.runners.calls import Program
 from ganger.runners.marks import choose, near_tests, plain_file
 from ganger.runners.python_plants import Host, Plants, plant
@@ -32,14 +32,14 @@ class Pytest:
     def reporting(self, call: RunnerCall, report: Path) -> RunnerCall:
         return _with_options(call, f"--junitxml={shlex.quote(str(report))} -o junit_family=xunit1")
 
-    def read(self, report: Path, output: str, root: Path) -> Census | None:
+    def read(self, report: Path, output: str, root: Path) -> TestCensus | None:
         cases = read_junit(report)
         if cases is None:
             return None
         # What has no class is a file that could not be loaded.
         return census_of(_pytest_report(case) for case in cases if case.attributes.get("classname"))
 
-    def plant(self, call: RunnerCall, root: Path, census: Census, touched: Touched) -> Planting | None:
+    def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
         plants = _planted(call, root, census, touched)
         if not plants.tests:
             return None
@@ -76,14 +76,14 @@ class Unittest:
         at, argv = self.program.rest - 2, call.argv
         return replace(call, argv=(*argv[:at], str(_UNITTEST_REPORT), str(report), *argv[at + 2 :]))
 
-    def read(self, report: Path, output: str, root: Path) -> Census | None:
+    def read(self, report: Path, output: str, root: Path) -> TestCensus | None:
         census = read_json_lines(report, root)
         if census is None:
             return None
         known = {name: outcome for name, outcome in census.tests.items() if not name.startswith("unittest.loader.")}
-        return Census(known, census.failures, census.files)
+        return TestCensus(known, census.failures, census.files)
 
-    def plant(self, call: RunnerCall, root: Path, census: Census, touched: Touched) -> Planting | None:
+    def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
         plants = _planted(call, root, census, touched)
         if not plants.tests:
             return None
@@ -96,7 +96,7 @@ def _with_last(call: RunnerCall, options: list[str]) -> RunnerCall:
     return replace(call, argv=(*call.argv, *options))
 
 
-def _planted(call: RunnerCall, root: Path, census: Census, touched: Touched) -> Plants:
+def _planted(call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Plants:
     """In a few tests: those the change mended, then those of files that speak of what it touched. One that was mended
     stays as it is: it must still pass."""
     passed = [name for name, outcome in census.tests.items() if outcome is TestOutcome.PASSED and "#" not in name]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat
 
-from ganger.core.census import Census, TestOutcome, TestReport, census_of
+from ganger.core.census import TestCensus, TestOutcome, TestReport, census_of
 
 _LARGEST = 32 << 20
 _LONGEST_WORDS = 8000
@@ -44,7 +44,7 @@ def json_lines(path: Path) -> list[dict[str, object]] | None:
     return lines[:-1] if lines and lines[-1].get("end") is True else None
 
 
-def read_json_lines(path: Path, root: Path) -> Census | None:
+def read_json_lines(path: Path, root: Path) -> TestCensus | None:
     lines = json_lines(path)
     if lines is None:
         return None
@@ -128,7 +128,7 @@ class _Junit:
             self.cases[-1].words += data
 
 
-def read_jest(path: Path, root: Path) -> Census | None:
+def read_jest(path: Path, root: Path) -> TestCensus | None:
     """What `jest --json` and vitest's json reporter write."""
     data = read_bytes(path)
     try:
