@@ -178,12 +178,6 @@ class _Cases:
         return test != name and self._now[test] >= self._before[test]
 
 
-def suspects(base: TestCensus, now: TestCensus) -> tuple[str, ...]:
-    """Tests that passed at base and do not now: broken by the change, or by chance."""
-    passed = (name for name, was in base.tests.items() if was is TestOutcome.PASSED)
-    return tuple(name for name in passed if now.tests.get(name) is not TestOutcome.PASSED)
-
-
 def _named(names: Sequence[str]) -> str:
     shown = ", ".join(_shown(name) for name in names[:_MOST_NAMED])
     more = len(names) - _MOST_NAMED

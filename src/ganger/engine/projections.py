@@ -158,7 +158,7 @@ def _write_all(file: int, data: bytes) -> None:
         left = left[os.write(file, left) :]
 
 
-class Showcase:
+class ShownFiles:
     """Keeps the shown folder of a run in step: links while the run goes on, and in the end what stands by itself."""
 
     def __init__(self, folder: RunFolder, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from ganger.core import events as ev
 from ganger.core.projection import StateText
 from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, replace_file
-from ganger.engine.projections import Showcase, show
+from ganger.engine.projections import ShownFiles, show
 from ganger.ports import Clock
 
 _AT_MOST_SEC = 1.0
@@ -21,7 +21,7 @@ class Projector:
     def __init__(self, folder: RunFolder, state: RunState, clock: Clock) -> None:
         self._folder, self._state, self._clock = folder, state, clock
         self._text = StateText()
-        self._showcase = Showcase(folder, clock)
+        self._shown_files = ShownFiles(folder, clock)
         self._written_seq = -1
         self._cost_sec = 0.0
 
@@ -29,7 +29,7 @@ class Projector:
         if isinstance(recorded.event, ev.WindowClosed | ev.StopRequested | ev.RunFinished | ev.RunStarted):
             self.write()
         if isinstance(recorded.event, ev.LeadStarted):
-            self._showcase.refresh()
+            self._shown_files.refresh()
 
     def write(self) -> None:
         if self._written_seq == self._state.last_seq:
@@ -44,10 +44,10 @@ class Projector:
     def finish(self) -> None:
         """The last picture; after it nobody writes."""
         self.write()
-        self._showcase.finish()
+        self._shown_files.finish()
 
     async def keep_fresh(self) -> None:
         while True:
             await asyncio.sleep(max(_AT_MOST_SEC * 0.8, _SHARE * self._cost_sec))
             self.write()
-            self._showcase.refresh()
+            self._shown_files.refresh()

@@ -63,9 +63,6 @@ class Yard:
         """What an agent that works in the project may read and no more."""
         return self.project / ".git", self.project / ".venv"
 
-    def fixed_files(self) -> tuple[Path, ...]:
-        return tuple(path for place in self.fixed for path in (place, *place.rglob("*")))
-
     def told(self) -> dict[str, str | int]:
         """What the attacker is told: everything."""
         return {

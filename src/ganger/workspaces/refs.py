@@ -13,7 +13,6 @@ from ganger.workspaces.tree import Tree, sha256_of
 _LARGEST_REF = 4096
 _LARGEST_PACKED = 256 << 20
 _SHOWN = 12
-_REMOTES = "refs/remotes/"
 
 
 def refs_of(git: Path) -> dict[str, str]:
@@ -36,11 +35,6 @@ def moves(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...
     names = sorted({*before, *after}) if before != after else []
     differing = [name for name in names if before.get(name) != after.get(name)]
     return tuple(f"{name}: {_shown(before.get(name))} → {_shown(after.get(name))}" for name in differing)
-
-
-def is_of_remote(move: str) -> bool:
-    """A fetch in the background moves these; nothing of anybody's work is there."""
-    return _REMOTES in move.partition(" → ")[0]
 
 
 def _shown(value: str | None) -> str:
