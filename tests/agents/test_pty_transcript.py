@@ -34,6 +34,12 @@ def test_without_the_echo_rule_the_prompts_example_would_be_the_answer() -> None
     assert _transcript(PROMPT).answer([line[:60] for line in lines]) == ""
 
 
+@pytest.mark.parametrize("mark", ["<<<END_TASK_RESULT_V2>>>", "<<<TASK_RESULT_V2>>>", "<<<TASK_RESULT_V2>"])
+def test_a_mark_behind_the_block_on_the_screen_is_no_part_of_it(mark: str) -> None:
+    """T07 T25: the last complete block counts."""
+    assert _transcript("").answer([*EXAMPLE.splitlines(), "bye", mark]) == EXAMPLE
+
+
 def test_a_block_that_was_there_before_the_task_is_no_answer() -> None:
     """T25: an earlier conversation that the program shows again."""
     transcript = Transcript(lambda line: None)

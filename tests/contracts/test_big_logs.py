@@ -107,12 +107,12 @@ ADVERSARIES = {
 @pytest.mark.brief(9)
 @pytest.mark.parametrize("unit", ADVERSARIES.values(), ids=ADVERSARIES)
 def test_an_adversarial_log_takes_linear_time_and_hides_nothing(unit: bytes, log: Path) -> None:
-    """T07: four times the log takes about four times the time; an answer before it is found, or is one huge body."""
+    """T07: four times the log takes about four times the time; an answer before it is found."""
 
     def seconds(megabytes: int) -> float:
         fill(log, unit, megabytes * MB, first=BLOCK)
         began = time.process_time()
-        assert isinstance(parse_result(log), Parsed) == (unit not in (END, END + b"\n"))
+        assert isinstance(parse_result(log), Parsed)
         return time.process_time() - began
 
     small = min(seconds(12), seconds(12))

@@ -44,6 +44,8 @@ CODES = [
     ("blank body", block(" \t\r\n"), "NO_SENTINEL"),
     ("no body", START + END, "NO_SENTINEL"),
     ("invisible body", block("\ufeff\x1b[0m\x07\u0085"), "NO_SENTINEL"),
+    ("T07 begun again and closed amid it", block(GOOD) + f"{START}\n{GOOD[:20]}\n{END}\n", "INVALID_JSON"),
+    ("T07 the last one is another's", block(GOOD) + block("{}"), "UNSUPPORTED_VERSION"),
     ("another kind of block", f"{HEAL_START}\n{GOOD}\n{HEAL_END}", "NO_SENTINEL"),
     ("T28 invalid-json cut", block(GOOD[:-1]), "INVALID_JSON"),
     ("prose body", block("I did it"), "INVALID_JSON"),
@@ -89,6 +91,15 @@ ACCEPTED = [
     ("last of two", block(result("first")) + block(GOOD)),
     ("later block without end", block(GOOD) + f"{START}\n{{"),
     ("later end without start", f"{START}\n{result('x')}\n{END}\n{START}\n{GOOD}\n{END}\n"),
+    ("T07 one end too many", block(GOOD) + f"{END}\n"),
+    ("T07 ends that close nothing", block(GOOD) + f"bye\n{END}\n and {END} again\n{END}"),
+    ("T07 one line and an end too many", f"{START}{GOOD}{END}{END}"),
+    ("T07 inline and an end too many", f"result: {START}{GOOD}{END} end.\n{END}\n"),
+    ("T07 words behind its end, then another end", f"{START}\n{GOOD} {END} that is it\n{END}\n"),
+    ("T07 half a start behind it", block(GOOD) + START[:-2]),
+    ("T07 half an end behind it", block(GOOD) + f"{END[:-4]}\n"),
+    ("T07 cut off while it was given again", block(GOOD) + f"{START}\n{GOOD[:20]}\n{END[:9]}"),
+    ("T07 an end before it", f"{END}\n{block(GOOD)}"),
     ("one line", f"{START}{GOOD}{END}"),
     ("inline with text around", f"result: {START}{GOOD}{END} end."),
     ("indented", f"  {START}  \n  {GOOD}\n\t{END}  \n"),
@@ -172,6 +183,12 @@ def test_the_chosen_block_decides_alone() -> None:
     """T07: a broken last block is not replaced by an earlier good one."""
     assert verdict(block(GOOD) + block("{")) == "INVALID_JSON"
     assert verdict(block(GOOD) + block(" ")) == "NO_SENTINEL"
+
+
+def test_an_end_quoted_in_a_block_that_stands_inside_a_line_does_not_cut_it() -> None:
+    """T07: where the first end leaves half a string, the last one counts."""
+    said = f"it ends with {END}"
+    assert verdict(f"result: {START}{result(said)}{END} end.") == said
 
 
 def test_an_anchored_block_wins_over_a_later_inline_one() -> None:

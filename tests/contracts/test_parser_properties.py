@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ganger.contracts import terminal
-from ganger.contracts.blocks import HEAL_DECISION, TASK_RESULT, find_body
+from ganger.contracts.blocks import HEAL_DECISION, TASK_RESULT, find_bodies
 from ganger.contracts.parser import Parsed, Refused, neutralise, parse_heal, parse_result
 from ganger.contracts.repair import repair
 
@@ -33,28 +33,32 @@ LOGS = st.lists(st.sampled_from(ATOMS) | st.sampled_from(BULK) | st.binary(max_s
 TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\/*,]}[{`\n'), max_size=60)
 
 
-def reference(log: bytes, wash: terminal.Wash) -> bytes | None:
+def reference(log: bytes, wash: terminal.Wash) -> list[bytes]:
     """The rules in their simplest form, on the whole log at once."""
     text, blank = bytes(wash.apply(log)), terminal.BLANK_IN_LINE
     starts = [m.start(1) for m in re.finditer(rb"(?:\A|(?<=[\r\n]))" + blank + b"(" + START + b")", text)]
     ends = [m.start(1) for m in re.finditer(b"(" + END + b")" + blank + rb"(?:[\r\n]|\Z)", text)]
-    before = [start for start in starts if ends and start + len(START) <= ends[-1]]
-    if before:
-        return text[before[-1] + len(START) : ends[-1]]
-    end = text.rfind(END)
-    start = text.rfind(START, 0, max(end, 0))
-    return text[start + len(START) : end] if end >= 0 and start >= 0 else None
+    anywhere = [[m.start() for m in re.finditer(mark, text)] for mark in (START, END)]
+    first, second = last_block(starts, ends), last_block(*anywhere)
+    found = [first, second] if first and second and first[0] == second[0] else [first or second]
+    if second and found[-1] == second:
+        found.append((second[0], anywhere[1][-1]))
+    return [text[pair[0] + len(START) : pair[1]] for pair in dict.fromkeys(found) if pair]
 
 
-def expected(log: bytes) -> bytes | None:
-    found = reference(log, terminal.NORMAL)
-    return reference(log, terminal.FULL) if found is None else found
+def last_block(starts: list[int], ends: list[int]) -> tuple[int, int] | None:
+    """The last start that an end follows, and the first of those ends."""
+    pairs = [(start, min(after)) for start in starts if (after := [end for end in ends if end >= start + len(START)])]
+    return pairs[-1] if pairs else None
+
+
+def expected(log: bytes) -> list[bytes]:
+    return reference(log, terminal.NORMAL) or reference(log, terminal.FULL)
 
 
 def disagreement(log: bytes) -> str:
     for chunk in CHUNKS:
-        body = find_body(log, TASK_RESULT, chunk=chunk)
-        if (None if body is None else body.data) != expected(log):
+        if [body.data for body in find_bodies(log, TASK_RESULT, chunk=chunk)] != expected(log):
             return f"chunk {chunk} disagrees on {log!r:.200}"
     return ""
 
@@ -108,6 +112,15 @@ def test_a_damaged_answer_is_parsed_or_refused(edits: list[tuple[int, bytes]]) -
 def test_a_block_after_any_garbage_is_found(before: bytes, after: bytes) -> None:
     """T07: what came before cannot hide the answer, nor can what follows without an end of its own."""
     after = b"" if terminal.FULL.apply(after).count(END) else after
+    parsed = parse_result(before + b"\n" + BLOCK + b"\n" + after)
+    assert isinstance(parsed, Parsed) and parsed.value.summary == "s"
+
+
+@LOOK
+@given(LOGS, LOGS.map(lambda log: log.replace(START, b"").replace(b"\x1b", b"")))
+def test_what_follows_a_block_and_begins_none_takes_nothing_away(before: bytes, after: bytes) -> None:
+    """T07: closing marks that close nothing, however many and wherever they stand."""
+    after = b"" if terminal.FULL.apply(after).count(START) else after
     parsed = parse_result(before + b"\n" + BLOCK + b"\n" + after)
     assert isinstance(parsed, Parsed) and parsed.value.summary == "s"
 

@@ -45,6 +45,14 @@ def test_a_whole_message_stands_for_itself() -> None:
     assert heard(Said("a", part=True), Said("b"), Said("c", part=True)).messages == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("mark", ["<<<END_TASK_RESULT_V2>>>", "<<<TASK_RESULT_V2>>>", "<<<TASK_RESULT_V2", "<<<"])
+def test_a_mark_behind_the_answer_does_not_hide_it(mark: str) -> None:
+    """T07 T24: a last message with a stray mark, or the beginning of a second block, is not the whole answer."""
+    block = "<<<TASK_RESULT_V2>>>{}<<<END_TASK_RESULT_V2>>>"
+    assert block in heard(Said(block), Said(mark), Over("success", mark)).answer
+    assert block not in heard(Said(block), ToolStarted("1", "w"), ToolEnded("1"), Said(mark), Over("success")).answer
+
+
 def test_the_answer_is_the_agents_last_word() -> None:
     """T24: the result is looked for where the agent ended, not in what it said on the way."""
     block = "<<<TASK_RESULT_V2>>>{}<<<END_TASK_RESULT_V2>>>"

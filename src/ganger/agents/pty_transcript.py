@@ -126,18 +126,17 @@ def _letters(text: str) -> str:
 
 
 def _blocks(lines: Sequence[str]) -> Iterable[str]:
-    """Every complete block, the last one first, without frames."""
+    """Every complete block, the last one first, without frames. An end that closes nothing counts for nothing."""
     marked = [(n, _bare(line)) for n, line in enumerate(lines) if "<<<" in line]
-    for place in range(len(marked) - 1, -1, -1):
-        n, sentinel = marked[place]
-        fence = next((fence for fence in _FENCES if sentinel == fence[1]), None)
-        begin = None if fence is None else _begin(marked[:place], fence[0])
-        if fence is not None and begin is not None:
-            yield _block([unframed(line).rstrip() for line in lines[begin + 1 : n]], fence)
-
-
-def _begin(marked: Sequence[tuple[int, str]], start: str) -> int | None:
-    return next((n for n, sentinel in reversed(marked) if sentinel == start), None)
+    ends: dict[str, int] = {}
+    for n, sentinel in reversed(marked):
+        fence = next((fence for fence in _FENCES if sentinel in fence), None)
+        if fence is None:
+            continue
+        if sentinel == fence[1]:
+            ends[sentinel] = n
+        elif (end := ends.pop(fence[1], None)) is not None:
+            yield _block([unframed(line).rstrip() for line in lines[n + 1 : end]], fence)
 
 
 def _bare(line: str) -> str:

@@ -1,5 +1,8 @@
 """Finding the last fenced block of an agent's answer in a log of any size, read backwards in chunks.
 
+A block is the last start that an end follows, up to the first end after it: a start that was never closed, and an end
+that closes nothing, count for nothing.
+
 Two searches run side by side. The anchored one believes only sentinels that begin or end their line: a JSON string
 holds no raw line break, so a sentinel quoted inside file content is never anchored. The inline one takes sentinels
 anywhere and counts only if the whole log has no complete anchored block.
@@ -10,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -52,8 +56,11 @@ Data = bytes | bytearray
 Read = Callable[[int, int], Data]
 
 
-def find_body(source: Path | bytes, fence: Fence, *, chunk: int = CHUNK) -> Body | None:
-    """The body of the last complete block, or None. Memory stays bounded whatever the log's size."""
+def find_bodies(source: Path | bytes, fence: Fence, *, chunk: int = CHUNK) -> tuple[Body, ...]:
+    """The body of the last complete block; empty where there is none. Memory stays bounded whatever the log's size.
+
+    Where its end can be read in more than one way, every way, the likeliest first: all of them begin at one start.
+    """
     with _opened(source) as (read, size):
         small = size <= THOROUGH_WITHIN
         found = _Search(read, fence, terminal.NORMAL if small else terminal.QUICK, chunk).run(0, size)
@@ -123,29 +130,33 @@ class _Spot:
 
 
 class _Inline:
-    """The last end sentinel anywhere, and the nearest start before it."""
+    """The last start anywhere that an end follows, the first end after it, and the last end of all."""
 
     def __init__(self, fence: Fence) -> None:
         self.fence = fence
         self.start: _Spot | None = None
         self.end: _Spot | None = None
+        self.last_end: _Spot | None = None
 
     def feed(self, segment: _Segment) -> None:
-        limit = len(segment.text)
+        if self.start is not None:
+            return
+        text, fence, number = segment.text, self.fence, segment.number
+        reach = segment.size + len(fence.end) - 1
+        limit = len(text)
         if self.end is None:
-            limit = segment.text.rfind(self.fence.end, 0, segment.size + len(self.fence.end) - 1)
+            limit = text.rfind(fence.end, 0, reach)
             if limit < 0:
                 return
-            self.end = _Spot(segment.number, limit)
-        if self.start is None:
-            limit = min(limit, segment.size + len(self.fence.start) - 1)
-            place = segment.text.rfind(self.fence.start, 0, limit)
-            if place >= 0:
-                self.start = _Spot(segment.number, place)
+            self.end = self.last_end = _Spot(number, limit)
+        place = text.rfind(fence.start, 0, min(limit, segment.size + len(fence.start) - 1))
+        first = text.find(fence.end, place + len(fence.start) if place >= 0 else 0, reach)
+        self.end = _Spot(number, first) if first >= 0 else self.end
+        self.start = _Spot(number, place) if place >= 0 else None
 
 
 class _Anchored:
-    """The last end sentinel that closes its line, and the nearest start before it that opens its line."""
+    """The last start that opens its line and that an end follows which closes its line; the first such end."""
 
     def __init__(self, fence: Fence) -> None:
         self.start: _Spot | None = None
@@ -158,33 +169,39 @@ class _Anchored:
     def feed(self, segment: _Segment) -> None:
         if self.undecided:
             self._decide(segment)
-        limit = len(segment.text)
-        if self.end is None:
-            limit = self._last_end(segment)
-            if limit < 0:
-                return
-            self.end = _Spot(segment.number, limit)
-        if self.start is None and self.undecided is None:
-            self._seek_start(segment, limit)
+        if self.start is not None or self.undecided is not None:
+            return
+        ends = self._ends(segment)
+        if not ends and self.end is None:
+            return
+        # Before an end was seen in a later segment, only what lies before the last end of this one can be a start.
+        limit = len(segment.text) if self.end is not None else ends[-1]
+        place = self._seek_start(segment, limit)
+        after = bisect_right(ends, place)
+        if after < len(ends):
+            self.end = _Spot(segment.number, ends[after])
+        if place >= 0:
+            self._begin(segment, place)
 
-    def _last_end(self, segment: _Segment) -> int:
-        last = -1
-        for found in self._end.finditer(segment.text):
-            closed = segment.ends_blank or found.group()[-1] in _BREAKS
-            if closed and found.start() < segment.size:
-                last = found.start()
-        return last
+    def _ends(self, segment: _Segment) -> list[int]:
+        return [
+            found.start()
+            for found in self._end.finditer(segment.text)
+            if found.start() < segment.size and (segment.ends_blank or found.group()[-1] in _BREAKS)
+        ]
 
-    def _seek_start(self, segment: _Segment, limit: int) -> None:
+    def _seek_start(self, segment: _Segment, limit: int) -> int:
+        """The last one before `limit`; -1 where there is none."""
         last = -1
         for found in self._start.finditer(segment.text, 0, limit):
             last = found.start(1) if found.start(1) < segment.size else last
         opening = self._opening.match(segment.text, 0, limit) if last < 0 else None
-        if last >= 0:
-            self.start = _Spot(segment.number, last)
-        elif opening and opening.start(1) < segment.size:
-            spot = _Spot(segment.number, opening.start(1))
-            self.start, self.undecided = (spot, None) if segment.begins_line else (None, spot)
+        return opening.start(1) if opening and opening.start(1) < segment.size else last
+
+    def _begin(self, segment: _Segment, place: int) -> None:
+        spot = _Spot(segment.number, place)
+        opens = segment.begins_line or _BLANKS.fullmatch(segment.text, 0, place) is None
+        self.start, self.undecided = (spot, None) if opens else (None, spot)
 
     def _decide(self, segment: _Segment) -> None:
         """A start with only blanks before it in its segment: the segment before says whether it opens its line."""
@@ -218,7 +235,7 @@ class _Search:
         self.chunk = max(self.chunk, _SMALLEST_CHUNK)
         self._opening = self.wash.spread(b"<<<")
 
-    def run(self, first: int, last: int) -> Body | None:
+    def run(self, first: int, last: int) -> tuple[Body, ...]:
         self.bounds = [last]
         inline, anchored = _Inline(self.fence), _Anchored(self.fence)
         while self.bounds[-1] > first and anchored.start is None:
@@ -226,10 +243,11 @@ class _Search:
             if segment:
                 inline.feed(segment)
                 anchored.feed(segment)
-        for found in (anchored, inline):
-            if found.start and found.end:
-                return self._body(found.start, found.end)
-        return None
+        start = anchored.start or inline.start
+        ends = [anchored.end] if anchored.start else []
+        if inline.start == start:
+            ends += [inline.end, inline.last_end]
+        return tuple(self._body(start, end) for end in dict.fromkeys(ends) if start and end)
 
     def _step(self, first: int, inline: _Inline, anchored: _Anchored) -> _Segment | None:
         """Reads the next chunk backwards; None when it is plain and cannot hold anything that is looked for."""
@@ -253,11 +271,10 @@ class _Search:
             return True
         if self.wash.is_needed(data):
             return not whole_lines or self._opening.search(data) is not None
-        needs_end = anchored.end is None
-        needs_start = not needs_end or (inline.end is not None and inline.start is None)
         border = data[-_AHEAD:] + self.ahead if self.ahead else b""
-        return (needs_end and _holds(self.fence.end, data, border)) or (
-            needs_start and _holds(self.fence.start, data, border)
+        # Without an end behind it, no start is of any use.
+        return _holds(self.fence.end, data, border) or (
+            inline.end is not None and _holds(self.fence.start, data, border)
         )
 
     def _remember(self, text: Data, cut: int, size: int, begins_line: bool) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ganger.contracts import blocks, terminal
-from ganger.contracts.blocks import CHUNK, HEAL_DECISION, LARGEST_BODY, TASK_RESULT, Fence
+from ganger.contracts.blocks import CHUNK, HEAL_DECISION, LARGEST_BODY, TASK_RESULT, Body, Fence
 from ganger.contracts.contract import Contract
 from ganger.contracts.faults import describe, examine
 from ganger.contracts.heal_decision import HealDecision
@@ -70,10 +70,17 @@ def neutralise(text: str) -> str:
 
 
 def _parse(source: Path | bytes, fence: Fence, model: type[Record], chunk: int) -> Parsed[Record] | Refused:
-    body = blocks.find_body(source, fence, chunk=chunk)
-    if body is None:
+    bodies = blocks.find_bodies(source, fence, chunk=chunk)
+    if not bodies:
         start, end = fence.start.decode(), fence.end.decode()
         return Refused("NO_SENTINEL", f"the log holds no complete block from {start} to {end}")
+    first = _judged(bodies[0], model)
+    # An end that is quoted, or written once more than needed, may cut a block short or make it too long.
+    others = (_judged(body, model) for body in bodies[1:] if isinstance(first, Refused))
+    return next((one for one in others if isinstance(one, Parsed)), first)
+
+
+def _judged(body: Body, model: type[Record]) -> Parsed[Record] | Refused:
     if body.data is None:
         return Refused("INVALID_JSON", f"the block is larger than {LARGEST_BODY} bytes")
     try:

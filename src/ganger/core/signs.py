@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from ganger.contracts.blocks import HEAL_DECISION, TASK_RESULT
+
 LONGEST_TEXT = 16 * 1024 * 1024
 _SHORT = 400
 _LONGEST_NAME = 2000
@@ -207,7 +209,7 @@ class Heard:
         """The text in which the result is looked for: the last message, or all since the last tool if it has none."""
         last = self.over.text if self.over is not None and self.over.how == "success" and self.over.text else ""
         last = last or (self.messages[-1] if self.messages else "")
-        if "<<<" in last or self.over is None or self.over.how != "success":
+        if _holds_block(last) or self.over is None or self.over.how != "success":
             return last
         return "\n".join([*self.messages[self._after_tools :], last])
 
@@ -269,6 +271,12 @@ class Heard:
         self.errors_in_a_row = 0
         if self.limited is not None and not self.limited.final:
             self.limited = None
+
+
+def _holds_block(text: str) -> bool:
+    """A mark alone, or the beginning of a block, says nothing that the messages before it did not say."""
+    ends = ((fence.end.decode(), text.find(fence.start.decode())) for fence in (TASK_RESULT, HEAL_DECISION))
+    return any(start >= 0 and text.find(end, start) >= 0 for end, start in ends)
 
 
 def context_pct(heard: Heard, window_default: int = 0) -> float:
