@@ -76,6 +76,9 @@ class AcpAgent(CliAgent):
     def has_login(self) -> bool | None:
         return self.like is None or self.like.has_login()
 
+    def credentials(self) -> str:
+        return self.like.credentials() if self.like is not None else super().credentials()
+
     def kept(self, home: Path, log: Path, heard: Heard) -> Iterable[Sign]:
         return self.like.kept(home, log, heard) if self.like is not None and heard.over is None else ()
 

@@ -157,6 +157,13 @@ class CliAgent(ABC):
         names = (self.given.key_env,) if self.given.key_env else self.keys
         return next((name for name in names if self.passed.get(name)), "")
 
+    def credentials(self) -> str:
+        """In words for a person; never the key itself."""
+        if variable := self.given.key_env or self.key():
+            return f"the key in {variable}"
+        files = ", ".join(f"~/{name}" for name, _ in self._login_files())
+        return f"the login in {files}" if files else "no key and no login"
+
     def secrets(self) -> Mapping[str, str]:
         """What it was handed on purpose, by name: what the settings name, its key, the tokens of its login."""
         handed = {name: value for name, value in self.passed.items() if name not in self.variables}

@@ -7,11 +7,17 @@ from enum import StrEnum
 from ganger.core.budgets import Purse, reservation, run_refusal, task_refusal
 from ganger.core.indexes import files_of
 from ganger.core.moments import stamp
-from ganger.core.quota import account_of, has_room, next_place, paused_until, running_by_account
+from ganger.core.quota import (
+    NEVER as NEVER,
+    account_of,
+    has_room,
+    next_place,
+    paused_until,
+    running_by_account,
+    shut_until,
+)
 from ganger.core.records import RunState
 from ganger.core.repos import Gate, is_guarded
-
-NEVER = float("inf")
 
 
 class For(StrEnum):
@@ -34,14 +40,16 @@ def within(state: RunState, task: str, about_to_start: int) -> bool:
 
 
 def due_at(state: RunState, name: str, now: float, whom: For) -> float:
-    """When nothing but other things than time holds it; 0 when that is now.
+    """When nothing but other things than time holds it; 0 when that is now, NEVER where time alone does not help.
 
     A session that asks for its tasks has an account of its own, and a window takes tasks as soon as their account is
     back: their starts are spread inside it.
     """
     until, role = state.tasks[name].not_before, state.specs[name].role
     if whom is not For.PULL and role not in state.pull_roles:
-        until = max(until, paused_until(state, account_of(state, name), now, name if whom is For.START else ""))
+        account = account_of(state, name)
+        until = max(until, paused_until(state, account, now, name if whom is For.START else ""))
+        until = max(until, shut_until(state, account, now))
     return until if until > now else 0.0
 
 
@@ -134,7 +142,7 @@ class Choice:
 
     def account_free_at(self, account: str) -> float:
         """When it may be used; 0 when that is now, never when one of its attempts must end first."""
-        due = paused_until(self.state, account, self.now)
+        due = max(paused_until(self.state, account, self.now), shut_until(self.state, account, self.now))
         due = due or next_place(self.state, account, self._running[account], self.now)
         return due or (0.0 if has_room(self.state, account, self._running) else NEVER)
 

@@ -68,6 +68,8 @@ def but(state: RunState, name: str, now: float) -> str:
         return ", when the run is continued: this lead is ending"
     if state.scope.only is not None and name not in state.scope.only:
         return ", when ganger run is called without --only"
+    if state.accounts_shut.get(account_of(state, name)) == 0.0:
+        return f", when its account works again: ganger inbox shows what is asked about {account_of(state, name)}"
     return f", when its account's quota is back in {math.ceil(until - now)} s" if until else ""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ganger.core import events as ev, reviews, worker_control
+from ganger.core.accounts import answer_account
 from ganger.core.comeback import bad_need, bring_back, but, close_questions, following
 from ganger.core.dependents import behind_failed
 from ganger.core.effects import Effect, Refusal as Refusal, counted, number_of, task_named, text_of
@@ -212,6 +213,8 @@ def _answer(state: RunState, data: Mapping[str, object], now: float) -> Effect:
     meant = chosen(question, text)
     if question.kind == reviews.REVIEW and reviews.is_open(state, question.task):
         return reviews.answer_review(state, question, meant, now)
+    if question.account:
+        return answer_account(state, question, meant)
     return answer(state, question, meant, now)
 
 

@@ -67,6 +67,9 @@ from ganger.core.hearing_events import AgentHeard as AgentHeard, CostSettled as 
 from ganger.core.people_events import (
     AccountLimited as AccountLimited,
     AccountPaused as AccountPaused,
+    AccountShut as AccountShut,
+    AccountTried as AccountTried,
+    AccountWorks as AccountWorks,
     CommandTaken as CommandTaken,
     DrainRequested as DrainRequested,
     QuestionAnswered as QuestionAnswered,
@@ -428,6 +431,9 @@ Event = (
     | QuestionRaised
     | AccountPaused
     | AccountLimited
+    | AccountShut
+    | AccountTried
+    | AccountWorks
     | CommandTaken
     | RunPaused
     | RunResumed

@@ -47,8 +47,8 @@ def _round_change(state: RunState, number: int, **changes: Any) -> HealRound:
 
 
 # Why a healer is asked again although its answer was not refused: there was none.
-LOST, QUOTA, TRANSIENT = "LOST", "QUOTA", "TRANSIENT"
-NO_ANSWER = frozenset({LOST, QUOTA, TRANSIENT})
+LOST, QUOTA, TRANSIENT, REFUSED = "LOST", "QUOTA", "TRANSIENT", "REFUSED"
+NO_ANSWER = frozenset({LOST, QUOTA, TRANSIENT, REFUSED})
 
 
 def _heal_refused(state: RunState, event: ev.HealRefused, _at: str) -> None:

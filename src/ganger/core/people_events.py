@@ -11,7 +11,7 @@ from ganger.core.records import Budget, Policy
 class QuestionAsked:
     """Something only a person can decide. `report` is the request with which a worker of `attempt` asked it.
 
-    With a `default`, that counts once `deadline` (Unix time) is past.
+    With a `default`, that counts once `deadline` (Unix time) is past. `account` is the one it is about, if any.
     """
 
     question: str
@@ -24,6 +24,7 @@ class QuestionAsked:
     options: tuple[str, ...] = ()
     default: str = ""
     deadline: float = 0.0
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,32 @@ class AccountLimited:
 
     account: str
     at_once: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountShut:
+    """Its key, login or credit was refused: nobody of it starts before somebody has answered, or before `until` (Unix
+    time, 0: never by itself); then one worker tries first."""
+
+    account: str
+    why: str
+    until: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AccountTried:
+    """One worker of an account that was shut may see whether it works again."""
+
+    account: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountWorks:
+    """Whoever tried it got an answer of its model: all of its workers may start."""
+
+    account: str
     why: str
 
 

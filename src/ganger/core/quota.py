@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ganger.core import events as ev
-from ganger.core.records import RunState
+from ganger.core.records import Question, RunState
 
+NEVER = float("inf")
+ACCOUNT = "account"
 # A limit that is said to end later than any plan's is a slip of whoever said it.
 _LONGEST_PAUSE_SEC = 40 * 86400.0
 _SPREAD_SHARE = 0.25
@@ -60,7 +62,17 @@ def running_by_account(state: RunState) -> Counter[str]:
     return Counter(state.tasks[name].account for name in at_work)
 
 
+def shut_until(state: RunState, account: str, now: float) -> float:
+    """When somebody of an account may try it whose key or credit was refused: 0 when that is now or it was not."""
+    until = state.accounts_shut.get(account)
+    if until is None or 0 < until <= now:
+        return 0.0
+    return until or NEVER
+
+
 def has_room(state: RunState, account: str, running: Mapping[str, int]) -> bool:
+    if account in state.accounts_shut and running.get(account, 0):
+        return False
     limit = state.accounts_limited.get(account)
     return limit is None or running.get(account, 0) < limit
 
@@ -80,12 +92,24 @@ def after_quota(state: RunState, account: str, now: float, reset_at: float | Non
     return events
 
 
+def question_about(state: RunState, account: str) -> Question | None:
+    """What was asked about the account and is not answered."""
+    asked = (q for q in state.questions.values() if q.kind == ACCOUNT and q.account == account and q.answer is None)
+    return next(asked, None)
+
+
+def works_again(state: RunState, account: str) -> list[ev.Event]:
+    """Whoever tried a shut account got somewhere. While nobody may try it, somebody only came to an end of old work."""
+    if not state.accounts_shut.get(account):
+        return []
+    why = "the account works again"
+    asked = question_about(state, account)
+    return [ev.AccountWorks(account, why), *([ev.QuestionAnswered(asked.id, why)] if asked is not None else [])]
+
+
 def after_success(state: RunState, account: str) -> list[ev.Event]:
     """One more may run at once after each success, until the cut is forgotten."""
-    open_ = [q for q in state.questions.values() if q.kind == "account" and q.answer is None and q.task in state.tasks]
-    answered: list[ev.Event] = [
-        ev.QuestionAnswered(q.id, "the account works again") for q in open_ if state.tasks[q.task].account == account
-    ]
+    answered = works_again(state, account)
     limit = state.accounts_limited.get(account)
     if limit is None:
         return answered

@@ -161,6 +161,7 @@ class Question:
     deadline: float = 0.0
     raised: int = 0
     raised_at: str = ""
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +399,7 @@ class RunState:
     accounts_paused: dict[str, float] = field(default_factory=dict)
     accounts_limited: dict[str, int] = field(default_factory=dict)
     accounts_rested: dict[str, float] = field(default_factory=dict)
+    accounts_shut: dict[str, float] = field(default_factory=dict)
     commands_taken: int = 0
     paused: bool = False
     draining: bool = False

@@ -64,6 +64,9 @@ def _comes_back(state: RunState, name: str, *, in_window: bool) -> bool:
     if task.status is TaskStatus.BLOCKED:
         if task.block_reason in _WAITS_FOR_SOMEBODY or name in _asked_about(state):
             return False
+        if task.block_reason is BlockReason.EXTERNAL and not task.final:
+            # It waits for its account alone, and that holds it wherever it stands.
+            return True
         return attempts_left(state.specs[name], task, state.policy) > 0
     return not in_window and may_run_again(state, name)
 

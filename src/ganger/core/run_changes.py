@@ -94,6 +94,10 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     state.scope = Scope(None if event.only is None else frozenset(event.only), event.max_tasks)
     state.touched = set()
     state.status, state.abort_reason = RunStatus.RUNNING, None
+    if state.finished:
+        # A person took the run up again, perhaps with another key: one worker sees whether it works.
+        for account in list(state.accounts_shut):
+            _let_try(state, account)
     state.stopping = state.finished = state.draining = False
     state.heal_abandoned = state.finished_at = ""
 
@@ -151,6 +155,7 @@ def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
         options=event.options,
         default=event.default,
         deadline=event.deadline,
+        account=event.account,
     )
     state.asked += 1
     task = state.tasks.get(event.task)
@@ -177,6 +182,24 @@ def _account_limited(state: RunState, event: ev.AccountLimited, _at: str) -> Non
         state.accounts_limited[event.account] = event.at_once
     else:
         state.accounts_limited.pop(event.account, None)
+
+
+def _account_shut(state: RunState, event: ev.AccountShut, _at: str) -> None:
+    state.accounts_shut[event.account] = event.until
+
+
+def _account_tried(state: RunState, event: ev.AccountTried, _at: str) -> None:
+    _let_try(state, event.account)
+    state.accounts_paused.pop(event.account, None)
+
+
+def _let_try(state: RunState, account: str) -> None:
+    """Any moment of the past is one from which on somebody may try."""
+    state.accounts_shut[account] = 1.0
+
+
+def _account_works(state: RunState, event: ev.AccountWorks, _at: str) -> None:
+    state.accounts_shut.pop(event.account, None)
 
 
 def _command_taken(state: RunState, event: ev.CommandTaken, _at: str) -> None:
@@ -232,6 +255,9 @@ RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
     ev.QuestionRaised: _question_raised,
     ev.AccountPaused: _account_paused,
     ev.AccountLimited: _account_limited,
+    ev.AccountShut: _account_shut,
+    ev.AccountTried: _account_tried,
+    ev.AccountWorks: _account_works,
     ev.CommandTaken: _command_taken,
     ev.RunPaused: _run_paused,
     ev.RunResumed: _run_resumed,

@@ -130,6 +130,12 @@ def _control_sentence(event: ev.Event) -> str:
             return f"account {account} waits for its quota until {_clock(until)}"
         case ev.AccountLimited(account=account, at_once=at_once, why=why):
             return f"account {account}: {f'at most {at_once} at once' if at_once else 'no limit'} ({why})"
+        case ev.AccountShut(account=account, why=why, until=until):
+            return f"account {account} rests{f' until {_clock(until)}' if until else ''}: {why}"
+        case ev.AccountTried(account=account, why=why):
+            return f"account {account} is tried by one worker: {why}"
+        case ev.AccountWorks(account=account):
+            return f"account {account} works again"
         case ev.CommandTaken(kind=kind, outcome=outcome):
             return f"{kind}: {outcome}"
         case ev.RunPaused(why=why):

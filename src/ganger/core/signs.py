@@ -205,6 +205,11 @@ class Heard:
             self._add(_sane(sign))
 
     @property
+    def has_worked(self) -> bool:
+        """Whether its model answered: a tool was called, or something was made."""
+        return self.tools > 0 or (self.tokens is not None and bool(self.tokens.output))
+
+    @property
     def answer(self) -> str:
         """The text in which the result is looked for: the last message, or all since the last tool if it has none."""
         last = self.over.text if self.over is not None and self.over.how == "success" and self.over.text else ""
@@ -268,6 +273,7 @@ class Heard:
 
     def _trouble_is_over(self) -> None:
         self.retrying = None
+        self.login = ""
         self.errors_in_a_row = 0
         if self.limited is not None and not self.limited.final:
             self.limited = None

@@ -17,8 +17,8 @@ _SHORT = 240
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """`reset_at` is when a limit ends, where that is known. `empty`: somebody
-    must pay first."""
+    """`reset_at` is when a limit ends, where that is known. `empty`: somebody must pay first. `refused`: its key or
+    login was, so nobody of its account gets anywhere."""
 
     failure_class: FailureClass
     signal: str
@@ -26,6 +26,7 @@ class Trouble:
     reminder: str = ""
     reset_at: float | None = None
     empty: bool = False
+    refused: bool = False
 
 
 def trouble_of(heard: Heard, *, cut_short: bool, timed_out: bool = False) -> Trouble | None:
@@ -37,7 +38,8 @@ def trouble_of(heard: Heard, *, cut_short: bool, timed_out: bool = False) -> Tro
         return Trouble(
             FailureClass.BLOCKED_EXTERNAL,
             "login",
-            f"the agent has no valid login or key: {_short(heard.login)}; ganger agents --check says what to do",
+            f"the agent has no valid login or key: {_short(heard.login)}",
+            refused=True,
         )
     limited = _limit(heard, cut_short)
     if limited is not None:

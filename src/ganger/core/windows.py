@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Collection
 
 from ganger.core import events as ev
+from ganger.core.accounts import needs_answer
 from ganger.core.budgets import reservation, run_refusal, task_refusal
 from ganger.core.choosing import NEVER, Choice, For, due_at, in_scope as in_scope, within
 from ganger.core.decisions import (
@@ -68,7 +69,8 @@ def _decide(state: RunState, now: float) -> list[Decision]:
     if state.stopping or state.draining:
         return [] if state.running else [finish(state)]
     if open_round(state) is not None:
-        return []
+        # A healer whose key was refused waits for a person, and so does everything behind it.
+        return [finish(state)] if not state.running and needs_answer(state, state.accounts.get("healer", "")) else []
     if state.heal_abandoned:
         return [] if state.running else [finish(state)]
     due = _due(state, now)
@@ -156,7 +158,7 @@ def _starts(state: RunState, heap: list[int], fits: Choice) -> list[Decision]:
 
 def _no_account_is_free(state: RunState, fits: Choice) -> bool:
     """Spares a look at every task while none of them could start whatever else holds."""
-    if (not state.pull_roles and not state.accounts_paused) or state.answered:
+    if not (state.pull_roles or state.accounts_paused or state.accounts_shut) or state.answered:
         return False
     accounts = {state.accounts.get(role, "") for role in _roles(state) - state.pull_roles}
     moments = [fits.account_free_at(account) for account in accounts]
@@ -237,7 +239,8 @@ def starts_after(state: RunState, name: str, now: float) -> float:
         return max(back, spread_after(state, rest, name)) if rest else back
     if task.status is not TaskStatus.PENDING or state.unmet[name]:
         return 0.0
-    return due_at(state, name, now, For.START)
+    due = due_at(state, name, now, For.START)
+    return due if due < NEVER else 0.0
 
 
 def _behind_accounts(state: RunState, now: float) -> set[str]:

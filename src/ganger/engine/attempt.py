@@ -16,6 +16,7 @@ from pathlib import Path
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
+from ganger.core.accounts import after_refusal
 from ganger.core.delivery_changes import rules_of
 from ganger.core.dependents import blocked_behind
 from ganger.core.failures import classify_hint, failure
@@ -26,6 +27,7 @@ from ganger.core.records import Ended
 from ganger.core.retries import Next, Then, after_failure
 from ganger.core.trouble import Trouble
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
+from ganger.engine.account_questions import question_text
 from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.gate import Stopped
 from ganger.engine.hearing import Hearing
@@ -192,11 +194,6 @@ class Attempt:
             return self.case.failed(FailureClass.CRASH, how, f"the agent ended with {how} and no result block")
         return self._contract_error(answer.code, answer.message)
 
-    def _account_asked(self) -> bool:
-        tasks = self.state.tasks
-        asked = [q.task for q in self.state.questions.values() if q.kind == "account" and q.answer is None]
-        return any(name in tasks and tasks[name].account == self.case.now.account for name in asked)
-
     async def _explained(self, problem: Failed) -> Failed:
         """Who was refused its tools and changed nothing would be refused them again."""
         if problem.failed.failure_class is not FailureClass.NO_CHANGE:
@@ -209,8 +206,7 @@ class Attempt:
     def _troubled(self, trouble: Trouble) -> Failed:
         problem = self.case.failed(trouble.failure_class, trouble.signal, trouble.detail, trouble.reminder)
         problem.reset_at = trouble.reset_at
-        if trouble.empty and not self._account_asked():
-            problem.question = "account"
+        problem.account = "key" if trouble.refused else "credit" if trouble.empty else ""
         return problem
 
     def _contract_error(self, code: str, message: str) -> Failed:
@@ -235,7 +231,9 @@ class Attempt:
         if result.status == "DONE":
             return
         trouble = await self.hearing.trouble(self.case.now.ended or Ended(code=0))
-        if trouble is not None and trouble.failure_class in (FailureClass.QUOTA, FailureClass.PERMISSION_DENIED):
+        if trouble is not None and (
+            trouble.refused or trouble.failure_class in (FailureClass.QUOTA, FailureClass.PERMISSION_DENIED)
+        ):
             # The agent's own output explains a result that is none better than its words do.
             raise self._troubled(trouble)
         summary = self._said(result)
@@ -349,8 +347,11 @@ class Attempt:
             chosen.counter,
             problem.reminder,
             problem.files,
-            await self._goes_on(failed.failure_class, chosen),
+            await self._goes_on(problem, chosen),
         )
+        if problem.account:
+            # Others of its account may meet the same in this very moment, and only one of them asks.
+            await self.tools.journal.idle()
         await self.case.record(*problem.before, mark, *self._halts(problem), *self._after(chosen, problem))
 
     def _halts(self, problem: Failed) -> list[ev.Event]:
@@ -365,10 +366,11 @@ class Attempt:
         asked = ev.QuestionAsked("", self.task, "fatal", text, attempt=self.number)
         return [ev.ChainHalted(rules.name, self.task, detail), asked]
 
-    async def _goes_on(self, cls: FailureClass, chosen: Next) -> str:
+    async def _goes_on(self, problem: Failed, chosen: Next) -> str:
         """The session that the next attempt continues: where this one's work was cut off, not where it was wrong."""
+        cls, waits = problem.failed.failure_class, bool(problem.account)
         comes_back = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER) or chosen.block_reason is BlockReason.QUOTA_WAIT
-        if cls not in _CUT_OFF or not comes_back or not self.road.keeps_work:
+        if not (waits or (cls in _CUT_OFF and comes_back)) or not self.road.keeps_work:
             return ""
         if cls is FailureClass.STALLED and self.case.now.stalls >= self.state.policy.stall_restarts:
             return ""
@@ -389,6 +391,8 @@ class Attempt:
             return after
         if chosen.block_reason is BlockReason.QUOTA_WAIT:
             return self._wait_for_quota(problem, detail)
+        if problem.account:
+            return self._wait_for_account(detail)
         if problem.escalated and chosen.status is TaskStatus.ESCALATED:
             waits: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.ESCALATED, detail)]
             return [*waits, *blocked_behind(self.state, [self.task])]
@@ -408,8 +412,17 @@ class Attempt:
         settled = ev.TaskSettled(
             self.task, TaskStatus.BLOCKED, detail, BlockReason.QUOTA_WAIT, final=False, not_before=due
         )
-        asked = [ev.QuestionAsked("", self.task, problem.question, detail)] if problem.question else []
+        asked = self._ask_about_account(detail, due) if problem.account else []
         return [*paused, settled, *asked]
+
+    def _wait_for_account(self, detail: str) -> list[ev.Event]:
+        """Nothing of this is the task's: it waits, and so does every other one of its account."""
+        settled = ev.TaskSettled(self.task, TaskStatus.BLOCKED, detail, BlockReason.EXTERNAL, final=False)
+        return [settled, *self._ask_about_account(detail)]
+
+    def _ask_about_account(self, detail: str, until: float = 0.0) -> list[ev.Event]:
+        account = self.case.now.account
+        return after_refusal(self.state, account, detail, question_text(self.agent, account, detail, until), until)
 
 
 def changes_lost(journal: Journal, task: str, detail: str) -> list[ev.Event]:

@@ -22,7 +22,8 @@ _HALTING = frozenset({"SECRET_FOUND", "INTERFACE_BROKEN"})
 
 
 class Failed(Exception):
-    """Leaves the attempt's road with a classified failure."""
+    """Leaves the attempt's road with a classified failure. `account`: what its account was refused for, `key` or
+    `credit`; empty where it was not."""
 
     def __init__(self, failed: Failure) -> None:
         super().__init__(failed.detail)
@@ -35,6 +36,7 @@ class Failed(Exception):
         self.escalated = False
         self.sent_back = False
         self.reset_at: float | None = None
+        self.account = ""
 
 
 class Lost(Exception):

@@ -17,21 +17,23 @@ from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused
 from ganger.contracts.task_result import Write
 from ganger.core import events as ev
+from ganger.core.accounts import after_refusal
 from ganger.core.budgets import active_seconds, reservation
 from ganger.core.dependents import blocked_behind
-from ganger.core.heal_changes import QUOTA, TRANSIENT
+from ganger.core.heal_changes import QUOTA, REFUSED, TRANSIENT
 from ganger.core.healing import Cure, after_nothing, after_round, questions_for
 from ganger.core.moments import stamp
 from ganger.core.names import healer_log, healer_prompt
 from ganger.core.patches import Ground, Judged, judge
 from ganger.core.pricing import used_by
-from ganger.core.quota import after_quota, paused_until
+from ganger.core.quota import after_quota, paused_until, shut_until, works_again
 from ganger.core.records import HealRound, RunState, Totals, Window
 from ganger.core.retries import backoff_sec
 from ganger.core.signs import Heard
 from ganger.core.spending import cost_settled
 from ganger.core.trouble import Trouble, trouble_of
 from ganger.core.vocabulary import FailureClass, TaskStatus
+from ganger.engine.account_questions import question_text
 from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.heal_prompt import gather, render
@@ -123,6 +125,8 @@ class Healing:
                 continue
             self.gate.check()
             answer = self._read(ended)
+            if heard.has_worked:
+                self._unpaid += works_again(self.state, self._account)
             trouble = self._trouble(ended, heard) if isinstance(answer, Refused) else None
             if trouble is not None and await self._waits(trouble):
                 continue
@@ -151,7 +155,11 @@ class Healing:
         """A limit is waited out, and so is trouble that tends to pass; neither uses up the round."""
         if trouble.failure_class is FailureClass.QUOTA:
             paused = after_quota(self.state, self._account, self.tools.clock.now(), trouble.reset_at)
-            await self._ask_again(QUOTA, trouble.detail, *paused)
+            asked = self._refused(trouble) if trouble.empty else []
+            await self._ask_again(QUOTA, trouble.detail, *paused, *asked)
+            return True
+        if trouble.refused:
+            await self._ask_again(REFUSED, trouble.detail, *self._refused(trouble))
             return True
         if (
             trouble.failure_class is FailureClass.TRANSIENT_INFRA
@@ -163,12 +171,22 @@ class Healing:
             return True
         return False
 
+    def _refused(self, trouble: Trouble) -> list[ev.Event]:
+        """One question for all of the account, whoever of them asks it; an empty one is also tried by itself."""
+        now, account = self.tools.clock.now(), self._account
+        until = now + self.state.policy.quota_wait_sec if trouble.empty else 0.0
+        text = question_text(self.tools.agents[_HEALER], account, trouble.detail, until)
+        return after_refusal(self.state, account, trouble.detail, text, until)
+
     @property
     def _account(self) -> str:
         return self.state.accounts.get(_HEALER, "")
 
     async def _wait_for_account(self) -> None:
-        await self._rest(paused_until(self.state, self._account, self.tools.clock.now()))
+        clock, state = self.tools.clock, self.state
+        await self._rest(paused_until(state, self._account, clock.now()))
+        while shut_until(state, self._account, clock.now()):
+            await self._rest(clock.now() + _LOOK_EVERY_SEC)
 
     async def _rest(self, until: float) -> None:
         while (left := until - self.tools.clock.now()) > 0:

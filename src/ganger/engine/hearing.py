@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ganger.core import events as ev
 from ganger.core.pricing import counted_after, used_by
+from ganger.core.quota import works_again
 from ganger.core.records import Ended, Totals
 from ganger.core.signs import Heard
 from ganger.core.spending import cost_settled
@@ -27,6 +28,7 @@ class Hearing:
     def __init__(self, case: Case, agent: Agent) -> None:
         self.case, self.agent, self.tools = case, agent, case.tools
         self._folder = ""
+        self._worked = False
 
     async def wait(self, running: Running, folder: Path, post: Post) -> Exit:
         """Until it has ended. One whose output says that it gets nowhere is ended."""
@@ -46,7 +48,14 @@ class Hearing:
         return await followed(running, listening, lambda: self.case.gate.end(str(self.case.log_path)))
 
     def _mention(self, heard: Heard) -> None:
-        self.case.mention(self._told(heard))
+        self.case.mention(self._told(heard), *self._account_works(heard))
+
+    def _account_works(self, heard: Heard) -> list[ev.Event]:
+        """Its first answer of the model shows that an account which is tried works, long before its task is done."""
+        if self._worked or not heard.has_worked:
+            return []
+        self._worked = True
+        return works_again(self.case.state, self.case.now.account)
 
     async def heard(self) -> Heard:
         """Everything its log tells; an agent can remove its own log, and then has told nothing."""
@@ -70,7 +79,7 @@ class Hearing:
         names: list[ev.Event] = []
         if heard.session or heard.model:
             names = [self._told(heard)]
-        return [*names, *self._cost(heard)]
+        return [*names, *self._account_works(heard), *self._cost(heard)]
 
     def _told(self, heard: Heard) -> ev.AgentHeard:
         told = heard_event(self.case.task, self.case.number, heard)

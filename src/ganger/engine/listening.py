@@ -77,7 +77,7 @@ class Listening:
         self.grew_at = self.event_at = 0.0
         self._tail, self._reader, self._clock = Tail(log), reader, clock
         self._tell, self._end = tell, end
-        self._told: tuple[str, str] | None = None
+        self._told: tuple[str, str, bool] | None = None
         self._told_at = 0.0
         self._trying_since: float | None = None
 
@@ -100,7 +100,7 @@ class Listening:
                 self._take(line, now)
         finally:
             self.grew_at = now if self._tail.size > size else self.grew_at
-        names = (self.heard.session, self.heard.model)
+        names = (self.heard.session, self.heard.model, self.heard.has_worked)
         if (any(names) and names != self._told) or (self._told and now - self._told_at >= _TOLD_EVERY_SEC):
             self._told, self._told_at = names, now
             self._tell(self.heard)

@@ -12,25 +12,29 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from ganger.contracts.parser import Parsed, Refused, neutralise
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
+from ganger.core.accounts import after_refusal
 from ganger.core.budgets import spent_out
 from ganger.core.moments import stamp
 from ganger.core.names import review_log, review_prompt, reviews_folder
 from ganger.core.pricing import used_by
-from ganger.core.quota import after_quota, paused_until
+from ganger.core.quota import after_quota, paused_until, shut_until, works_again
 from ganger.core.reviews import APPROVED, REWORK
 from ganger.core.signs import Heard
 from ganger.core.spending import cost_settled
-from ganger.core.trouble import trouble_of
-from ganger.core.vocabulary import FailureClass
+from ganger.core.trouble import Trouble, trouble_of
+from ganger.core.vocabulary import BlockReason, FailureClass
+from ganger.engine.account_questions import question_text
 from ganger.engine.case import Case
 from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.launching import at_home, confined, forget_login
 from ganger.engine.listening import Listening, followed
 from ganger.engine.prompts import FORMAT_REMINDER, contract_text, file_text
+from ganger.engine.settling import Waits
 from ganger.engine.tools import one_line
 from ganger.errors import GangerError
 from ganger.ports import AttemptContext, Exit, Repository, Room, Running
@@ -96,6 +100,8 @@ class Reviewer:
             self._costs += self._cost(heard)
             self.case.gate.check()
             answer = await self._read(ended)
+            if heard.has_worked:
+                self._costs += works_again(self.state, self._account)
             if isinstance(answer, Parsed):
                 return self._judged(answer.value)
             if ended.lost or await self._is_limited(ended, heard):
@@ -117,6 +123,8 @@ class Reviewer:
         return self.state.accounts.get(self.role, "")
 
     async def _wait_for_account(self) -> None:
+        if shut_until(self.state, self._account, self.tools.clock.now()):
+            raise Waits(BlockReason.EXTERNAL, f"its reviewer's account {self._account} was refused")
         until = paused_until(self.state, self._account, self.tools.clock.now())
         while (left := until - self.tools.clock.now()) > 0:
             self.case.gate.check()
@@ -126,10 +134,20 @@ class Reviewer:
         """A limit is waited out as by everybody else."""
         cut_short = ended.timed_out or ended.signal is not None or bool(ended.code)
         trouble = trouble_of(heard, cut_short=cut_short, timed_out=ended.timed_out)
+        if trouble is not None and (trouble.refused or trouble.empty):
+            await self._give_up(trouble)
         if trouble is None or trouble.failure_class is not FailureClass.QUOTA:
             return False
         await self.case.record(*after_quota(self.state, self._account, self.tools.clock.now(), trouble.reset_at))
         return True
+
+    async def _give_up(self, trouble: Trouble) -> NoReturn:
+        """One question for all of the account, whoever of them asks it; the review goes on when it works again."""
+        until = self.tools.clock.now() + self.state.policy.quota_wait_sec if trouble.empty else 0.0
+        await self.tools.journal.idle()
+        text = question_text(self.agent, self._account, trouble.detail, until)
+        await self.case.record(*self._costs, *after_refusal(self.state, self._account, trouble.detail, text, until))
+        raise Waits(BlockReason.EXTERNAL, f"its reviewer's account was refused: {trouble.detail}")
 
     # --- the process --------------------------------------------------------------------------------------------------
 

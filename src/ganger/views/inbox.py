@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from ganger.core.moments import stamp
+from ganger.core.quota import account_of
 from ganger.core.records import Question, RunState
 from ganger.core.reviews import REVIEW
 from ganger.core.vocabulary import TaskStatus
@@ -32,11 +33,13 @@ class InboxRow:
     raised: int = 0
     behind: tuple[str, ...] = ()
     worker: str = ""
+    account: str = ""
 
     def as_json(self) -> dict[str, object]:
         return {
             "id": self.id,
             "task": self.task or None,
+            "account": self.account or None,
             "kind": self.kind,
             "category": self.kind,
             "since": self.since,
@@ -96,21 +99,30 @@ def inbox_row(state: RunState, question: Question) -> InboxRow:
         question.default,
         stamp(question.deadline) if question.deadline else "",
         question.raised,
-        _behind(state, question.task) if is_open else (),
+        _behind(state, question) if is_open else (),
         task.worker.name if at_work and task is not None and task.worker is not None else "",
+        question.account,
     )
 
 
-def _behind(state: RunState, name: str) -> tuple[str, ...]:
-    """In plan order; a dependent that is DONE waits for nothing."""
+def _behind(state: RunState, question: Question) -> tuple[str, ...]:
+    """In plan order; a dependent that is DONE waits for nothing. Behind an account waits all that it is to pay for."""
+    if question.account:
+        return tuple(name for name in state.by_rank if _waits_for_account(state, name, question.account))
     found: set[str] = set()
-    queue = [name]
+    queue = [question.task]
     for current in queue:
         for dependent in state.dependents.get(current, ()):
             if dependent not in found and state.tasks[dependent].status is not TaskStatus.DONE:
                 found.add(dependent)
                 queue.append(dependent)
     return tuple(sorted(found, key=state.rank.__getitem__))
+
+
+def _waits_for_account(state: RunState, name: str, account: str) -> bool:
+    task = state.tasks[name]
+    waits = task.status is TaskStatus.PENDING or (task.status is TaskStatus.BLOCKED and not task.final)
+    return waits and account_of(state, name) == account
 
 
 def _commands(state: RunState, question: Question) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ganger.core.moments import seconds_between, stamp
 from ganger.core.names import file_stem, repo_place
-from ganger.core.quota import account_of, paused_until
+from ganger.core.quota import account_of, paused_until, question_about
 from ganger.core.records import RunState, TaskState
 from ganger.core.sentences import tier_words
 from ganger.core.vocabulary import BlockReason, TaskStatus
@@ -161,13 +161,16 @@ def _row(
 
 @dataclass(frozen=True, slots=True)
 class AccountRow:
-    """An account whose workers wait. `tasks` is how many of the run's tasks wait for it."""
+    """An account whose workers wait. `tasks` is how many of the run's tasks wait for it. `shut`: its key, login or
+    credit was refused, and `question` asks how to go on."""
 
     account: str
     until: str
     wait_sec: float
     tasks: int
     at_once: int | None
+    question: str = ""
+    shut: bool = False
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
@@ -176,22 +179,50 @@ class AccountRow:
     def line(self) -> str:
         name = f"account {self.account}" if self.account else "the account"
         waits = "1 task waits" if self.tasks == 1 else f"{self.tasks} tasks wait"
+        if self.shut:
+            asked = f"; ganger inbox: {self.question}" if self.question else ""
+            tried = f", tried again at {self.until[:19]}Z" if self.until else ""
+            return f"{name} was refused (key, login or credit){tried}; {waits} for it{asked}"
         return f"{name} is out of quota until {self.until[:19]}Z ({shown_duration(self.wait_sec)}); {waits} for it"
 
 
 def waiting_accounts(state: RunState, now: float) -> list[AccountRow]:
     found = {account: until for account in state.accounts_paused if (until := paused_until(state, account, now))}
-    waiting = _waiting_by_account(state, found) if found else {}
+    found = {account: until for account, until in found.items() if account not in state.accounts_shut}
+    waiting = _waiting_by_account(state, [*found, *state.accounts_shut]) if found or state.accounts_shut else {}
+    return [*_shut_accounts(state, now, waiting), *_resting_accounts(state, now, found, waiting)]
+
+
+def _shut_accounts(state: RunState, now: float, waiting: Mapping[str, int]) -> list[AccountRow]:
+    rows = []
+    for name, until in sorted(state.accounts_shut.items()):
+        asked, when = question_about(state, name), until if until > now else 0.0
+        told, wait_sec = (stamp(when), round(when - now, 1)) if when else ("", 0.0)
+        at_once = state.accounts_limited.get(name)
+        rows.append(
+            AccountRow(name, told, wait_sec, waiting.get(name, 0), at_once, asked.id if asked else "", shut=True)
+        )
+    return rows
+
+
+def _resting_accounts(
+    state: RunState, now: float, found: Mapping[str, float], waiting: Mapping[str, int]
+) -> list[AccountRow]:
     return [
         AccountRow(name, stamp(until), round(until - now, 1), waiting.get(name, 0), state.accounts_limited.get(name))
         for name, until in sorted(found.items(), key=lambda item: item[1])
     ]
 
 
+_WAITING = frozenset({BlockReason.QUOTA_WAIT, BlockReason.EXTERNAL})
+
+
 def _waiting_by_account(state: RunState, accounts: Iterable[str]) -> Counter[str]:
     wanted, waiting = frozenset(accounts), Counter[str]()
     for name, task in state.tasks.items():
         ready = task.status is TaskStatus.PENDING and not state.unmet[name]
-        if (ready or task.block_reason is BlockReason.QUOTA_WAIT) and (account := account_of(state, name)) in wanted:
+        if (ready or (task.block_reason in _WAITING and not task.final)) and (
+            account := account_of(state, name)
+        ) in wanted:
             waiting[account] += 1
     return waiting

@@ -9,7 +9,7 @@ from ganger.core.delivery_changes import rules_of
 from ganger.core.indexes import files_of
 from ganger.core.misfits import open_round
 from ganger.core.moments import seconds_between
-from ganger.core.quota import account_of
+from ganger.core.quota import account_of, question_about
 from ganger.core.records import RunState, TaskState
 from ganger.core.repos import PROJECT, way_out, why_not
 from ganger.core.retries import allowed_attempts
@@ -61,6 +61,8 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     again = f" It will run again: {task.detail}." if task.attempts and task.detail else ""
     if barred := why_not(state, name):
         return f"{name} waits for its repository: {barred}.{again}", way_out(state, name)
+    if state.finished and (shut := _shut(state, name)):
+        return f"{name} waits for its account: {shut}.", _account_step(state, account_of(state, name))
     if state.finished and task.attempts:
         return f"{name} is to run again; attempt {task.attempts} did not settle it: {task.detail}.", "ganger run"
     if state.finished:
@@ -72,6 +74,8 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         return f"{name} waits while heal round {round_.number} looks for a cure.{again}", ""
     if task.not_before:
         return f"{name} is tried again after {_clock(task.not_before)}.{again}", ""
+    if (shut := _shut(state, name)) and state.specs[name].role not in state.pull_roles:
+        return f"{name} waits for its account: {shut}.{again}", _account_step(state, account_of(state, name))
     until = state.accounts_paused.get(account_of(state, name), 0.0)
     if until and seconds_between(state.last_at, _clock(until)) > 0:
         return f"{name} waits for the quota of account {account_of(state, name)} until {_clock(until)}.{again}", ""
@@ -157,9 +161,28 @@ def _blocked(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         return delivery
     reason = task.block_reason.value if task.block_reason else "unknown"
     asked = _question(state, name)
+    if not task.final and (shut := _shut(state, name)):
+        said = f"{name} is BLOCKED ({reason}) and waits for its account: {task.detail}; {shut}."
+        return said, _account_step(state, account_of(state, name))
     if asked:
         return f"{name} is BLOCKED ({reason}) and waits for an answer to {asked}: {task.detail}.", _answer(asked)
     return f"{name} is BLOCKED ({reason}): {task.detail}.", f"ganger explain {reason}"
+
+
+def _shut(state: RunState, name: str) -> str:
+    """What stands in the way of everybody of its account; empty where nothing does."""
+    account = account_of(state, name)
+    if account not in state.accounts_shut:
+        return ""
+    asked, until = question_about(state, account), state.accounts_shut[account]
+    told = f"its key, login or credit was refused, and {asked.id} asks how to go on" if asked else "it was refused"
+    when = f"one worker tries it from {_clock(until)} on" if until > 1 else "one worker tries it first" if until else ""
+    return f"account {account}: {'; '.join(filter(None, [told, when]))}"
+
+
+def _account_step(state: RunState, account: str) -> str:
+    asked = question_about(state, account)
+    return _answer(asked.id) if asked is not None else "ganger inbox"
 
 
 def _question(state: RunState, name: str) -> str:
