@@ -297,7 +297,8 @@ class AttemptInterrupted:
     """The attempt ended because Ganger or its keeper did; no counter pays.
 
     `harvest`: its agent had ended, so the next attempt reads that answer instead of asking again. `resume`: the
-    agent's session, which the next attempt goes on with in the same workspace.
+    agent's session, which the next attempt goes on with in the same workspace. `afresh`: why the session that was to
+    go on did not, in its program's words.
     """
 
     task: str
@@ -307,6 +308,7 @@ class AttemptInterrupted:
     lost: bool = False
     not_before: float = 0.0
     resume: str = ""
+    afresh: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,6 +304,7 @@ class TaskState:
     worked_by: str = ""
     walls: str = ""
     continued: str = ""
+    afresh: str = ""
     doing: str = ""
     worker: WorkerNow | None = None
     checkpoint: Checkpoint | None = None

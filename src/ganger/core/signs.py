@@ -137,6 +137,7 @@ How = Literal[
     "budget",
     "aborted",
     "no_session",
+    "unfit",
     "usage",
 ]
 
@@ -153,6 +154,7 @@ class Over:
     budget     its own limit of money
     aborted    somebody ended it
     no_session there is no such session to continue
+    unfit      the model does not take the conversation as it stands: too long, or broken
     usage      the program does not take these arguments or settings
     error      anything else
     """

@@ -267,6 +267,7 @@ def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptI
         harvest=task.log if event.harvest else "",
         resume=event.resume,
         doing="",
+        afresh=event.afresh or task.afresh,
         losses=task.losses + 1 if event.lost else task.losses,
         not_before=event.not_before,
         worker_attempts=task.worker_attempts - _charged(task),

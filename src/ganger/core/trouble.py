@@ -53,8 +53,22 @@ def trouble_of(heard: Heard, *, cut_short: bool, timed_out: bool = False) -> Tro
     return None
 
 
-def has_no_session(heard: Heard) -> bool:
-    return heard.over is not None and heard.over.how == "no_session"
+def is_over_for_good(heard: Heard) -> bool:
+    """Whether its session can never go on: it is not there, or the model does not take it."""
+    return heard.over is not None and heard.over.how in ("no_session", "unfit")
+
+
+def refused_session(heard: Heard) -> str:
+    """Why a session that was to go on did not, in its program's own words; empty where it did.
+
+    One that got nowhere and says no more than that it failed would fail the same way again.
+    """
+    over = heard.over
+    if over is None or heard.login or heard.limited is not None:
+        return ""
+    if is_over_for_good(heard) or (over.how == "error" and not heard.has_worked):
+        return _short(over.text) or "it does not say why"
+    return ""
 
 
 def _limit(heard: Heard, cut_short: bool) -> Trouble | None:
@@ -114,6 +128,12 @@ def _budget(over: Over) -> Trouble:
     )
 
 
+def _unfit(over: Over) -> Trouble:
+    """What a new conversation may mend, and what only a shorter or clearer task can: its first prompt was refused."""
+    detail = f"the model does not take the conversation: {_short(over.text)}"
+    return Trouble(FailureClass.PROMPT_GAP, "conversation refused", detail)
+
+
 def _usage(over: Over) -> Trouble:
     detail = f"the agent program does not take its arguments or settings: {_short(over.text)}; ganger agents --check"
     return Trouble(FailureClass.BLOCKED_EXTERNAL, "usage", detail)
@@ -125,6 +145,7 @@ _ENDS = {
     "length": _length,
     "turns": _turns,
     "budget": _budget,
+    "unfit": _unfit,
     "usage": _usage,
 }
 

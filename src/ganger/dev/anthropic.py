@@ -28,6 +28,10 @@ _SAYS = {
     "quota": "This request would exceed your account's rate limit. Please try again later.",
     "overloaded": "Overloaded",
     "server": "Internal server error",
+    "context": "prompt is too long: 1048577 tokens > 1000000 maximum",
+    "pairing": "messages.2: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_01. "
+    "Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+    "signature": "messages.1.content.0: Invalid `signature` in `thinking` block",
 }
 
 

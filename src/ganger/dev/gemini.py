@@ -25,6 +25,16 @@ _ERRORS: Mapping[str, tuple[str, str]] = {
     "quota": ("RESOURCE_EXHAUSTED", "You exceeded your current quota, please check your plan and billing details."),
     "overloaded": ("UNAVAILABLE", "The model is overloaded. Please try again later."),
     "server": ("INTERNAL", "An internal error has occurred."),
+    "context": (
+        "INVALID_ARGUMENT",
+        "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+    ),
+    "pairing": (
+        "INVALID_ARGUMENT",
+        "Please ensure that the number of function response parts is equal to the number of function call parts of the "
+        "function call turn.",
+    ),
+    "signature": ("INVALID_ARGUMENT", "Function call is missing a thought_signature in functionCall parts."),
 }
 
 

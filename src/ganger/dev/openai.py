@@ -20,6 +20,22 @@ _ERRORS: Mapping[str, tuple[str, str | None, str]] = {
     "rate": ("requests", "rate_limit_exceeded", "Rate limit reached for requests. Please try again later."),
     "quota": ("usage_limit_reached", None, "The usage limit has been reached"),
     "overloaded": ("server_error", "server_is_overloaded", "The server is overloaded."),
+    "context": (
+        "invalid_request_error",
+        "context_length_exceeded",
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    ),
+    "pairing": (
+        "invalid_request_error",
+        None,
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+        "The following tool_call_ids did not have response messages: call_01",
+    ),
+    "signature": (
+        "invalid_request_error",
+        "invalid_encrypted_content",
+        "The encrypted content gAAA... could not be verified.",
+    ),
     "server": ("server_error", None, "The server had an error while processing your request."),
 }
 

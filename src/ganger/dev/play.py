@@ -24,7 +24,7 @@ _SIDE = re.compile(r"\b(title|summar|topic|classif|memor(y|ies)|rout(er|ing))", 
 _FIRST_TOKENS = 1000
 _FORM_TOOLS = ("StructuredOutput", "structured_output")
 _FAULTS = {400: "request", 401: "auth", 402: "billing", 403: "forbidden", 429: "rate", 529: "overloaded"}
-_NAMED_FAULTS = {"credit": 0, "quota": 429}
+_NAMED_FAULTS = {"credit": 0, "quota": 429, "context": 400, "pairing": 400, "signature": 400}
 
 
 @dataclass(frozen=True, slots=True)

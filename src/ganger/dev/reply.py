@@ -45,7 +45,8 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error answer. `kind` is auth, forbidden, billing, credit, rate, quota, overloaded, server or request."""
+    """An error answer. `kind` is auth, forbidden, billing, credit, rate, quota, overloaded, server or request; or what
+    is wrong with a conversation: context (too long), pairing (a call without its result), signature (of a thought)."""
 
     kind: str
     status: int

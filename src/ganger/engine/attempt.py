@@ -114,8 +114,8 @@ class Attempt:
         self._require_whole_log(ended)
         heed_person(self.case.now)
         self.road.recall_verdict()
-        if await self.hearing.session_is_gone():
-            await self._interrupt("the agent's session is gone; begun anew", resume=False)
+        if words := await self.hearing.refused_session():
+            await self._begin_afresh(words)
             return
         result = await self._read_result(agent, ended)
         await self._heed_status(result)
@@ -182,6 +182,8 @@ class Attempt:
         if ended.over_output:
             detail = f"the agent printed more than {self.tools.output_limit_bytes} bytes and was ended"
             return self.case.failed(FailureClass.OUTPUT_FORMAT, "output limit", detail)
+        if full := await self.hearing.is_full():
+            raise Left("context", f"the model takes no more of its conversation: {full}")
         trouble = await self.hearing.trouble(ended)
         if trouble is not None:
             return self._troubled(trouble)
@@ -191,7 +193,9 @@ class Attempt:
         abnormal = ended.signal is not None or ended.code != 0
         if abnormal and answer.code == "NO_SENTINEL":
             how = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
-            return self.case.failed(FailureClass.CRASH, how, f"the agent ended with {how} and no result block")
+            said = await self.hearing.said_at_the_end()
+            detail = f"the agent ended with {how} and no result block{f': {said}' if said else ''}"
+            return self.case.failed(FailureClass.CRASH, said or how, detail)
         return self._contract_error(answer.code, answer.message)
 
     async def _explained(self, problem: Failed) -> Failed:
@@ -308,6 +312,16 @@ class Attempt:
         await self._interrupt(why, resume=False)
         await self.road.leave()
 
+    async def _begin_afresh(self, words: str) -> None:
+        """A session that is not taken up again is never tried twice; what it had done is kept as for any new worker."""
+        why = f"its session could not go on ({words}); begun afresh from where it stood"
+        await self.road.undo(why)
+        if self.road.lost_changes:
+            await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
+        else:
+            again = ev.AttemptInterrupted(self.task, self.number, why, afresh=words)
+            await self.case.record(*await self.hearing.told_until_now(), again)
+
     async def _interrupt(self, why: str, *, harvest: bool = False, resume: bool = True) -> None:
         """Ends the attempt as if it had not been; nothing pays for it. `harvest`: its answer is used by the next."""
         await self.road.undo(why, keep_place=harvest)
@@ -379,6 +393,8 @@ class Attempt:
     def _after(self, chosen: Next, problem: Failed) -> list[ev.Event]:
         """What follows a failure, in the words of events."""
         detail = problem.failed.detail if chosen.block_reason else f"{problem.failed.detail} ({chosen.why})"
+        if chosen.then is Then.SETTLE and self.case.now.afresh:
+            detail = f"{detail}; before, its session could not go on: {self.case.now.afresh}"
         if chosen.then is Then.AGAIN_NOW:
             return [ev.TaskRequeued(self.task, chosen.why)]
         if chosen.then is Then.AGAIN_AFTER:

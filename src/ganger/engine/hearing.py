@@ -13,10 +13,11 @@ from ganger.core.quota import works_again
 from ganger.core.records import Ended, Totals
 from ganger.core.signs import Heard
 from ganger.core.spending import cost_settled
-from ganger.core.trouble import Trouble, has_no_session, trouble_of
+from ganger.core.trouble import Trouble, is_over_for_good, refused_session, trouble_of
 from ganger.engine.case import Case
 from ganger.engine.listening import Listening, followed, heard_event
 from ganger.engine.posts import Post
+from ganger.engine.tools import one_line
 from ganger.errors import GangerError
 from ganger.ports import Agent, Exit, Running
 
@@ -117,7 +118,19 @@ class Hearing:
         if not self.agent.capabilities.resume:
             return ""
         heard = await self.heard()
-        return "" if has_no_session(heard) else heard.session or self.case.now.continued
+        return "" if is_over_for_good(heard) else heard.session or self.case.now.continued
 
-    async def session_is_gone(self) -> bool:
-        return bool(self.case.now.continued) and has_no_session(await self.heard())
+    async def refused_session(self) -> str:
+        """Why the session that was to go on did not, in its program's own words; empty where it did."""
+        return refused_session(await self.heard()) if self.case.now.continued else ""
+
+    async def is_full(self) -> str:
+        """That a conversation which was at work is not taken any further, in its program's words; else empty."""
+        heard = await self.heard()
+        unfit = heard.over is not None and heard.over.how == "unfit" and heard.has_worked
+        return one_line(heard.over.text, 300) if unfit and heard.over is not None else ""
+
+    async def said_at_the_end(self) -> str:
+        """Its program's own word on why it failed; empty where it has none."""
+        over = (await self.heard()).over
+        return one_line(over.text, 300) if over is not None and over.how == "error" else ""

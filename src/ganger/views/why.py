@@ -232,8 +232,8 @@ def _evidence(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
 
 
 def _left_behind(task: TaskState) -> tuple[str, ...]:
-    """What the last worker was warned of, and where it stood."""
-    lines = []
+    """What the last worker was warned of, where it stood, and why its session did not go on."""
+    lines = [f"its session could not go on and was begun afresh: {task.afresh}"] if task.afresh else []
     worker, kept = task.worker, task.checkpoint
     if worker is not None and task.status is not TaskStatus.DONE:
         if worker.warned:
