@@ -1,0 +1,56 @@
+"""Sessions that the model does not take up again: begun afresh once, from where they stood, with the reason in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from matrix import ROWS, Row, params
+from runs import RealProject, plays, until, writes_file
+from test_sessions import FIRST, SLEEP, sleepers
+
+from ganger.core import events as ev
+from ganger.core.vocabulary import TaskStatus
+from ganger.dev.server import ModelServer
+
+pytestmark = pytest.mark.needs("bwrap")
+Note = Callable[[str, object], None]
+TASK = "long"
+RESUMING = [name for name, row in ROWS.items() if not row.stands_in and name != "acp-gemini"]
+# What a model says of a conversation it does not take, by what is wrong with it: a word that must be shown.
+WRONG = {"pairing": "tool|function", "context": "too long|context|token", "signature": "signature|encrypted"}
+
+
+def scenario(wrong: str) -> dict[str, object]:
+    """At work until it is killed; then refused; a new conversation is led to its end."""
+    begins = {"write": {"path": FIRST, "content": "begun\n"}}
+    hangs = {"run": f"python3 -c '{SLEEP}'", "times": 1}
+    return {
+        "steps": [begins, hangs, writes_file(TASK), {"result": {}}],
+        "resumed": [{"error": wrong}],
+        "again": "continued",
+    }
+
+
+@pytest.mark.parametrize("row", params(RESUMING, ["claude"], ["codex", "opencode"]))
+@pytest.mark.parametrize(
+    "wrong", ["pairing", *(pytest.param(w, marks=pytest.mark.agents_full) for w in ("context", "signature"))]
+)
+def test_a_session_that_the_model_refuses_is_begun_afresh(
+    row: Row, wrong: str, tmp_path: Path, record_property: Note
+) -> None:
+    """G22 H05: tried once, no worker attempt paid for it, and its program's own words are shown."""
+    with ModelServer(plays({TASK: scenario(wrong)})) as server:
+        project = RealProject(tmp_path / "project", row, server, (TASK,), agent={"retries": 0}).make()
+        with project.leading() as lead:
+            until(lambda: lead.poll() is not None or sleepers(project))
+            project.kill_agents()
+            assert lead.wait(100) == 0, project.task(TASK).detail
+        task, started = project.task(TASK), project.find(ev.AttemptStarted, TASK)
+        assert task.status is TaskStatus.DONE and [bool(event.session) for event in started] == [False, True, False]
+        assert (task.worker_attempts, task.respawns) == (1, 1)
+        assert any(word in task.afresh.lower() for word in WRONG[wrong].split("|")), task.afresh
+        assert task.afresh in project.ganger("why", TASK).stdout
+        assert project.merged(FIRST) == "begun\n"
+    record_property(f"{row.name}: a session that is refused", "begun afresh")
