@@ -315,7 +315,8 @@ class Merging:
             self._answer(layer.item, In())
 
     async def _moved(self, tip: str, named: Sequence[tuple[str, str]]) -> None:
-        journal = self.tools.journal
+        """Whoever waits is to be answered right after this commit: a run whose last task is DONE ends at once."""
+        journal, commits = self.tools.journal, []
         for name, commit in named:
             task = self.state.tasks[name]
             events: list[ev.Event] = [ev.Merged(name, task.attempts, commit, tip)]
@@ -323,5 +324,6 @@ class Merging:
                 detail = f"verified by {self.state.specs[name].verify_profile}; merged as {commit[:12]}"
                 events.append(ev.TaskSettled(name, TaskStatus.DONE, detail))
                 events += after_success(self.state, task.account)
-            journal.report(name, task.token, *events)
-        await journal.idle()
+            commits.append(journal.report(name, task.token, *events))
+        for written in commits:
+            await written

@@ -160,7 +160,14 @@ class Lead:
         self._sweep_homes()
         self.show_state()
         self.journal.save_snapshot(ending=True)
+        self._require_sound_end()
         return exit_code(self.state)
+
+    def _require_sound_end(self) -> None:
+        """What went wrong while everything was being ended is told as well: something may not have been recorded."""
+        problem = self.journal.error or self._problem
+        if problem is not None:
+            raise problem
 
     def _sweep_homes(self) -> None:
         tasks = self.state.tasks
@@ -524,8 +531,10 @@ class Lead:
             await self.tools.launcher.stop_all(self.grace_sec)
         await self._cancel(self._duties)
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.journal.settle()
-        await self._close()
+        try:
+            await self.journal.settle()
+        finally:
+            await self._close()
 
     async def _close(self) -> None:
         await self._reception.close()
