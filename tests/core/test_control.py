@@ -86,13 +86,13 @@ def run_with(status: TaskStatus) -> Run:
 ON_WORKERS = ("extend", "end", "reassign")
 TABLE = [
     ("retry", P, P, "refused: a is PENDING and runs by itself"),
-    ("retry", R, R, "refused: a is RUNNING (attempt 1)"),
+    ("retry", R, R, "refused: a is RUNNING (attempt 1); wait for its end, or ganger retry a --force ends it"),
     ("retry", D, D, "refused: a is DONE; ganger retry a --force runs it again"),
     ("retry", B, P, "a runs again; 3 tasks blocked behind it may run too"),
     ("retry", F, P, "a runs again; 3 tasks"),
     ("retry", E, P, "a runs again; 3 tasks"),
     ("skip", P, B, "a is left out, and so are 3 tasks that need it; ganger retry a takes it in again"),
-    ("skip", R, R, "refused: a is RUNNING (attempt 1)"),
+    ("skip", R, R, "the attempt on a is ended and a is left out; ganger retry a takes it in again"),
     ("skip", D, D, "refused: a is DONE"),
     ("skip", B, B, "a is left out; ganger retry a takes it in again"),
     ("skip", F, B, "a is left out;"),
@@ -325,12 +325,24 @@ def test_more_time_must_be_a_sensible_number_of_seconds(sec: object) -> None:
     assert run_with(R).do("extend", task="a", sec=sec).startswith("refused: it needs more than 0 and at most 604800 s")
 
 
-@pytest.mark.parametrize("kind", ON_WORKERS)
+@pytest.mark.parametrize("kind", ["extend", "reassign"])
 def test_a_worker_that_is_through_cannot_be_steered(kind: str) -> None:
     """G12: its change is being judged; there is nobody to tell."""
     run = run_with(R)
     run.record(ev.AttemptExited("a", 1, 0, None, False, 1.0))
     assert run.do(kind, task="a", sec=5).startswith(f"refused: the worker of a is through, there is nothing to {kind}")
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [("end", "ended"), ("skip", "skipped"), ("retry", "reassigned")])
+@pytest.mark.parametrize("step", ["agent", "parse"])
+def test_there_is_a_way_out_of_running_from_every_step(kind: str, verdict: str, step: str) -> None:
+    """G12: whatever its worker is at, or was."""
+    run = run_with(R)
+    if step == "parse":
+        run.record(ev.AttemptExited("a", 1, 0, None, False, 1.0))
+    assert not was_refused(run.do(kind, task="a", force=True))
+    worker = run.state.tasks["a"].worker
+    assert worker is not None and worker.verdict == verdict
 
 
 def test_a_question_of_the_run_is_closed_by_its_answer_or_by_more_budget() -> None:

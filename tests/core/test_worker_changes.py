@@ -178,8 +178,15 @@ def test_suspicion_goes_with_the_next_word_or_sign() -> None:
 
 def test_the_first_verdict_holds() -> None:
     """H08: a tree is ended once, and for one reason."""
-    model = after(STARTED, ev.WorkerEnding("a", 1, "stalled", "silent"), ev.WorkerEnding("a", 1, "ended", "a person"))
+    model = after(STARTED, ev.WorkerEnding("a", 1, "stalled", "silent"), ev.WorkerEnding("a", 1, "context", "full"))
     assert (worker_of(model).verdict, worker_of(model).why) == ("stalled", "silent")
+
+
+def test_a_person_has_the_last_word_on_what_follows() -> None:
+    """G12: what Ganger found first does not bring the task back against their will."""
+    model = after(STARTED, ev.WorkerEnding("a", 1, "stalled", "silent"), ev.WorkerEnding("a", 1, "ended", "a person"))
+    model.record(ev.WorkerEnding("a", 1, "context", "full"))
+    assert (worker_of(model).verdict, worker_of(model).why) == ("ended", "a person")
 
 
 def asked(number: int, attempt: int = 1, **more: Any) -> ev.QuestionAsked:

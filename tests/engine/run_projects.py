@@ -112,7 +112,9 @@ class Project:
 
         project = load_project(self.root)
         with open_lead(project, check_project(project), RunOptions(**options)) as lead:
-            return asyncio.run(lead_on(lead))
+            code = asyncio.run(lead_on(lead))
+            require_sound_end(lead)
+            return code
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -186,6 +188,13 @@ class Project:
         where = (process / "cwd").readlink()
         ours = where.is_relative_to(self.root) or where.is_relative_to(self.folder.path)
         return ours and tag_of(int(process.name)) is not None
+
+
+def require_sound_end(lead: Lead) -> None:
+    """Everything that was said is recorded, and the next start is cheap."""
+    assert lead.journal.error is None
+    kept = lead.journal.store.snapshot()
+    assert kept is not None and lead.state.last_seq - kept[0] <= len(lead.state.tasks) // 20
 
 
 def until(happened: Callable[[], object], *, beside: subprocess.Popen[str] | None = None, within: float = 30) -> None:

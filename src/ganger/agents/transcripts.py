@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ganger.agents.streams import Lines, read_json, text
+from ganger.agents.streams import Lines, opened, read_json, text
 from ganger.core.signs import Tokens
 
 _CHUNK = 1024 * 1024
@@ -43,7 +43,7 @@ class Span:
 
 def span(log: Path) -> Span:
     """From the first dated line of a log to its last change; of a log without a date, no time at all."""
-    with open(log, "rb") as file:
+    with opened(log) as file:
         for line in Lines().feed(file.read(_FIRST_LINES)):
             if (at := moment(text(read_json(line), "timestamp"))) is not None:
                 return Span(at, log.stat().st_mtime + _LATE_SEC)

@@ -19,8 +19,8 @@ from ganger.core.questions import answer, chosen, find_question as find_question
 from ganger.core.records import RunState
 from ganger.core.repos import PROJECT, graph_of, shown
 from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.worker_control import SKIPPED as SKIPPED
 
-SKIPPED = "skipped by a person"
 _REFUSED = "refused: "
 
 
@@ -110,8 +110,12 @@ def _attempts(state: RunState) -> str:
 def _retry(state: RunState, data: Mapping[str, object], now: float) -> Effect:
     name, hint = task_named(state, data), text_of(data, "hint")
     task = state.tasks[name]
+    if task.status is TaskStatus.RUNNING and data.get("force") is not True:
+        anew = f"ganger retry {name} --force ends it and begins anew"
+        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); wait for its end, or {anew}")
     if task.status is TaskStatus.RUNNING:
-        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); wait for its end, or ganger reassign {name}")
+        worker_control.require_running(state, name)
+        return worker_control.begin_anew(name, task, hint)
     if task.status is TaskStatus.DONE and data.get("force") is not True:
         raise Refusal(f"{name} is DONE; ganger retry {name} --force runs it again")
     if task.status is TaskStatus.PENDING and not hint and task.not_before <= now:
@@ -131,7 +135,8 @@ def _skip(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     name = task_named(state, data)
     task = state.tasks[name]
     if task.status is TaskStatus.RUNNING:
-        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); ganger end {name} first, then skip it")
+        worker_control.require_running(state, name)
+        return worker_control.leave_out(name, task)
     if task.status is TaskStatus.DONE:
         raise Refusal(f"{name} is DONE; there is nothing left to skip")
     if is_skipped(state, name):

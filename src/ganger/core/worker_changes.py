@@ -13,6 +13,8 @@ from ganger.core.workers import Message, WorkerNow
 
 _MOST_SEEN = 500
 _MOST_MESSAGES = 50
+# Verdicts on a worker that only a person gives.
+BY_PERSON = ("ended", "reassigned", "skipped")
 _OVER = frozenset({WorkerState.STOPPED, WorkerState.STALLED, WorkerState.CRASHED, WorkerState.CHECKPOINTED})
 _OFF_ROAD = {FailureClass.CRASH.value: WorkerState.CRASHED, FailureClass.STALLED.value: WorkerState.STALLED}
 
@@ -125,9 +127,13 @@ def _extended(_s: RunState, _n: str, task: TaskState, _event: ev.LimitExtended, 
 
 
 def _ending(_s: RunState, _n: str, task: TaskState, event: ev.WorkerEnding, _at: str) -> TaskState:
-    """What was decided first holds: a tree is ended once."""
+    """What was decided first holds, as a tree is ended once; but a person has the last word on what follows."""
     worker = _of(task)
-    return task if worker.verdict else replace(task, worker=replace(worker, verdict=event.verdict, why=event.why))
+    return (
+        task
+        if worker.verdict and event.verdict not in BY_PERSON
+        else replace(task, worker=replace(worker, verdict=event.verdict, why=event.why))
+    )
 
 
 def _message(_s: RunState, _n: str, task: TaskState, event: ev.MessageLeft, at: str) -> TaskState:

@@ -9,9 +9,10 @@ from ganger.core.effects import Effect, Refusal, number_of, task_named, text_of
 from ganger.core.indexes import is_delivering
 from ganger.core.records import RunState, TaskState
 from ganger.core.vocabulary import TaskStatus
-from ganger.core.worker_changes import is_at_work
+from ganger.core.worker_changes import BY_PERSON, is_at_work
 
 ENDED = "ended by a person"
+SKIPPED = "skipped by a person"
 NOT_FOLLOWED = "a person does not want to wait for its delivery"
 REASSIGNED = "given to another worker by a person"
 LIMIT_HOLDS = (
@@ -45,23 +46,48 @@ def end(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
             f"{name} is not followed any longer; it waits as BLOCKED (paused), and ganger retry {name} goes on with it"
         )
         return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", NOT_FOLLOWED),))
-    name, task = _at_work(state, data, "end")
-    if task.worker is not None and task.worker.verdict:
-        return Effect(f"the worker of {name} is being ended already: {task.worker.why}")
-    said = f"the worker of {name} is ended; {name} waits as BLOCKED (paused) until ganger retry {name}"
+    require_running(state, name)
+    who = f"the worker of {name}" if is_at_work(task) and task.step == "agent" else f"the attempt on {name}"
+    said = f"{who} is ended; {name} waits as BLOCKED (paused) until ganger retry {name}"
     return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", ENDED),))
 
 
 def reassign(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     name, task = _at_work(state, data, "reassign")
-    hint = text_of(data, "hint")
     if task.worker is not None and task.worker.verdict:
         return Effect(f"the worker of {name} is being ended already: {task.worker.why}")
+    return begin_anew(name, task, text_of(data, "hint"))
+
+
+def begin_anew(name: str, task: TaskState, hint: str) -> Effect:
+    """Whatever becomes of this attempt, the task is done by another one."""
     # Only an answer reaches the attempts to come.
     told = (ev.MessageLeft(name, task.attempts, "answer", hint),) if hint else ()
     with_hint = " with your hint" if hint else ""
     said = f"the worker of {name} is ended and another one begins anew{with_hint}; no attempt is used up"
     return Effect(said, (*told, ev.WorkerEnding(name, task.attempts, "reassigned", REASSIGNED)))
+
+
+def leave_out(name: str, task: TaskState) -> Effect:
+    said = f"the attempt on {name} is ended and {name} is left out; ganger retry {name} takes it in again"
+    return Effect(said, (ev.WorkerEnding(name, task.attempts, "skipped", SKIPPED),))
+
+
+def require_running(state: RunState, name: str) -> None:
+    """From wherever it stands it can be ended, but for the moment in which the branch moves to it."""
+    task = state.tasks[name]
+    if task.status is not TaskStatus.RUNNING:
+        raise Refusal(f"{name} is {task.status.value}: nobody works on it; ganger why {name} tells how it stands")
+    if is_being_merged(state, name):
+        raise Refusal(f"{name} is verified and being merged at this moment; ganger why {name} tells the rest")
+
+
+def is_being_merged(state: RunState, name: str) -> bool:
+    return any(name in intent.tasks for intent in state.intents.values())
+
+
+def is_ended_by_person(task: TaskState) -> bool:
+    return task.worker is not None and task.worker.verdict in BY_PERSON
 
 
 def _at_work(state: RunState, data: Mapping[str, object], what: str) -> tuple[str, TaskState]:

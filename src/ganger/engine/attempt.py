@@ -17,6 +17,7 @@ from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
 from ganger.core.accounts import after_refusal
+from ganger.core.comeback import close_questions
 from ganger.core.delivery_changes import rules_of
 from ganger.core.dependents import blocked_behind
 from ganger.core.failures import classify_hint, failure
@@ -27,6 +28,7 @@ from ganger.core.records import Ended
 from ganger.core.retries import Next, Then, after_failure
 from ganger.core.trouble import Trouble
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
+from ganger.core.worker_control import SKIPPED, is_ended_by_person
 from ganger.engine.account_questions import question_text
 from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.gate import Stopped
@@ -37,7 +39,8 @@ from ganger.engine.road import Road
 from ganger.engine.settling import Left, Waits, heed_person, meaning, open_question, result_of, speaks_for_itself
 from ganger.engine.shift import Shift
 from ganger.engine.tools import one_line
-from ganger.errors import GangerError
+from ganger.engine.trouble import concerns_run, told
+from ganger.errors import GangerError, RollbackFailed
 from ganger.ports import Agent
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
@@ -61,6 +64,8 @@ class Attempt:
         self.case, self.road, self.tools, self.gate = case, road, case.tools, case.gate
         self.task, self.number, self.spec, self.state = case.task, case.number, case.spec, case.state
         self._answered = case.now.ended is not None
+        self._work: asyncio.Task[None] | None = None
+        self._is_broken_off = False
         self.agent = starts = case.tools.agent_of(case.spec, case.now, case.state.policy)
         pulled = case.now.worker is not None and case.now.worker.pulled
         known = case.now.worked_by in ("", f"{self.agent.name}/{self.agent.kind}")
@@ -71,21 +76,53 @@ class Attempt:
         self.shift = Shift(case, road, self.hearing, self.agent, starts)
 
     async def run(self) -> None:
-        """An error that is none of the attempt's own leaves everything as it is: the next lead goes on from there."""
+        """Trouble of this attempt ends this attempt, whatever it is. What concerns the whole run is raised and leaves
+        everything as it is: the next lead goes on from there."""
+        self._work = asyncio.current_task()
+        try:
+            await self._to_its_end()
+        except asyncio.CancelledError:
+            if not self._is_broken_off or self._work is None:
+                raise
+            self._work.uncancel()
+            await self._end_broken_off()
+        except Exception as problem:
+            self._require_own(problem)
+            await self._end_in_trouble(problem)
+        await self._leave()
+
+    def break_off(self) -> None:
+        """A person has decided about it, which is recorded: nothing that is under way is waited for any more."""
+        if self._work is not None and not self._is_broken_off:
+            self._is_broken_off = True
+            self._work.cancel()
+
+    async def _end_broken_off(self) -> None:
+        await self.gate.end_started()
+        try:
+            if self._is_open:
+                heed_person(self.case.now)
+        except Left as left:
+            await self._undo(left.why)
+            await self._hand_over(left)
+
+    async def _to_its_end(self) -> None:
         try:
             await self._run()
         except Failed as met:
             problem = await self._explained(met)
             if not problem.keep_changes:
-                await self.road.undo(problem.failed.detail)
+                await self._undo(problem.failed.detail)
             await self._fail(problem)
         except Lost:
-            await self.road.undo("the keeper was lost", keep_place=self._answered)
+            await self._undo("the keeper was lost", keep_place=self._answered)
             await self.case.record(*await self.hearing.unsettled(), *await self._after_loss())
         except Stopped:
-            await self._interrupt("the run was stopped", harvest=self._answered)
+            # The merge queue may have settled the task while everything was being stopped.
+            if self._is_open:
+                await self._interrupt("the run was stopped", harvest=self._answered)
         except Left as left:
-            await self.road.undo(left.why)
+            await self._undo(left.why)
             await self._hand_over(left)
         except Waits as waits:
             await self._wait(waits)
@@ -94,12 +131,11 @@ class Attempt:
                 raise
             # Whatever else would be done here would be built on what is lost (D12).
             await self._fail(self.case.failed(FailureClass.FATAL, damage.code, f"{damage.message}; {damage.hint}"))
-        await self.road.leave()
-        await self.shift.leave()
 
     async def _run(self) -> None:
         agent = self.agent
         if self.road.past_agent:
+            heed_person(self.case.now)
             await self.road.go_on(lambda ended: self._result(agent, ended))
             return
         if self.case.again and self.state.rebooted and self.tools.repositories:
@@ -255,6 +291,49 @@ class Attempt:
         cls = classify_hint(result.failure_class, FailureClass.PROMPT_GAP)
         raise self.case.failed(cls, summary, f"the worker reported failure: {summary}")
 
+    # --- trouble ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_open(self) -> bool:
+        return self.tools.journal.is_open(self.task, self.case.token)
+
+    def _require_own(self, problem: Exception) -> None:
+        """Raises what is no matter of this attempt alone. Over a tree in an unknown state nobody goes on, unless a
+        person has given the attempt up."""
+        given_up = isinstance(problem, RollbackFailed) and is_ended_by_person(self.case.now)
+        if (concerns_run(problem) and not given_up) or self.tools.journal.error is not None:
+            raise problem
+
+    async def _end_in_trouble(self, problem: Exception) -> None:
+        """Nobody foresaw it, so no counter pays. An answer is looked at once more; then a person has to look."""
+        if not self._is_open:
+            return
+        words = told(problem)
+        await self.gate.end(str(self.case.log_path))
+        if self._answered and self.road.keeps_answer and not self.case.now.harvest:
+            await self._interrupt(f"{words}; its answer is kept and looked at once more", harvest=True)
+            return
+        detail = f"this attempt could not be carried on: {words}"
+        met = self.case.failed(FailureClass.BLOCKED_EXTERNAL, words, detail)
+        await self._undo(words)
+        await self._fail(met)
+
+    async def _undo(self, why: str, *, keep_place: bool = False) -> None:
+        """What cannot be undone is told with the outcome, and left where a person finds it."""
+        try:
+            await self.road.undo(why, keep_place=keep_place)
+        except Exception as problem:
+            self._require_own(problem)
+            self.road.leave_as_it_is(told(problem))
+
+    async def _leave(self) -> None:
+        """The outcome is recorded: what cannot be cleared away is found by the next lead, or by `ganger clean`."""
+        for leave in (self.road.leave, self.shift.leave):
+            try:
+                await leave()
+            except Exception as problem:
+                self._require_own(problem)
+
     # --- ends -------------------------------------------------------------------------------------------------------
 
     async def _after_loss(self) -> list[ev.Event]:
@@ -291,11 +370,17 @@ class Attempt:
             await self._fail(self.case.failed(FailureClass.TIMEOUT, "checkpoints", detail))
         elif left.how == "context":
             await self.case.record(ev.AttemptCheckpointed(self.task, self.number, left.why))
-        elif left.how == "ended":
+        elif left.how in ("ended", "skipped"):
             settled: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.BLOCKED, left.why, BlockReason.PAUSED)]
-            await self.case.record(*settled, *blocked_behind(self.state, [self.task]))
+            besides = self._left_out() if left.how == "skipped" else []
+            await self.case.record(*settled, *besides, *blocked_behind(self.state, [self.task]))
         else:
             await self.case.record(ev.AttemptInterrupted(self.task, self.number, left.why))
+
+    def _left_out(self) -> list[ev.Event]:
+        """As of any task that is skipped: nobody waits for its answers, and it holds no repository."""
+        freed = [ev.RepoUnlocked(self.spec.repo, SKIPPED, (self.task,), lifts=False)] if self.case.now.locked else []
+        return [*close_questions(self.state, self.task, "skipped"), *freed]
 
     async def _wait(self, waits: Waits) -> None:
         """Its dependents wait with it: nothing has failed."""
@@ -309,13 +394,18 @@ class Attempt:
 
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""
-        await self._interrupt(why, resume=False)
-        await self.road.leave()
+        try:
+            await self._interrupt(why, resume=False)
+        except Exception as problem:
+            self._require_own(problem)
+            self._answered = False
+            await self._end_in_trouble(problem)
+        await self._leave()
 
     async def _begin_afresh(self, words: str) -> None:
         """A session that is not taken up again is never tried twice; what it had done is kept as for any new worker."""
         why = f"its session could not go on ({words}); begun afresh from where it stood"
-        await self.road.undo(why)
+        await self._undo(why)
         if self.road.lost_changes:
             await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
         else:
@@ -324,7 +414,7 @@ class Attempt:
 
     async def _interrupt(self, why: str, *, harvest: bool = False, resume: bool = True) -> None:
         """Ends the attempt as if it had not been; nothing pays for it. `harvest`: its answer is used by the next."""
-        await self.road.undo(why, keep_place=harvest)
+        await self._undo(why, keep_place=harvest)
         if self.road.lost_changes:
             await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
         else:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from ganger.core.names import file_stem
 from ganger.errors import DiskFullError, GangerError, RunLockedError, StoreError
@@ -92,10 +93,24 @@ def named_os_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
+_AS_FOUND = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
 def write_private(path: Path, text: str) -> None:
-    """What is written anew whenever it is missing: no care for a power cut, and for nobody else to read."""
-    with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+    """What is written anew whenever it is missing: no care for a power cut, and for nobody else to read. A link or a
+    pipe that an agent put there is neither followed nor waited for."""
+    opener = lambda name, flags: os.open(name, flags | _AS_FOUND, 0o600)  # noqa: E731
+    with open(path, "w", encoding="utf-8", opener=opener) as file:
         file.write(text)
+
+
+def open_log(path: Path) -> BinaryIO:
+    """A log, where a program without walls may have put anything else: what is no file is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
 
 
 def replace_file(path: Path, text: str, mode: int = 0o600) -> None:

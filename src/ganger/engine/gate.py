@@ -21,12 +21,22 @@ class Stopped(Exception):
 class Gate:
     """A launcher that refuses to start once it is shut."""
 
-    def __init__(self, launcher: Launcher, state: RunState) -> None:
-        self._launcher, self._state = launcher, state
-        self._shut = False
+    def __init__(self, launcher: Launcher, state: RunState, whole: Gate | None = None) -> None:
+        """`whole`: this one is the part of it that one attempt goes through."""
+        self._launcher, self._state, self._whole = launcher, state, whole
+        self._is_shut = False
+        self._started: list[str] = []
+
+    def of_attempt(self) -> Gate:
+        """Remembers what is started through it, so that all of it can be ended."""
+        return Gate(self._launcher, self._state, self)
+
+    @property
+    def _shut(self) -> bool:
+        return self._is_shut or (self._whole is not None and self._whole._shut)
 
     def shut(self) -> None:
-        self._shut = True
+        self._is_shut = True
 
     def check(self) -> None:
         if self._shut or self._state.stopping:
@@ -53,6 +63,8 @@ class Gate:
     async def start(self, launch: Launch) -> Running:
         """What was on its way while the stop was carried out is ended too."""
         self.check()
+        if self._whole is not None:
+            self._started.append(launch.key)
         running = await self._launcher.start(launch)
         if self._shut or self._state.stopping:
             await self._launcher.stop_all(_GRACE_SEC)
@@ -69,6 +81,10 @@ class Gate:
 
     async def end(self, key: str) -> None:
         await self._launcher.end(key)
+
+    async def end_started(self) -> None:
+        for key in self._started:
+            await self._launcher.end(key)
 
     async def extend(self, key: str, sec: float) -> bool:
         return await self._launcher.extend(key, sec)

@@ -10,7 +10,7 @@ from ganger.core.delivery_changes import rules_of
 from ganger.core.records import RunState
 from ganger.core.repos import graph_of
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.files import RunFolder
+from ganger.engine.files import RunFolder, open_log
 from ganger.engine.prompts import CiNote, Handoff
 from ganger.engine.tools import one_line
 
@@ -126,7 +126,7 @@ def _log_end(folder: RunFolder, name: str) -> str:
     if not name.startswith("logs/") or ".." in name.split("/"):
         return ""
     try:
-        with (folder.path / name).open("rb") as file:
+        with open_log(folder.path / name) as file:
             file.seek(0, 2)
             file.seek(max(0, file.tell() - _LOG_BYTES))
             return file.read(_LOG_BYTES).decode("utf-8", "replace").strip()

@@ -56,10 +56,13 @@ class InGit:
     async def enter(self) -> Path:
         place = await self.repository.place(self.case.task, self._home)
         self.case.mention(ev.WorkspaceReady(self.case.task, self.case.number, place.base))
-        self.lost_work = place.fresh and bool(self.case.now.continued)
+        self.lost_work = bool(self.case.now.continued) and (place.fresh or not _is_folder(place.folder))
         return place.folder
 
     def room(self, folder: Path) -> Room:
+        if not _is_folder(folder):
+            # Whoever put it there chose where it leads: nobody is let out of its walls by it.
+            raise self._gone(f"the workspace {folder} is no folder any more")
         return Room(writable=(folder,), readable=self.repository.shared)
 
     async def go_on(self, read: Reader) -> None:
@@ -78,8 +81,7 @@ class InGit:
         try:
             taken = await self.repository.take(case.task, self._home, result.writes or (), case.rules, message)
         except NotFoundError as gone:
-            note = "Your workspace was gone when you ended. Work inside it, and leave the folder itself alone."
-            raise case.failed(FailureClass.POLICY_VIOLATION, "workspace gone", gone.message, note) from gone
+            raise self._gone(gone.message) from gone
         except WriteRefused as refused:
             problem = case.refused(refused)
             self._keep_folder = problem.failed.failure_class is FailureClass.FATAL
@@ -90,6 +92,10 @@ class InGit:
             ev.ChangeTaken(case.task, case.number, taken.base, taken.commit, taken.files, taken.dropped, taken.missing)
         )
         await self.repository.release(case.task, self._home)
+
+    def _gone(self, what: str) -> Failed:
+        note = "Your workspace was gone when you ended. Work inside it, and leave the folder itself alone."
+        return self.case.failed(FailureClass.POLICY_VIOLATION, "workspace gone", what, note)
 
     async def _to_the_branch(self) -> None:
         """Verifies what is not verified, queues what is; a change of nothing has only to be verified."""
@@ -217,8 +223,16 @@ class InGit:
         if commit:
             await case.record(ev.WorkSaved(case.task, case.number, commit, files))
 
+    def leave_as_it_is(self, why: str) -> None:
+        """The folder stays, as it may hold the only copy; the next attempt has one of its own."""
+        self._keep_folder = True
+
     async def leave(self) -> None:
         """A workspace is removed only when its change is merged or saved."""
         case = self.case
         if not self._keep_folder and not case.now.harvest and not case.now.resume:
             await self.repository.release(case.task, self._home)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

@@ -332,14 +332,27 @@ class InPlace:
         if left:
             self.lost_changes = f"edits that cannot be put back: {', '.join(left[:10])}"
 
+    def leave_as_it_is(self, why: str) -> None:
+        """The originals are kept where no later lead removes them."""
+        self.lost_changes = f"what it changed could not be put back: {why}"
+        if self.backup is not None:
+            kept = self.backup.with_name(f"{self.backup.name}.originals.saved")
+            with contextlib.suppress(OSError):
+                self.backup.rename(kept)
+                self.lost_changes += f"; the originals are in {kept}"
+            self.backup = None
+
     async def leave(self) -> None:
         """The verdict is recorded. A backup that cannot be removed does no harm; the next lead tries again."""
         if self.backup is not None:
             with contextlib.suppress(WriteRefused):
                 self.tools.workspace.discard(self.backup)
             self.backup = None
-        await self.upkeep.mend()
-        behind = self.company.leave(self.case.task)
+        try:
+            await self.upkeep.mend()
+        finally:
+            # Others wait until nobody works here any more.
+            behind = self.company.leave(self.case.task)
         if behind is not None and behind.touched:
             self._put_aside(behind)
 

@@ -162,9 +162,10 @@ class Journal:
         return count
 
     def save_snapshot(self, *, ending: bool = False) -> None:
-        """Makes the next start cheap, when enough has happened since the last time."""
-        worth = max(_SNAPSHOT_EVERY_EVENTS, int(_SNAPSHOT_EVENTS_PER_TASK * len(self.state.tasks)))
+        """Makes the next start cheap, when enough has happened since the last time; a run that ends has one always."""
+        per_task = int(_SNAPSHOT_EVENTS_PER_TASK * len(self.state.tasks))
+        worth = per_task // 10 if ending else max(_SNAPSHOT_EVERY_EVENTS, per_task)
         since = self.state.last_seq - self._snapshot_seq
-        if self.error is None and since >= (worth // 10 if ending else worth):
+        if self.error is None and since > 0 and (since >= worth or (ending and not self._snapshot_seq)):
             self.store.save_snapshot(self.state.last_seq, encode_state(self.state))
             self._snapshot_seq = self.state.last_seq

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ganger.core.masking import MASKED, Masker
+from ganger.engine.files import open_log
 
 SUFFIX = ".masks"
 _CHUNK = 1 << 22
@@ -32,7 +33,7 @@ def note_masks(log: Path, masker: Masker) -> None:
 def _stretches(log: Path, masker: Masker) -> list[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
     kept, at = b"", 0
-    with log.open("rb") as file:
+    with open_log(log) as file:
         while data := file.read(_CHUNK):
             data = kept + data
             found.update((at + hit.start, at + hit.end) for hit in masker.hits(data))

@@ -18,6 +18,7 @@ from ganger.core.delivery_changes import rules_of
 from ganger.core.names import merge_log
 from ganger.core.quota import after_success
 from ganger.core.vocabulary import TaskStatus
+from ganger.core.worker_control import is_ended_by_person
 from ganger.engine.commit_census import Candidate, Censuses
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.proof import check_folder
@@ -299,6 +300,9 @@ class Merging:
         tip = layers[-1].commit
         named = [(layer.item.task, layer.commit) for layer in layers]
         journal = self.tools.journal
+        if any(not self._still_waits(layer.item) for layer in layers):
+            # A person ended it meanwhile; the others are put together anew.
+            return
         await journal.record(
             ev.HeadIntended(head, tip, tuple(name for name, _ in named), tuple(commit for _, commit in named))
         )
@@ -314,8 +318,13 @@ class Merging:
             self._profiles[layer.item.profile] = None
             self._answer(layer.item, In())
 
+    def _still_waits(self, item: Waiting) -> bool:
+        task = self.state.tasks[item.task]
+        return item.task in self._answers and task.token == item.token and not is_ended_by_person(task)
+
     async def _moved(self, tip: str, named: Sequence[tuple[str, str]]) -> None:
-        journal = self.tools.journal
+        """Whoever waits is to be answered right after this commit: a run whose last task is DONE ends at once."""
+        journal, commits = self.tools.journal, []
         for name, commit in named:
             task = self.state.tasks[name]
             events: list[ev.Event] = [ev.Merged(name, task.attempts, commit, tip)]
@@ -323,5 +332,6 @@ class Merging:
                 detail = f"verified by {self.state.specs[name].verify_profile}; merged as {commit[:12]}"
                 events.append(ev.TaskSettled(name, TaskStatus.DONE, detail))
                 events += after_success(self.state, task.account)
-            journal.report(name, task.token, *events)
-        await journal.idle()
+            commits.append(journal.report(name, task.token, *events))
+        for written in commits:
+            await written

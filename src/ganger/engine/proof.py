@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ganger.core.census import TestCensus, TestOutcome, regression, without_case
-from ganger.engine.files import named_os_errors
+from ganger.engine.files import named_os_errors, open_log
 from ganger.ports.runners import KnownRunner, Planting, RunnerCall, Runners
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -108,7 +108,7 @@ class ReportedRun:
 
 def _output(log: Path, offset: int) -> str:
     try:
-        with log.open("rb") as file:
+        with open_log(log) as file:
             file.seek(offset)
             return file.read(_LARGEST_OUTPUT).decode("utf-8", "replace")
     except OSError:

@@ -53,5 +53,8 @@ class Road(Protocol):
     async def undo(self, why: str, *, keep_place: bool = False) -> None:
         """What was changed and does not count is saved and put back. `keep_place`: a later attempt takes it up."""
 
+    def leave_as_it_is(self, why: str) -> None:
+        """It could not be undone; nothing more is touched, so that a person finds it."""
+
     async def leave(self) -> None:
         """The verdict is recorded; nothing of this attempt is needed any more."""

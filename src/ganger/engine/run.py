@@ -35,7 +35,7 @@ from ganger.core.windows import (
     closing_events,
     decide,
 )
-from ganger.core.worker_control import LIMIT_HOLDS
+from ganger.core.worker_control import LIMIT_HOLDS, is_being_merged
 from ganger.core.workers import PULL
 from ganger.engine.attempt import Attempt
 from ganger.engine.branches import Branches
@@ -120,6 +120,7 @@ class Lead:
         self.progress = ProgressLog(tools.folder, tools.journal, tools.checks.profiles)
         self._gate = Gate(tools.launcher, self.state)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._attempts: dict[str, Attempt] = {}
         self._company = Company(tools.watch, tools.fixed, self.state)
         self._branches = Branches(tools, self._gate, self._spawn) if tools.repositories else None
         self._reception = Reception(tools, self._gate, self._claim)
@@ -150,8 +151,9 @@ class Lead:
             if self.tools.fixed is not None and not self._taken_over:
                 # The first time, installed packages are copied, which takes seconds.
                 await asyncio.to_thread(self.tools.fixed.begin)
-            self._adopt()
+            # What a person has decided about a running attempt holds before anybody goes on with it.
             await self._take_commands()
+            self._adopt()
             await self._loop()
         except BaseException as problem:
             await self._leave(problem)
@@ -160,7 +162,14 @@ class Lead:
         self._sweep_homes()
         self.show_state()
         self.journal.save_snapshot(ending=True)
+        self._require_sound_end()
         return exit_code(self.state)
+
+    def _require_sound_end(self) -> None:
+        """What went wrong while everything was being ended is told as well: something may not have been recorded."""
+        problem = self.journal.error or self._problem
+        if problem is not None:
+            raise problem
 
     def _sweep_homes(self) -> None:
         tasks = self.state.tasks
@@ -236,7 +245,16 @@ class Lead:
     def _adopt(self) -> None:
         """Only once workers can reach this lead: what they spooled meanwhile is theirs to deliver."""
         for name in self._taken_over:
-            self._spawn(self._attempt(name, again=True).run())
+            self._spawn(self._attend(name, again=True))
+
+    async def _attend(self, name: str, *, again: bool = False) -> None:
+        """One attempt, from its claim to its end."""
+        self._attempts[name] = attempt = self._attempt(name, again=again)
+        try:
+            await attempt.run()
+        finally:
+            if self._attempts.get(name) is attempt:
+                del self._attempts[name]
 
     async def _reconcile(self, wanted: Reconcile) -> None:
         """Attempts on what changed end without a trace, and so does a healer: its window is not what it was."""
@@ -350,7 +368,7 @@ class Lead:
             claims = await self._claim_all(names)
         for claim in claims:
             if self.state.tasks[claim.task].token == claim.token:
-                self._spawn(self._attempt(claim.task).run())
+                self._spawn(self._attend(claim.task))
 
     async def _claim_all(self, names: list[str]) -> list[ev.AttemptStarted]:
         claims = []
@@ -400,11 +418,11 @@ class Lead:
             await self.journal.record(*self._seen([name]), started)
         if self.state.tasks[name].token != token:
             return False
-        self._spawn(self._attempt(name).run())
+        self._spawn(self._attend(name))
         return True
 
     def _attempt(self, name: str, *, again: bool = False) -> Attempt:
-        case = Case(self.tools, name, self._gate, again=again)
+        case = Case(self.tools, name, self._gate.of_attempt(), again=again)
         road: Road = InPlace(case, self._company) if self._branches is None else self._branches.road(case)
         return Attempt(case, road)
 
@@ -477,8 +495,18 @@ class Lead:
             await self._reception.heed(event)
             if isinstance(event, ev.StopRequested):
                 self.stop("ganger stop")
+            elif isinstance(event, ev.WorkerEnding):
+                await self._break_off(event)
             elif isinstance(event, ev.PatchUndone) and self.tools.heal_in_place:
                 write_in_place(self.tools, [event.patch])
+
+    async def _break_off(self, ending: ev.WorkerEnding) -> None:
+        """An attempt whose worker is through, or never came, is not waited for either; what is being merged is."""
+        await self.journal.idle()
+        attempt, at_work = self._attempts.get(ending.task), self._reception.posts.get(ending.task) is not None
+        delivers = is_delivering(self.state.tasks[ending.task])
+        if attempt is not None and not (at_work or delivers or is_being_merged(self.state, ending.task)):
+            attempt.break_off()
 
     async def _hold(self) -> None:
         """Keeps the lease, and a snapshot for the next start."""
@@ -524,8 +552,10 @@ class Lead:
             await self.tools.launcher.stop_all(self.grace_sec)
         await self._cancel(self._duties)
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.journal.settle()
-        await self._close()
+        try:
+            await self.journal.settle()
+        finally:
+            await self._close()
 
     async def _close(self) -> None:
         await self._reception.close()

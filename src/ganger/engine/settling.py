@@ -5,16 +5,17 @@ from __future__ import annotations
 from ganger.contracts.task_result import TaskResult
 from ganger.core.records import Ended, Question, TaskState
 from ganger.core.vocabulary import BlockReason, FailureClass
+from ganger.core.worker_changes import BY_PERSON
 from ganger.engine.case import Case, Failed
 from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED
 
 UNTOLD = "untold"
-_LEFT = ("ended", "reassigned", UNTOLD)
+_LEFT = (*BY_PERSON, UNTOLD)
 
 
 class Left(Exception):
-    """The worker's part is over, its task is not: `context` (it saved its state), `ended` or `reassigned` by a person,
-    `answered` (what it had asked is answered), `untold` (whoever asked for it never learned that it got it)."""
+    """The worker's part is over, its task is not: `context` (it saved its state), `ended`, `reassigned` or `skipped` by
+    a person, `answered` (what it had asked is answered), `untold` (whoever asked for it never learned that it got it)."""
 
     def __init__(self, how: str, why: str) -> None:
         super().__init__(why)

@@ -29,6 +29,7 @@ from ganger.engine.log_masks import note_masks
 from ganger.engine.posts import Post
 from ganger.engine.prompts import Advice, assemble, continuation
 from ganger.engine.road import Road
+from ganger.engine.settling import heed_person
 from ganger.engine.tools import one_line
 from ganger.errors import GangerError, InputError
 from ganger.ports import Agent, AttemptContext, Exit, Launch
@@ -136,6 +137,7 @@ class Shift:
         if running is None and self.agent is not self._starts:
             raise Lost
         if running is None:
+            heed_person(case.now)
             running = await self.agent.execute(await self._prepare(folder), self.gate)
         if running.pid is not None and running.start_time is not None and case.now.launched is None:
             case.mention(ev.AttemptLaunched(case.task, case.number, running.pid, running.start_time))

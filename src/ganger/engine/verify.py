@@ -15,7 +15,7 @@ from typing import Literal, cast, get_args
 from ganger.core.commands import CommandFault, parse_command
 from ganger.core.tiers import TieredStep
 from ganger.core.vocabulary import Tier
-from ganger.engine.files import named_os_errors
+from ganger.engine.files import named_os_errors, open_log
 from ganger.engine.proof import ProfileCensus, ReportedRun
 from ganger.errors import DiskFullError, GangerError
 from ganger.ports import Exit, Launch, Launcher
@@ -345,7 +345,7 @@ def size_of_log(log_path: Path) -> int:
 
 def _read_tail(log_path: Path, offset: int) -> str:
     try:
-        with log_path.open("rb") as log:
+        with open_log(log_path) as log:
             log.seek(max(offset, size_of_log(log_path) - _TAIL_BYTES))
             return log.read(_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
@@ -355,7 +355,7 @@ def _read_tail(log_path: Path, offset: int) -> str:
 def _shows(log_path: Path, offset: int, wanted: str) -> bool:
     """Whether a step's output, or the end of a long one, holds what the operator wants to see in it."""
     try:
-        with log_path.open("rb") as log:
+        with open_log(log_path) as log:
             log.seek(max(offset, size_of_log(log_path) - _LONGEST_SEARCHED))
             text = log.read(_LONGEST_SEARCHED).decode("utf-8", "replace")
     except OSError:

@@ -54,9 +54,17 @@ class Attempts:
         """A copy of the fresh workspace's index, where the agent never sees it."""
         return self.settings.work / ".index" / f"{attempt.name}.{commit}"
 
+    def is_planted(self, attempt: Attempt) -> bool:
+        """Whether something that is no folder lies where no workspace was ever made."""
+        folder = self.folder(attempt)
+        return os.path.lexists(folder) and not _is_folder(folder) and not self._known_origin(attempt)
+
+    def _known_origin(self, attempt: Attempt) -> str:
+        return self.bare.git.resolve(self.refs.at(attempt)) or self._origin_by_index(attempt)
+
     def origin(self, attempt: Attempt) -> str:
         """The commit a workspace was made from."""
-        found = self.bare.git.resolve(self.refs.at(attempt)) or self._origin_by_index(attempt)
+        found = self._known_origin(attempt)
         if not found:
             raise GangerError(
                 f"Ganger's repository does not know from which commit {self.folder(attempt)} was made",
@@ -90,7 +98,8 @@ class Attempts:
         )
 
     def save(self, attempt: Attempt, told: Callable[[Sequence[Touched]], str]) -> tuple[str, tuple[str, ...]]:
-        if not os.path.lexists(self.folder(attempt)):
+        if not _is_folder(self.folder(attempt)):
+            # What an agent put in its place is none of its work.
             return "", ()
         source = self._source(attempt)
         difference = to_keep(source)
@@ -126,7 +135,7 @@ class Attempts:
 
     def _source(self, attempt: Attempt) -> Source:
         folder = self.folder(attempt)
-        if folder.is_symlink() or not folder.is_dir():
+        if not _is_folder(folder):
             raise NotFoundError(f"the workspace {folder} is gone", hint="the task is tried again")
         commit = self.origin(attempt)
         index = self.index(attempt, commit)
@@ -178,6 +187,11 @@ class Attempts:
     def _bounds(self) -> Bounds:
         settings = self.settings
         return Bounds(settings.max_file_bytes, settings.max_total_bytes, settings.max_files)
+
+
+def _is_folder(path: Path) -> bool:
+    """One of its own, not one that a link leads to."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def _require_no_secret(message: str, handed: Masker) -> None:

@@ -44,8 +44,10 @@ def git_mode(mode: int) -> int:
 def read_index(path: Path) -> dict[str, Entry] | None:
     """The entries by path; None when there is no whole index there."""
     try:
-        data = path.read_bytes()
-        index_ns = path.stat().st_mtime_ns
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        data, index_ns = path.read_bytes(), found.st_mtime_ns
     except OSError:
         return None
     width = _width(data)

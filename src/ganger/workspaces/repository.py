@@ -266,6 +266,8 @@ class GitRepository:
     def _place(self, attempt: Attempt) -> Place:
         folder = self._attempts.folder(attempt)
         with self._turn(attempt.name):
+            if self._attempts.is_planted(attempt):
+                discard(folder)
             if os.path.lexists(folder):
                 return Place(folder, self._attempts.origin(attempt))
             commit = self._head()
