@@ -312,6 +312,8 @@ class TaskState:
     merged: str = ""
     saved: str = ""
     saved_files: tuple[str, ...] = ()
+    saved_refused: bool = False
+    remade: bool = False
     contended: tuple[str, ...] = ()
     delivery: Delivery | None = None
     locked: bool = False

@@ -190,7 +190,7 @@ def _change_taken(state: RunState, _n: str, task: TaskState, event: ev.ChangeTak
 
 
 def _work_saved(_s: RunState, _n: str, task: TaskState, event: ev.WorkSaved, _at: str) -> TaskState:
-    return replace(task, saved=event.place, saved_files=event.files)
+    return replace(task, saved=event.place, saved_files=event.files, saved_refused=event.refused)
 
 
 def _merge_queued(_s: RunState, _n: str, task: TaskState, _event: ev.MergeQueued, _at: str) -> TaskState:
@@ -203,7 +203,7 @@ def _merged(state: RunState, name: str, task: TaskState, event: ev.Merged, at: s
     intent = state.intents.get(repo)
     if intent is not None and event.task == intent.tasks[-1]:
         del state.intents[repo]
-    task = replace(task, merged=event.commit or event.head, saved="", saved_files=())
+    task = replace(task, merged=event.commit or event.head, saved="", saved_files=(), saved_refused=False)
     mends_nothing = task.delivery is not None and task.delivery.fixing and not event.commit
     return begun(state, name, task, "" if mends_nothing else task.merged, at)
 
@@ -247,6 +247,7 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
         step="failed",
         harvest="",
         resume=event.resume,
+        remade=event.remade,
         doing="",
         parked=False,
         contended=event.files or task.contended,

@@ -75,7 +75,7 @@ class Attempt:
         except Failed as met:
             problem = await self._explained(met)
             if not problem.keep_changes:
-                await self.road.undo(problem.failed.detail)
+                await self.road.undo(problem.failed.detail, refused=problem.refused)
             await self._fail(problem)
         except Lost:
             await self.road.undo("the keeper was lost", keep_place=self._answered)
@@ -349,7 +349,8 @@ class Attempt:
             chosen.counter,
             problem.reminder,
             problem.files,
-            await self._goes_on(failed.failure_class, chosen),
+            session := await self._goes_on(problem, chosen),
+            remade=bool(session) and problem.goes_on,
         )
         await self.case.record(*problem.before, mark, *self._halts(problem), *self._after(chosen, problem))
 
@@ -365,8 +366,13 @@ class Attempt:
         asked = ev.QuestionAsked("", self.task, "fatal", text, attempt=self.number)
         return [ev.ChainHalted(rules.name, self.task, detail), asked]
 
-    async def _goes_on(self, cls: FailureClass, chosen: Next) -> str:
-        """The session that the next attempt continues: where this one's work was cut off, not where it was wrong."""
+    async def _goes_on(self, problem: Failed, chosen: Next) -> str:
+        """The session that the next attempt continues: this one's work was cut off, or can be mended by who did it."""
+        cls, now = problem.failed.failure_class, self.case.now
+        if problem.goes_on:
+            # Who was told already what is wrong, and did it again, is stuck in what it believes.
+            stuck = bool(now.continued) and now.last_failure_signature == problem.failed.signature
+            return "" if chosen.then is Then.SETTLE or stuck else await self.hearing.session()
         comes_back = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER) or chosen.block_reason is BlockReason.QUOTA_WAIT
         if cls not in _CUT_OFF or not comes_back or not self.road.keeps_work:
             return ""
