@@ -206,11 +206,17 @@ def _bounded(lines: Sequence[str]) -> list[str]:
     wanted: dict[int, None] = {}
     shapes = Counter(map(_shape, lines[_BEGINNING:last]))
     for at in range(_BEGINNING, last):
-        if shapes[_shape(lines[at])] <= _MOST_ALIKE and _STRONG.search(lines[at]) and not _HARMLESS.search(lines[at]):
+        if shapes[_shape(lines[at])] <= _MOST_ALIKE and _tells(lines[at]):
             wanted |= dict.fromkeys(range(at - 2, min(last, at + 9)))
             if len(wanted) > _BETWEEN:
                 break
     return [*lines[:_BEGINNING], *(lines[at] for at in sorted(wanted) if at >= _BEGINNING), *lines[last:]]
+
+
+def _tells(line: str) -> bool:
+    if _LOCATED.match(line) or any(pattern.match(line) for pattern in (*_TOLD, *_LISTED)):
+        return True
+    return _STRONG.search(line) is not None and not _HARMLESS.search(line)
 
 
 # --- failed tests ----------------------------------------------------------------------------------------------------
@@ -223,11 +229,23 @@ def _heads(lines: Sequence[str]) -> Iterator[_Head]:
             match = next((m for pattern in patterns if (m := pattern.match(line))), None)
             if match is None:
                 continue
-            name = match["name"].strip()
+            name = _whole(lines, at, match["name"].strip()) if match.re is _NUMBERED else match["name"].strip()
             if not _NO_TEST.search(name) and not (line.startswith("[ RUN") and _passes(lines, at, name)):
                 why = match["why"] or "" if "why" in match.re.groupindex else ""
                 yield _Head(at, name[:_LONGEST_NAME], told, why)
             break
+
+
+def _whole(lines: Sequence[str], at: int, name: str) -> str:
+    """A name that stands on several lines, the last of which ends in a colon."""
+    parts = [name]
+    for line in lines[at + 1 : at + 5] if not lines[at].endswith(":") else ():
+        if not line.strip():
+            break
+        parts.append(line.strip().rstrip(":"))
+        if line.endswith(":"):
+            return " > ".join(parts)
+    return name
 
 
 def _passes(lines: Sequence[str], at: int, name: str) -> bool:

@@ -90,7 +90,8 @@ class Checks:
         printed = output_of(log, verdict.failed, FIRST_CHARS, LAST_CHARS)
         # Masked before it is cut: half a key is not known for one.
         told = note_of(telling(self.shown(self.masker.text(printed)), str(folder or "")))
-        return replace(verdict, command=self.typed(profile, verdict.failed.name), told=told)
+        says = self.shown(self.masker.text(verdict.failed.first_error))
+        return replace(verdict, command=self.typed(profile, verdict.failed.name), says=says, told=told)
 
     def evidence(self, tree: str, profile: str) -> str:
         """The same tree, commands and tools give the same verdict: the name under which one is kept."""
@@ -289,8 +290,8 @@ def _red_note(verdict: Verdict, where: str, how: str) -> str:
     command = verdict.command or step.cmd
     if command:
         parts.append(f"Its command:\n\n    {' '.join(command.split())}")
-    if step.first_error and step.first_error != how:
-        parts.append(f"It says:\n\n    {step.first_error}")
+    if verdict.says and verdict.says != how:
+        parts.append(f"It says:\n\n    {' '.join(verdict.says.split())}")
     return "\n\n".join([*parts, verdict.told] if verdict.told else parts)
 
 

@@ -85,7 +85,7 @@ class Verdict:
     """What verification says. `failed` is the blocking step that failed. No steps at all is a pass.
 
     `census` is what the known runners reported, and `proof` says in a few words what was held against it. Of a failed
-    step `command` is what was typed for it, and `told` what its log tells, without secrets.
+    step `command` is what was typed for it, `says` its first error, `told` what its log tells, both without secrets.
     """
 
     passed: bool
@@ -94,6 +94,7 @@ class Verdict:
     census: ProfileCensus = field(default_factory=dict)
     proof: str = ""
     command: str = ""
+    says: str = ""
     told: str = ""
 
 
