@@ -235,6 +235,8 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
             task = replace(task, stalls=task.stalls + 1)
         case "ci_fixes":
             task = replace(task, ci_fixes=task.ci_fixes + 1)
+        case "reworks":
+            task = replace(task, reworks=task.reworks + 1)
     if task.delivery is not None and task.delivery.pending and not task.merged and task.delivery.review != "wanted":
         # An approved change that does not fit any more is nothing to go on with.
         task = replace(task, delivery=dataclasses.replace(task.delivery, pending=False))
@@ -340,7 +342,7 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
     if event.by_person:
         extra = task.granted_by_person + event.granted
         task = replace(task, respawns=0, repeats=0, transient_retries=0, granted_by_person=extra)
-        task = replace(task, merge_retries=0, no_change_retries=0, stalls=0, checkpoints=0, ci_fixes=0)
+        task = replace(task, merge_retries=0, no_change_retries=0, stalls=0, checkpoints=0, ci_fixes=0, reworks=0)
         if task.delivery is not None and task.delivery.pending:
             task = replace(task, delivery=taken_up(task.delivery, at))
     if task.delivery is not None and task.delivery.milestone is Milestone.DONE:
