@@ -82,6 +82,7 @@ from ganger.workspaces.direct import DirectWorkspace, Judge
 from ganger.workspaces.fixed import Fixed
 from ganger.workspaces.git import Git
 from ganger.workspaces.git_settings import settings_for
+from ganger.workspaces.masking import Mask
 from ganger.workspaces.newest import Newest
 from ganger.workspaces.project_copy import ProjectCopies
 from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
@@ -308,6 +309,7 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         deny=tuple(config.deny),
         env=verify_environment(project),
         masker=masker,
+        shown=Mask((), masker).shown,
         withheld=withheld_names(project.handed_on(), config.env),
         timeout_sec=config.timeout_sec,
         sandbox=sandbox,

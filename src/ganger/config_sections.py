@@ -48,6 +48,12 @@ class PolicySection(Section):
     no_change_retries: int = Field(
         default=1, ge=0, description="asks again when an agent is done but changed nothing; outside all budgets"
     )
+    rework_rounds: int = Field(
+        default=2,
+        ge=0,
+        description="how often an agent that reviews may send a change back before a person decides; "
+        "a person's own ganger rework is never counted",
+    )
     stall_restarts: int = Field(
         default=2, ge=0, description="restarts of a worker that stalled, before another one gets its task"
     )

@@ -108,13 +108,14 @@ class NotFoundError(GangerError):
 
 
 class WriteRefused(GangerError):
-    """A safeguard said no. `path` is the write's path as the agent gave it."""
+    """A safeguard said no. `path` is the write's path as the agent gave it; `also` is what else was refused with it."""
 
     code = "WRITE_REFUSED"
 
     def __init__(self, path: str, message: str, *, code: str) -> None:
         super().__init__(f"{path!r}: {message}", code=code)
         self.path = path
+        self.also: tuple[WriteRefused, ...] = ()
 
 
 class RollbackFailed(GangerError):

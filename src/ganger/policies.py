@@ -24,6 +24,7 @@ def policy_of(project: Project) -> Policy:
         quota_wait_sec=given.quota_wait_sec,
         merge_retries=given.merge_retries,
         no_change_retries=given.no_change_retries,
+        rework_rounds=given.rework_rounds,
         stall_restarts=given.stall_restarts,
         checkpoints=given.checkpoints,
         quota_spread_sec=given.quota_spread_sec,

@@ -14,6 +14,9 @@ from ganger.engine.handoff import handoff_of
 from ganger.engine.prompts import Advice, CiNote, ci_text, pieces
 from ganger.engine.rules import learned_elsewhere
 from ganger.engine.usage import usage_of_runs
+from ganger.engine.verification import commands_of
+from ganger.errors import GangerError
+from ganger.fleet import agent_of_role
 from ganger.places import place_of
 from ganger.ports import RoleRules
 from ganger.views.prompts import PromptSize, PromptSizes, weighed
@@ -46,6 +49,9 @@ def _sizes(project: Project, checked: Checked, budget: int) -> Iterator[PromptSi
     folder = place_of(project, checked.manifest.run_id)
     learned = learned_elsewhere(folder) if config.healing.learned_rules else ()
     rules = cache(partial(rules_for, project))
+    edits = cache(partial(_edits, project))
+    known = checked.profiles.profiles if checked.profiles is not None else {}
+    commands = {name: commands_of(profile) for name, profile in known.items()}
     for spec in checked.specs:
         role = roles.get(spec.role, RoleRules())
         advice = Advice(
@@ -55,8 +61,18 @@ def _sizes(project: Project, checked: Checked, budget: int) -> Iterator[PromptSi
             gates=spec.may_change_gates or role.may_change_gates,
             protocol=config.worker.listen and config.worker.tell,
             handoff=handoff_of(rules(spec.repo), spec.repo),
+            checks=commands.get(spec.verify_profile, ()),
+            edits=edits(spec.role),
         )
         yield weighed(spec.id, list(pieces(spec, texts, "", advice)), budget)
+
+
+def _edits(project: Project, role: str) -> bool:
+    """A role nobody can be found for is told all there is to tell."""
+    try:
+        return agent_of_role(project, role).capabilities.edits
+    except GangerError:
+        return False
 
 
 def _largest_ci(project: Project) -> int:

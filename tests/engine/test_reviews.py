@@ -167,21 +167,39 @@ def test_an_agent_approves(tmp_path: Path) -> None:
 
 
 def test_an_agent_sends_back(tmp_path: Path) -> None:
-    """W08: its summary is what the next worker is told; it pays with the counter of mends, not of attempts."""
+    """W08: its summary is what the next worker is told; it pays with a counter of its own."""
     project = judged(tmp_path, BAD, GOOD)
     assert project.run() == 0
     assert "the name is wrong" in project.prompt("a", 2)
     now = project.state().tasks["a"]
-    assert (now.ci_fixes, now.worker_attempts) == (1, 1) and project.shown("a.txt") == "attempt 2"
+    assert (now.reworks, now.ci_fixes, now.worker_attempts) == (1, 0, 1) and project.shown("a.txt") == "attempt 2"
 
 
-def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path) -> None:
-    """W08: bounded like mends of CI."""
+@pytest.mark.parametrize("rounds", [None, 0, 1])
+def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path, rounds: int | None) -> None:
+    """W08 H13 G20: two rounds, or as many as are set; CI's counter is not touched, and `why` shows this one."""
     project = judged(tmp_path, BAD)
     config = project.root / "ganger.toml"
-    config.write_text(config.read_text().replace('review = "agent"', 'review = "agent"\nfixes = 1'))
+    if rounds is not None:
+        config.write_text(config.read_text().replace("[policy]", f"[policy]\nrework_rounds = {rounds}"))
+    allowed = 2 if rounds is None else rounds
     assert project.run() == 4
-    assert project.status() is TaskStatus.ESCALATED and launches(project) == 2
+    now = project.state().tasks["a"]
+    assert (now.status, now.reworks, now.ci_fixes) == (TaskStatus.ESCALATED, allowed, 0)
+    assert launches(project) == allowed + 1 and [q.kind for q in project.find(ev.QuestionAsked)] == ["escalated"]
+    why = json.loads(project.ganger("why", "a", "--json").stdout)
+    assert why["counters"]["rework_rounds"] == f"{allowed} of {allowed}"
+
+
+def test_a_person_may_always_send_back(tmp_path: Path) -> None:
+    """W08: three times here; only an agent that reviews is bounded."""
+    project = local(tmp_path)
+    project.run()
+    for number in range(3):
+        assert project.ganger("rework", "a", f"not yet {number}").returncode == 0
+        project.run()
+    now = project.state().tasks["a"]
+    assert (now.status, now.reworks) == (TaskStatus.BLOCKED, 0) and launches(project) == 4
 
 
 def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_a_person_is(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def faults_of(ground: Ground) -> list[str]:
 def plant_a_bug() -> None:
     """A workspace that is made under its final name, so that a kill leaves half of one."""
 
-    def careless(self: GitRepository, attempt: Attempt) -> Place:
+    def careless(self: GitRepository, attempt: Attempt, work: str) -> Place:
         folder = self._attempts.folder(attempt)
         if folder.exists():
             return Place(folder, self._attempts.origin(attempt))

@@ -91,12 +91,15 @@ class ChangeTaken:
 
 @dataclass(frozen=True, slots=True)
 class WorkSaved:
-    """Work of an attempt that did not count, kept for the next one and for people. `place` is a commit or a folder."""
+    """Work of an attempt that did not count, kept for the next one and for people. `place` is a commit or a folder.
+
+    `refused`: a safeguard said no to it, so it is kept for people only."""
 
     task: str
     attempt: int
     place: str
     files: tuple[str, ...]
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

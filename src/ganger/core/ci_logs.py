@@ -73,6 +73,11 @@ def trim(log: str) -> Excerpt:
     return Excerpt(text, signal, _kind(text))
 
 
+def plain(log: str) -> str:
+    """The log without what a forge puts before and around its lines."""
+    return "\n".join(_plain(line) for line in log[-4 * _LAST_BYTES :].splitlines())
+
+
 def faults(log: str) -> frozenset[str]:
     """Every line that tells of an error, without what differs from one run to the next: two logs can be compared."""
     lines = [_plain(line) for line in log[-_LAST_BYTES:].splitlines()]

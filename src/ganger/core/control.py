@@ -259,6 +259,7 @@ SETTINGS: Mapping[str, Range] = {
     "policy.transient_retries": Range(0),
     "policy.merge_retries": Range(0),
     "policy.no_change_retries": Range(0),
+    "policy.rework_rounds": Range(0),
     "policy.stall_restarts": Range(0),
     "policy.checkpoints": Range(0),
     "policy.quota_spread_sec": Range(0, whole=False),

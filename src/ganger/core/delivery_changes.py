@@ -209,7 +209,8 @@ def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: st
         now = replace(now, pending=False)
         if not task.merged and task.change is not None:
             # Whoever does it again can take over what was good.
-            task = replace(task, saved=task.change.commit, saved_files=task.change.files)
+            change = task.change
+            task = replace(task, saved=change.commit, saved_files=change.files, saved_refused=False)
         if now.milestone is Milestone.PUSHED_TO_CI:
             now = _moved(now, Milestone.FIXING_CI, "diagnosing", at)
     return replace(task, delivery=now)

@@ -279,7 +279,9 @@ class VerifyFinished:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
-    """Why an attempt did not count, and which counter pays for it; `reminder` goes into the next prompt."""
+    """Why an attempt did not count, and which counter pays for it; `reminder` goes into the next prompt.
+
+    `remade`: the session goes on in a folder that is made anew, with what was saved of its change."""
 
     task: str
     attempt: int
@@ -290,6 +292,7 @@ class AttemptFailed:
     reminder: str = ""
     files: tuple[str, ...] = ()
     resume: str = ""
+    remade: bool = False
 
 
 @dataclass(frozen=True, slots=True)

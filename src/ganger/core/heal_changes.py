@@ -121,6 +121,8 @@ def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
                 healed=True,
                 heal_signature=task.last_failure_signature or "",
                 timeout_sec=timeout,
+                # A session remembers the words it was given; who shall work by others begins afresh.
+                resume="" if event.path else task.resume,
             )
     if event.concurrency is not None:
         state.policy = replace(state.policy, concurrency=event.concurrency)
@@ -144,7 +146,8 @@ def _patch_undone(state: RunState, event: ev.PatchUndone, _at: str) -> None:
         left = tuple(p for p in task.patches if p != event.patch)
         limits = [state.patches[p].timeout_sec for p in left if state.patches[p].timeout_sec is not None]
         timeout = task.timeout_sec if patch.timeout_sec is None else limits[-1] if limits else None
-        state.tasks[name] = replace(task, patches=left, timeout_sec=timeout)
+        session = "" if patch.path else task.resume
+        state.tasks[name] = replace(task, patches=left, timeout_sec=timeout, resume=session)
 
 
 def cost_of_healer(state: RunState, event: ev.CostSettled, _at: str) -> None:

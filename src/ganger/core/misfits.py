@@ -51,7 +51,7 @@ SETTLED = frozenset({D, B, F, E})
 COUNTERS = frozenset(
     {
         *("worker_attempts", "format_retries", "respawns", "transient_retries"),
-        *("merge_retries", "no_change_retries", "denials", "stalls", "ci_fixes", "none"),
+        *("merge_retries", "no_change_retries", "denials", "stalls", "ci_fixes", "reworks", "none"),
     }
 )
 

@@ -19,6 +19,7 @@ class Part(StrEnum):
     SPAWN = "spawn"
     TASK = "task"
     MARK = "mark"
+    CHECKS = "checks"
     CI = "ci"
     FAILURE = "failure"
     ANSWERS = "answers"

@@ -27,6 +27,7 @@ class Policy:
     quota_wait_sec: float = 300.0
     merge_retries: int = 2
     no_change_retries: int = 1
+    rework_rounds: int = 2
     stall_restarts: int = 2
     checkpoints: int = 10
     quota_spread_sec: float = 0.0
@@ -268,6 +269,7 @@ class TaskState:
     denials: int = 0
     stalls: int = 0
     ci_fixes: int = 0
+    reworks: int = 0
     checkpoints: int = 0
     granted: int = 0
     granted_by_person: int = 0
@@ -314,6 +316,8 @@ class TaskState:
     merged: str = ""
     saved: str = ""
     saved_files: tuple[str, ...] = ()
+    saved_refused: bool = False
+    remade: bool = False
     contended: tuple[str, ...] = ()
     delivery: Delivery | None = None
     locked: bool = False

@@ -76,7 +76,8 @@ def is_reassigned(task: TaskState, policy: Policy) -> bool:
 
 
 def _mends_ci(task: TaskState) -> bool:
-    return task.delivery is not None and task.delivery.fixing
+    """What a reviewer sent back after it was pushed is no fault that CI found."""
+    return task.delivery is not None and task.delivery.fixing and task.delivery.review != "rework"
 
 
 def _after_ci(task: TaskState, fixes: int) -> Next:
@@ -86,12 +87,12 @@ def _after_ci(task: TaskState, fixes: int) -> Next:
     return Next(Then.SETTLE, "worker_attempts", f"CI is red after {fixes} attempts to mend it", TaskStatus.ESCALATED)
 
 
-def _after_review(task: TaskState, fixes: int) -> Next:
-    if task.ci_fixes < fixes:
-        return Next(
-            Then.AGAIN_NOW, "ci_fixes", f"sent back by its reviewer; done again, {task.ci_fixes + 1} of {fixes}"
-        )
-    return Next(Then.SETTLE, "worker_attempts", f"its reviewer sent it back {fixes + 1} times", TaskStatus.ESCALATED)
+def _after_review(task: TaskState, rounds: int) -> Next:
+    """W08: an agent that reviews may send back so often; then a person decides between the two."""
+    if task.reworks < rounds:
+        return Next(Then.AGAIN_NOW, "reworks", f"sent back by its reviewer; done again, {task.reworks + 1} of {rounds}")
+    times = f"{rounds + 1} times" if rounds else "and policy.rework_rounds is 0"
+    return Next(Then.SETTLE, "none", f"its reviewer sent it back {times}", TaskStatus.ESCALATED)
 
 
 # What stands outside the task uses up nothing of it.
@@ -114,11 +115,10 @@ def after_failure(
     sent_back: bool = False,
 ) -> Next:
     """`task` is the state while the failed attempt still runs, so its counters include that attempt. `asks`: its worker
-    left a question that is open. `fixes`: how often what CI or a reviewer found may be mended; `sent_back`: a reviewer
-    said no."""
+    left a question that is open. `fixes`: how often what CI found may be mended; `sent_back`: a reviewer said no."""
     cls = failure.failure_class
     if sent_back:
-        return _after_review(task, fixes)
+        return _after_review(task, policy.rework_rounds)
     if asks and cls is FailureClass.BLOCKED_EXTERNAL:
         return Next(Then.SETTLE, "none", "it waits for an answer", TaskStatus.ESCALATED)
     if cls is FailureClass.CONTRACT_ERROR and task.format_retries < policy.format_retries:

@@ -190,7 +190,7 @@ def _change_taken(state: RunState, _n: str, task: TaskState, event: ev.ChangeTak
 
 
 def _work_saved(_s: RunState, _n: str, task: TaskState, event: ev.WorkSaved, _at: str) -> TaskState:
-    return replace(task, saved=event.place, saved_files=event.files)
+    return replace(task, saved=event.place, saved_files=event.files, saved_refused=event.refused)
 
 
 def _merge_queued(_s: RunState, _n: str, task: TaskState, _event: ev.MergeQueued, _at: str) -> TaskState:
@@ -203,7 +203,7 @@ def _merged(state: RunState, name: str, task: TaskState, event: ev.Merged, at: s
     intent = state.intents.get(repo)
     if intent is not None and event.task == intent.tasks[-1]:
         del state.intents[repo]
-    task = replace(task, merged=event.commit or event.head, saved="", saved_files=())
+    task = replace(task, merged=event.commit or event.head, saved="", saved_files=(), saved_refused=False)
     mends_nothing = task.delivery is not None and task.delivery.fixing and not event.commit
     return begun(state, name, task, "" if mends_nothing else task.merged, at)
 
@@ -235,6 +235,8 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
             task = replace(task, stalls=task.stalls + 1)
         case "ci_fixes":
             task = replace(task, ci_fixes=task.ci_fixes + 1)
+        case "reworks":
+            task = replace(task, reworks=task.reworks + 1)
     if task.delivery is not None and task.delivery.pending and not task.merged and task.delivery.review != "wanted":
         # An approved change that does not fit any more is nothing to go on with.
         task = replace(task, delivery=dataclasses.replace(task.delivery, pending=False))
@@ -247,6 +249,7 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
         step="failed",
         harvest="",
         resume=event.resume,
+        remade=event.remade,
         doing="",
         parked=False,
         contended=event.files or task.contended,
@@ -340,7 +343,7 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
     if event.by_person:
         extra = task.granted_by_person + event.granted
         task = replace(task, respawns=0, repeats=0, transient_retries=0, granted_by_person=extra)
-        task = replace(task, merge_retries=0, no_change_retries=0, stalls=0, checkpoints=0, ci_fixes=0)
+        task = replace(task, merge_retries=0, no_change_retries=0, stalls=0, checkpoints=0, ci_fixes=0, reworks=0)
         if task.delivery is not None and task.delivery.pending:
             task = replace(task, delivery=taken_up(task.delivery, at))
     if task.delivery is not None and task.delivery.milestone is Milestone.DONE:

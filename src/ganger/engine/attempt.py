@@ -112,7 +112,7 @@ class Attempt:
         except Failed as met:
             problem = await self._explained(met)
             if not problem.keep_changes:
-                await self._undo(problem.failed.detail)
+                await self._undo(problem.failed.detail, refused=problem.refused)
             await self._fail(problem)
         except Lost:
             await self._undo("the keeper was lost", keep_place=self._answered)
@@ -318,10 +318,10 @@ class Attempt:
         await self._undo(words)
         await self._fail(met)
 
-    async def _undo(self, why: str, *, keep_place: bool = False) -> None:
+    async def _undo(self, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
         """What cannot be undone is told with the outcome, and left where a person finds it."""
         try:
-            await self.road.undo(why, keep_place=keep_place)
+            await self.road.undo(why, keep_place=keep_place, refused=refused)
         except Exception as problem:
             self._require_own(problem)
             self.road.leave_as_it_is(told(problem))
@@ -451,7 +451,8 @@ class Attempt:
             chosen.counter,
             problem.reminder,
             problem.files,
-            await self._goes_on(problem, chosen),
+            session := await self._goes_on(problem, chosen),
+            remade=bool(session) and problem.goes_on,
         )
         if problem.account:
             # Others of its account may meet the same in this very moment, and only one of them asks.
@@ -471,8 +472,12 @@ class Attempt:
         return [ev.ChainHalted(rules.name, self.task, detail), asked]
 
     async def _goes_on(self, problem: Failed, chosen: Next) -> str:
-        """The session that the next attempt continues: where this one's work was cut off, not where it was wrong."""
-        cls, waits = problem.failed.failure_class, bool(problem.account)
+        """The session that the next attempt continues: this one's work was cut off, or can be mended by who did it."""
+        cls, waits, now = problem.failed.failure_class, bool(problem.account), self.case.now
+        if problem.goes_on:
+            # Who was told already what is wrong, and did it again, is stuck in what it believes.
+            stuck = bool(now.continued) and now.last_failure_signature == problem.failed.signature
+            return "" if chosen.then is Then.SETTLE or stuck else await self.hearing.session()
         comes_back = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER) or chosen.block_reason is BlockReason.QUOTA_WAIT
         if not (waits or (cls in _CUT_OFF and comes_back)) or not self.road.keeps_work:
             return ""

@@ -64,7 +64,11 @@ def _files(tools: Tools, task: str) -> str:
 
 
 def _contract(tools: Tools, task: str) -> str:
-    return contract_text(task)
+    state = tools.journal.state
+    worker = state.tasks[task].worker
+    pulled = worker is not None and worker.pulled
+    agent = tools.agent_of(state.specs[task], state.tasks[task], state.policy)
+    return contract_text(task, writes=not (pulled or agent.capabilities.edits))
 
 
 def _checkpoint(tools: Tools, task: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
 from ganger.core import events as ev
@@ -18,6 +18,7 @@ from ganger.engine.verify import Verdict
 from ganger.errors import WriteRefused
 from ganger.ports import RoleRules, Rules
 
+_MOST_NAMED = 40
 _HALTING = frozenset({"SECRET_FOUND", "INTERFACE_BROKEN"})
 
 
@@ -35,6 +36,9 @@ class Failed(Exception):
         self.question = ""
         self.escalated = False
         self.sent_back = False
+        # `goes_on`: who made the change can mend it, in the same session. `refused`: nothing of it is to be taken over.
+        self.goes_on = False
+        self.refused = False
         self.reset_at: float | None = None
         self.account = ""
 
@@ -95,11 +99,17 @@ class Case:
         """A safeguard said no. A leaked key and an interface that others build on are no matter of another try."""
         detail = f"{refusal.code}: {refusal.message}"
         cls = FailureClass.FATAL if refusal.code in _HALTING else FailureClass.POLICY_VIOLATION
-        note = f"The change was not accepted: {one_line(refusal.message)} ({refusal.code})."
-        return self.failed(cls, f"{refusal.code} {refusal.message}", detail, note)
+        every = (refusal, *refusal.also)
+        if len(every) > 1:
+            detail = f"{detail} (and {len(every) - 1} more)"
+        problem = self.failed(cls, f"{refusal.code} {refusal.message}", detail, _refused_note(every))
+        problem.refused = True
+        return problem
 
     def red(self, why: Why) -> Failed:
-        return self.failed(why.failure_class, why.signal, why.detail, why.reminder)
+        problem = self.failed(why.failure_class, why.signal, why.detail, why.reminder)
+        problem.goes_on, problem.refused = why.goes_on, why.refused
+        return problem
 
     def verify_key(self) -> str:
         return f"{self.tools.folder.path / self.verify_log}#{self.state.leads}"
@@ -130,6 +140,20 @@ class Case:
 
     def missing(self, names: tuple[str, ...]) -> Failed:
         """W04: expected files that did not come, where that is a failure."""
-        listed = ", ".join(names[:10])
-        detail = f"expected files are missing: {listed}"
-        return self.failed(FailureClass.POLICY_VIOLATION, "EXPECTED_MISSING", detail, f"The task must create {listed}.")
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        detail = f"expected files are missing: {', '.join(names[:10])}{more}"
+        note = f"The change was not accepted. The task must also create:\n\n{_listed(names)}"
+        return self.failed(FailureClass.POLICY_VIOLATION, "EXPECTED_MISSING", detail, note)
+
+
+def _refused_note(refusals: Sequence[WriteRefused]) -> str:
+    """Every path that stands in the way, so that the next attempt does not meet them one by one."""
+    lines = list(dict.fromkeys(f"{one_line(one.message, 400)} ({one.code})" for one in refusals))
+    count = f"{len(lines)} refusals" if len(lines) > 1 else "one refusal"
+    told = f"The change was not accepted: {count}. Nothing of it was kept in this folder. Do the task without:"
+    return f"{told}\n\n{_listed(lines)}"
+
+
+def _listed(lines: Sequence[str]) -> str:
+    more = [f"- and {len(lines) - _MOST_NAMED} more"] if len(lines) > _MOST_NAMED else []
+    return "\n".join([*(f"- {one_line(line, 500)}" for line in lines[:_MOST_NAMED]), *more])

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from ganger.core import events as ev
 from ganger.core.cascade import question
+from ganger.core.check_logs import note_of, telling
 from ganger.core.ci import MISSING_JOB, Ci, Finding, JobFact, RunFact, chosen
-from ganger.core.ci_logs import Excerpt, trim
+from ganger.core.ci_logs import Excerpt, plain, trim
 from ganger.core.delivery import Delivery, RepoVerdict
 from ganger.core.delivery_changes import rules_of
 from ganger.core.names import ci_log
@@ -65,7 +66,7 @@ class CiTrouble:
             f"CI is red for {sha[:12]}: {one_line(finding.why, 300)}; {one_line(signals[0], 300) if signals else ''}"
         )
         problem = case.failed(FailureClass.CI_ERROR, signals[0] if signals else finding.why, detail)
-        problem.keep_changes = True
+        problem.keep_changes = problem.goes_on = True
         problem.reminder = self._reminder(sha, found, runs)
         log = self._keep([(job, text) for job, _, text, _ in found])
         kind = found[0][1].kind.value if found else ""
@@ -116,10 +117,10 @@ class CiTrouble:
     ) -> str:
         """What a worker needs in order to mend it; the rest is in `ganger worker brief ci`."""
         parts = [f"Your change is merged and was pushed as {sha[:12]}; CI failed on it."]
-        for job, excerpt, _, _ in found:
+        for job, _, log, _ in found:
             raw = one_line(job.raw or job.reason) or "no word"
-            said = excerpt.text or f"the forge has no log of it ({raw}) {one_line(job.url)}".strip()
-            parts.append(f"Job {one_line(job.name, 200)}:\n\n{said}")
+            said = note_of(telling(plain(log))) or f"the forge has no log of it ({raw}) {one_line(job.url)}".strip()
+            parts.append(f"Job {one_line(job.name, 200)} ({raw}):\n\n{said}")
         if not any(excerpt.text for _, excerpt, _, _ in found):
             urls = [run.url for run in runs if run.url]
             parts += [f"It is at {urls[-1]}"] if urls else []

@@ -374,7 +374,7 @@ class Delivering:
                 ev.Retriggered(self.case.task, self.case.number, now.commit, wanted.cause, "empty_commit")
             )
         elif self._mends_nothing():
-            cause = f"{_MEND}{self.case.now.ci_fixes}"
+            cause = f"{_MEND}{self.case.now.ci_fixes + self.case.now.reworks}"
             await self._again_for_mend(cause)
 
     async def _look_at_rerun(self, names: str, cause: str) -> None:

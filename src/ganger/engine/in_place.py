@@ -23,7 +23,7 @@ from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.company import Company
 from ganger.engine.direct_census import DirectCensuses, Edit
 from ganger.engine.proof import Proof
-from ganger.engine.road import Reader
+from ganger.engine.road import FoundWork, Reader
 from ganger.engine.tools import one_line
 from ganger.engine.upkeep import Upkeep
 from ganger.engine.verification import recorded_verdict, why_red
@@ -59,6 +59,10 @@ class InPlace:
     def keeps_work(self) -> bool:
         """What an unfinished attempt did to the project's own folder is undone, so its session would be mistaken."""
         return False
+
+    @property
+    def found_work(self) -> FoundWork:
+        return "whole" if self._profile.rollback_on_failure is False else "undone"
 
     async def enter(self) -> Path:
         await self._join(again=self.case.again)
@@ -104,7 +108,10 @@ class InPlace:
     def recall_verdict(self) -> None:
         """Raises the failure of a verification whose outcome is recorded, although what follows from it is not."""
         if self.case.now.step == "verified":
-            raise self._red(recorded_verdict(self.case.now, self._profile))
+            verdict = recorded_verdict(self.case.now, self._profile)
+            log = self.tools.folder.path / self.case.verify_log
+            profile = self.case.spec.verify_profile
+            raise self._red(self.tools.checks.explained(verdict, profile, log, self.tools.workspace.root))
 
     async def deliver(self, result: TaskResult) -> None:
         """From the agent's answer to the verdict."""
@@ -288,7 +295,7 @@ class InPlace:
     def _profile(self) -> Profile:
         return self.tools.checks.profiles[self.case.spec.verify_profile]
 
-    async def undo(self, why: str, *, keep_place: bool = False) -> None:
+    async def undo(self, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
         """Puts writes back from their backup and edits from the baseline; what cannot be is said in `lost_changes`."""
         self.company.answered(self.case.task)
         await self.upkeep.mend()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from ganger.core.prompt_parts import SPAWN_BOUND, Part, Piece, fitted, joined
 from ganger.core.records import TaskSpec
 from ganger.core.tokens import clipped, estimate
 from ganger.core.workers import Checkpoint
+from ganger.engine.road import FoundWork
 
 # The closing line is named before the opening one and neither stands at a line's edge: an echoed prompt is no answer.
 _CONTRACT = """## How to answer
@@ -23,12 +24,16 @@ its first line is `<<<TASK_RESULT_V2>>>`, each alone on its line. Between the tw
 - "task_id": {task_id}
 - "status": "DONE", "BLOCKED" or "FAILED"
 - "summary": one or two sentences on what you did
-- "writes" (optional): files to be written for you, each {{"path", "op": "create|replace|append", "encoding": "utf8",
-  "content"}}; paths are relative to the project
-- "changed_files", "evidence", "failure_class" (optional)
+{writes}- "changed_files", "evidence", "failure_class" (optional)
 
 No other fields, no comments, no text inside the block besides that object. Your claims are checked: the project's own
 verification decides.
+"""
+
+# Only for who cannot edit files: others would pay for writing them twice.
+_WRITES = """\
+- "writes" (optional): files to be written for you, each {"path", "op": "create|replace|append", "encoding": "utf8",
+  "content"}; paths are relative to the project
 """
 
 FORMAT_REMINDER = (
@@ -46,6 +51,15 @@ _CI = """## CI is red: fix {fix} of {most}
 Your change was merged and pushed (`{commit}`). CI says: {why}. The end of the log is in the note below{more}.
 This folder holds that change: mend the code, not the job. Ganger pushes and follows CI itself; you need not push, poll
 or re-run."""
+_CHECKS = """## What will be run
+
+The change counts only if {what}. Run {it} yourself before you end, where you can:
+"""
+_REFUSED = """## An earlier change was refused
+
+A safeguard refused the change of an earlier attempt, so this folder holds nothing of it; the note below says why. Do
+the task anew. It had touched:
+"""
 _SAVED = """## Work that was begun
 
 An earlier attempt at this task left work that did not count. It is kept as the commit `{commit}` in this repository:
@@ -53,11 +67,23 @@ look at it with `git show {commit}`, and take over what is good with `git cherry
 """
 _CONTINUED = """You were interrupted while you worked on this task. Nothing was undone: the workspace is as you left it.
 A tool that was running then may not have finished. Look at what is there, do not do again what is done, and finish."""
+_TURNED_DOWN = {
+    "there": """Your change was taken and is not accepted yet; the note below says why. This folder was made anew from
+the newest state, and your change is in it. Mend it here; do not begin again.""",
+    "aside": """Your change was taken and is not accepted yet; the note below says why. This folder was made anew from
+the newest state, and your change is not in it, because it does not fit: `git show {commit}` shows it, and
+`git cherry-pick -n {commit}` brings it back with the conflicts marked. Resolve them and keep what others did.""",
+    "undone": """Your change was taken and is not accepted; the note below says why. It was undone: the files are as
+they were before you began. Do the task again, with what you know now.""",
+    "whole": """Your change is not accepted yet; the note below says why. The files are as you left them: mend them.""",
+}
 _STOOD = """## Where the last worker stopped
 
 A worker before you saved where it stood and ended. Do not do again what is done; go on from here. It said:
 """
 _MOST_LISTED = 50
+_MOST_COMMANDS = 10
+_COMMAND_TOKENS = 80
 _LONGEST_STAND = 8_000
 _HINTS = "Hints from healing (for this attempt only; the task and its checks stay as they are)"
 _ANSWERS = "From the operator"
@@ -99,7 +125,9 @@ class Advice:
     """What an attempt is told besides its task: by the healer, a person, healers of earlier runs, and Ganger itself.
 
     `gates`: tests and checks are its to change. `ci` is there in an attempt that mends what CI found, and in no other.
-    `budget` is in tokens; 0 is none."""
+    `checks`: the commands that will judge it. `edits`: it edits files itself. `saved_refused`: nothing of what was
+    saved may come again. `turned_down`: its session goes on after its change was, and this is what it finds of that
+    in its folder. `budget` is in tokens; 0 is none."""
 
     hints: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
@@ -109,6 +137,10 @@ class Advice:
     gates: bool = False
     saved: str = ""
     saved_files: tuple[str, ...] = ()
+    saved_refused: bool = False
+    turned_down: FoundWork | None = None
+    checks: tuple[str, ...] = ()
+    edits: bool = False
     checkpoint: Checkpoint | None = None
     protocol: bool = False
     handoff: Handoff = Handoff()
@@ -133,18 +165,19 @@ def pieces(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_AD
     yield Piece(Part.SPAWN, _WHAT)
     yield Piece(Part.TASK, file_text(reader, spec.prompt_ref))
     yield from _boundaries(spec)
+    yield from _commands(advice.checks)
     if advice.role.strip():
         yield Piece(Part.SPAWN, f"{_ROLE}{_name(spec.role, _ROLE_TOKENS)}")
         yield Piece(Part.TASK, neutralise(advice.role).strip())
     if advice.saved:
-        listed = "".join(f"\n- {neutralise(name)}" for name in advice.saved_files[:_MOST_LISTED])
-        yield Piece(Part.HISTORY, _SAVED.format(commit=advice.saved) + listed)
+        head = _REFUSED if advice.saved_refused else _SAVED.format(commit=advice.saved)
+        yield Piece(Part.HISTORY, head + _files(advice.saved_files))
     if advice.checkpoint is not None:
-        yield Piece(Part.HISTORY, f"{_STOOD}\n{_quoted(neutralise(checkpoint_text(advice.checkpoint)))}")
+        yield Piece(Part.HISTORY, f"{_STOOD}\n{quoted(neutralise(checkpoint_text(advice.checkpoint)))}")
     yield from _past(reminder, advice, "attempt")
     yield from _section(Part.HINTS, _HINTS, advice.hints)
     yield from _section(Part.ANSWERS, _ANSWERS, advice.answers)
-    yield Piece(Part.CONTRACT, contract_text(spec.id))
+    yield Piece(Part.CONTRACT, contract_text(spec.id, writes=not advice.edits))
 
 
 def continuation(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_ADVICE) -> str:
@@ -155,13 +188,16 @@ def continuation(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice =
 
 def _continued(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice) -> Iterator[Piece]:
     yield Piece(Part.SPAWN, f"# Task {_name(spec.id, _NAME_TOKENS)}, continued")
-    if advice.ci is None:
+    if advice.turned_down is not None and advice.ci is None:
+        yield Piece(Part.SPAWN, _TURNED_DOWN[advice.turned_down].format(commit=advice.saved[:12]))
+    elif advice.ci is None:
         yield Piece(Part.SPAWN, _CONTINUED)
     yield Piece(Part.SPAWN, _WHAT)
     yield Piece(Part.TASK, file_text(reader, spec.prompt_ref))
-    yield from _past(reminder, advice, "answer")
+    yield from _past(reminder, advice, "answer" if advice.turned_down is None else "change")
+    yield from _section(Part.HINTS, _HINTS, advice.hints)
     yield from _section(Part.ANSWERS, _ANSWERS, advice.answers)
-    yield Piece(Part.CONTRACT, contract_text(spec.id))
+    yield Piece(Part.CONTRACT, contract_text(spec.id, writes=not advice.edits))
 
 
 def _opening(spec: TaskSpec, advice: Advice) -> Piece:
@@ -180,6 +216,22 @@ def _boundaries(spec: TaskSpec) -> Iterator[Piece]:
         more = [f"- and {len(listed) - _MOST_LISTED} more"] if len(listed) > _MOST_LISTED else []
         yield Piece(Part.SPAWN, _ONLY)
         yield Piece(Part.TASK, "\n".join([*listed[:_MOST_LISTED], *more]))
+
+
+def _commands(checks: Sequence[str]) -> Iterator[Piece]:
+    """What will judge the change, as it was typed."""
+    if not checks:
+        return
+    typed = [clipped(neutralise(" ".join(command.split())), _COMMAND_TOKENS) for command in checks[:_MOST_COMMANDS]]
+    more = [f"- and {len(checks) - _MOST_COMMANDS} more"] if len(checks) > _MOST_COMMANDS else []
+    what, it = ("this succeeds", "it") if len(checks) == 1 else ("these succeed, in this order", "them")
+    listed = "\n".join([*(f"- `{command}`" for command in typed), *more])
+    yield Piece(Part.CHECKS, f"{_CHECKS.format(what=what, it=it)}\n{listed}")
+
+
+def _files(names: Sequence[str]) -> str:
+    more = f"\n- and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return "".join(f"\n- {neutralise(name)}" for name in names[:_MOST_LISTED]) + more
 
 
 def _place(advice: Advice) -> str:
@@ -231,18 +283,20 @@ def checkpoint_text(known: Checkpoint) -> str:
     return text if len(text) <= _LONGEST_STAND else f"{text[:_LONGEST_STAND]} …"
 
 
-def contract_text(task_id: str) -> str:
-    return _CONTRACT.format(task_id=_as_json(task_id))
+def contract_text(task_id: str, *, writes: bool = True) -> str:
+    """`writes`: also how to have files written, for who cannot edit them."""
+    return _CONTRACT.format(task_id=_as_json(task_id), writes=_WRITES if writes else "")
 
 
 def _section(part: Part, title: str, texts: Iterable[str]) -> Iterator[Piece]:
     """Each text quoted line by line, so that none can open a section of its own."""
-    quoted = [_quoted(neutralise(text)) for text in texts if text.strip()]
-    if quoted:
-        yield Piece(part, f"## {title}\n\n" + "\n\n".join(quoted))
+    told = [quoted(neutralise(text)) for text in texts if text.strip()]
+    if told:
+        yield Piece(part, f"## {title}\n\n" + "\n\n".join(told))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Text of others, in which no line can open a section."""
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
 
 

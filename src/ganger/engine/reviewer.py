@@ -251,7 +251,7 @@ class Reviewer:
             diff=_quoted(neutralise(diff)) or "> nothing was changed",
         )
         reminder = f"## Note on your previous answer\n\n{neutralise(self._reminder)}\n\n" if self._reminder else ""
-        return f"{text}\n{reminder}{contract_text(case.task)}"
+        return f"{text}\n{reminder}{contract_text(case.task, writes=False)}"
 
 
 def _quoted(text: str) -> str:

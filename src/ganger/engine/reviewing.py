@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ganger.contracts.parser import neutralise
 from ganger.core import events as ev
 from ganger.core.delivery_changes import rules_of
 from ganger.core.names import repo_store
 from ganger.core.reviews import APPROVE_WORD, APPROVED, PERSON, REVIEW, REWORK, WANTED
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.case import Case, Failed
+from ganger.engine.prompts import quoted
 from ganger.engine.reviewer import Opinion, Reviewer
 from ganger.engine.settling import Waits
 from ganger.engine.tools import one_line
@@ -80,6 +82,6 @@ class Reviewing:
             FailureClass.POLICY_VIOLATION, f"review: {text}", f"the reviewer sent it back: {one_line(text)}"
         )
         merged = " It is merged already; this folder holds it." if self.case.now.merged else ""
-        problem.reminder = f"A reviewer sent your change back.{merged} The reason:\n\n{text}"
-        problem.sent_back = True
+        problem.reminder = f"A reviewer sent your change back.{merged} The reason:\n\n{quoted(neutralise(text))}"
+        problem.sent_back = problem.goes_on = True
         return problem

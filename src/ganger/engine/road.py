@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ganger.contracts.task_result import TaskResult
 from ganger.core.records import Ended
 from ganger.ports import Room
 
+# `whole`: as it was left. `there`: the folder was made anew and holds the change. `aside`: made anew, and the change
+# does not fit. `undone`: the folder was put back to what it was before.
+FoundWork = Literal["whole", "there", "aside", "undone"]
 Reader = Callable[[Ended], Awaitable[TaskResult]]
 
 
@@ -27,6 +30,10 @@ class Road(Protocol):
     @property
     def keeps_work(self) -> bool:
         """Whether a later attempt finds the folder as this one leaves it, so that the agent's session can go on."""
+
+    @property
+    def found_work(self) -> FoundWork:
+        """What a session that goes on after its change was turned down finds of that change in its folder."""
 
     @property
     def lost_changes(self) -> str:
@@ -50,8 +57,9 @@ class Road(Protocol):
     async def deliver(self, result: TaskResult) -> None:
         """From the agent's answer to DONE; raises Failed, Lost or Stopped."""
 
-    async def undo(self, why: str, *, keep_place: bool = False) -> None:
-        """What was changed and does not count is saved and put back. `keep_place`: a later attempt takes it up."""
+    async def undo(self, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
+        """What was changed and does not count is saved and put back. `keep_place`: a later attempt takes it up.
+        `refused`: nobody shall take it over."""
 
     def leave_as_it_is(self, why: str) -> None:
         """It could not be undone; nothing more is touched, so that a person finds it."""

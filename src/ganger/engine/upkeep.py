@@ -77,10 +77,13 @@ class Upkeep:
         place = f"{saved_folder(self.case.task, self.case.number)}.fixed"
         what = f"git's settings or installed packages were changed: {_listed(paths)}"
         detail = f"FIXED_CHANGED: {what}; they were put back, what was found is in {place}"
-        note = f"The change was not accepted: {what} (FIXED_CHANGED). Leave .git and installed packages as they are."
-        return self.case.failed(
-            FailureClass.POLICY_VIOLATION, f"FIXED_CHANGED {_listed(paths)}", detail, one_line(note)
+        note = (
+            f"The change was not accepted: git's settings or installed packages were changed: {_listed(paths, 40)} "
+            "(FIXED_CHANGED). Leave .git and installed packages as they are."
         )
+        problem = self.case.failed(FailureClass.POLICY_VIOLATION, f"FIXED_CHANGED {_listed(paths)}", detail, note)
+        problem.refused = True
+        return problem
 
     async def _tell(self, moves: tuple[str, ...]) -> None:
         """Where the walls keep agents from git's folder it was somebody else, and nobody has to be asked."""
@@ -109,6 +112,6 @@ class Upkeep:
         return False
 
 
-def _listed(paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return ", ".join(one_line(path, 200) for path in paths[:_NAMED]) + more
+def _listed(paths: tuple[str, ...], most: int = _NAMED) -> str:
+    more = f" and {len(paths) - most} more" if len(paths) > most else ""
+    return ", ".join(one_line(path, 200) for path in paths[:most]) + more

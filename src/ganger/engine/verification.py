@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ganger.contracts.verify_profile import Profile
 from ganger.core.census import CENSUS_CODES
+from ganger.core.check_logs import FIRST_CHARS, LAST_CHARS, note_of, telling
 from ganger.core.commands import CommandFault, parse_command
 from ganger.core.masking import NOTHING, Masker
 from ganger.core.records import TaskState, VerifyStep
@@ -32,6 +33,7 @@ from ganger.engine.verify import (
     VerificationLost,
     as_outcome,
     note_in,
+    output_of,
     run_steps,
 )
 from ganger.ports import Clock, Launch, Room, Sandbox
@@ -58,6 +60,7 @@ class Checks:
     output_limit_bytes: int | None = None
     withheld: tuple[str, ...] = ()
     masker: Masker = NOTHING
+    shown: Callable[[str], str] = lambda text: text
     stand: Callable[[Path, Sequence[str]], Callable[[], tuple[str, ...]]] = lambda _folder, _verify: tuple
     runners: Runners | None = None
     planted: bool = True
@@ -73,7 +76,22 @@ class Checks:
 
     def commands(self, profile: str) -> tuple[str, ...]:
         """What will judge a change, as the safeguards need to know it: where it runs belongs to it."""
-        return tuple(f"cd {step.cwd} && {step.cmd}" if step.cwd else step.cmd for step in self.profiles[profile].steps)
+        return commands_of(self.profiles[profile])
+
+    def typed(self, profile: str, name: str) -> str:
+        """The command of a step as it was typed, with where it runs."""
+        steps = self.profiles[profile].steps
+        return next((c for step, c in zip(steps, self.commands(profile), strict=True) if step.name == name), "")
+
+    def explained(self, verdict: Verdict, profile: str, log: Path, folder: Path | None) -> Verdict:
+        """A red verdict with what its log tells; blocks while that is read."""
+        if verdict.failed is None:
+            return verdict
+        printed = output_of(log, verdict.failed, FIRST_CHARS, LAST_CHARS)
+        # Masked before it is cut: half a key is not known for one.
+        told = note_of(telling(self.shown(self.masker.text(printed)), str(folder or "")))
+        says = self.shown(self.masker.text(verdict.failed.first_error))
+        return replace(verdict, command=self.typed(profile, verdict.failed.name), says=says, told=told)
 
     def evidence(self, tree: str, profile: str) -> str:
         """The same tree, commands and tools give the same verdict: the name under which one is kept."""
@@ -109,7 +127,9 @@ class Checks:
                 if self.masker:
                     for one in (log, planted_log(log)):
                         await asyncio.to_thread(note_masks, one, self.masker)
-                return verdict if verdict.passed else self._lacking(verdict, log)
+                if verdict.passed:
+                    return verdict
+                return await asyncio.to_thread(self.explained, self._lacking(verdict, log), profile, log, folder)
             except VerificationLost:
                 gate.check()
         raise VerificationLost
@@ -188,12 +208,17 @@ class Checks:
         return replace(verdict, steps=tuple(told if s is bad else s for s in verdict.steps), failed=told)
 
 
+def commands_of(profile: Profile) -> tuple[str, ...]:
+    return tuple(f"cd {step.cwd} && {step.cmd}" if step.cwd else step.cmd for step in profile.steps)
+
+
 def _without_trust(verdict: Verdict, altered: tuple[str, ...]) -> Verdict:
     """A pass during which the checked code rewrote what judges it is none."""
     if not altered or not verdict.steps:
         return verdict
     last = verdict.steps[-1]
-    why = f"gate files were rewritten while the checks ran: {', '.join(altered[:5])}"
+    more = f" and {len(altered) - _MOST_NAMED} more" if len(altered) > _MOST_NAMED else ""
+    why = f"gate files were rewritten while the checks ran: {', '.join(altered[:_MOST_NAMED])}{more}"
     bad = replace(last, outcome="failed", tier=Tier.CORRECTNESS, first_error=why)
     return Verdict(False, (*verdict.steps[:-1], bad), bad)
 
@@ -218,12 +243,16 @@ def _tool(program: str, path: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """A red verdict in words: its class, what it is recognised by, a sentence, and a note for the next attempt."""
+    """A red verdict in words: its class, what it is recognised by, a sentence, and a note for the next attempt.
+
+    `goes_on`: whoever made the change can mend it. `refused`: nothing of the change is to be taken over."""
 
     failure_class: FailureClass
     signal: str
     detail: str
     reminder: str = ""
+    goes_on: bool = False
+    refused: bool = False
 
 
 def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why:
@@ -231,7 +260,8 @@ def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why
     assert step is not None
     if step.outcome == "timed_out":
         detail = f"verification step {step.name} ran out of time{where}"
-        return Why(FailureClass.TIMEOUT, f"verify {step.name}", detail)
+        note = _red_note(verdict, where, step.first_error or "it ran out of time")
+        return Why(FailureClass.TIMEOUT, f"verify {step.name}", detail, note, goes_on=True)
     missing = missing_program(step.cmd, env) if step.outcome == "not_started" else ""
     if missing:
         detail = (
@@ -242,12 +272,27 @@ def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why
     if code in CENSUS_CODES:
         detail = f"verification step {step.name} proves nothing{where}: {step.first_error}"
         note = f"The change was not accepted: the project's check `{step.name}` proves nothing{where}."
-        return Why(FailureClass.POLICY_VIOLATION, step.first_error, detail, f"{note}\n\n    {step.first_error}")
+        return Why(
+            FailureClass.POLICY_VIOLATION, step.first_error, detail, f"{note}\n\n    {step.first_error}", refused=True
+        )
     how = f"exit code {step.exit_code}" if step.exit_code is not None else step.outcome
     detail = f"verification step {step.name} failed{where} ({how}): {step.first_error or 'no output'}"
-    told = f"The change was not accepted: the project's check `{step.name}` failed{where} ({how})."
-    reminder = f"{told}\n\n    {step.first_error}"
-    return Why(step_class(step), step.first_error or f"{step.name} {how}", detail, reminder)
+    return Why(
+        step_class(step), step.first_error or f"{step.name} {how}", detail, _red_note(verdict, where, how), goes_on=True
+    )
+
+
+def _red_note(verdict: Verdict, where: str, how: str) -> str:
+    """What whoever tries again needs to know: the command, how it ended, which tests failed, and why."""
+    step = verdict.failed
+    assert step is not None
+    parts = [f"The change was not accepted: the project's check `{step.name}` failed{where} ({how})."]
+    command = verdict.command or step.cmd
+    if command:
+        parts.append(f"Its command:\n\n    {' '.join(command.split())}")
+    if verdict.says and verdict.says != how:
+        parts.append(f"It says:\n\n    {' '.join(verdict.says.split())}")
+    return "\n\n".join([*parts, verdict.told] if verdict.told else parts)
 
 
 def recorded_verdict(task: TaskState, profile: Profile) -> Verdict:

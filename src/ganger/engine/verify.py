@@ -52,7 +52,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """How one step went; `first_error` is the line a person would look at first."""
+    """How one step went; `first_error` is the line a person would look at first, `output` where the log holds what it
+    printed."""
 
     name: str
     tier: Tier
@@ -62,6 +63,7 @@ class StepResult:
     duration_sec: float = 0.0
     first_error: str = ""
     recovered: str = ""
+    output: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ NO_RECOVERY = Recovery(0)
 class Verdict:
     """What verification says. `failed` is the blocking step that failed. No steps at all is a pass.
 
-    `census` is what the known runners reported, and `proof` says in a few words what was held against it.
+    `census` is what the known runners reported, and `proof` says in a few words what was held against it. Of a failed
+    step `command` is what was typed for it, `says` its first error, `told` what its log tells, both without secrets.
     """
 
     passed: bool
@@ -90,6 +93,9 @@ class Verdict:
     failed: StepResult | None
     census: ProfileCensus = field(default_factory=dict)
     proof: str = ""
+    command: str = ""
+    says: str = ""
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,14 +217,14 @@ async def _run_once(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
     silent = outcome == "passed" and wanted is not None and not _shows(bench.log_path, offset, wanted)
     if silent:
         outcome, error = "failed", f"exit code 0, but its output shows no {wanted!r}"
-    duration = bench.clock() - began
+    duration, reached = bench.clock() - began, size_of_log(bench.log_path)
     if outcome == "failed" and not silent:
         error = first_error(_read_tail(bench.log_path, offset)) or f"{error} without output"
     elif error:
         write_line(bench.log_path, f"=== {outcome.replace('_', ' ')}: {_shown(error)}")
     ending = "no exit code" if exit_code is None else f"exit {exit_code}"
     write_line(bench.log_path, f"=== {ending} after {duration:.1f} s")
-    return StepResult(step.name, step.tier, step.cmd, outcome, exit_code, duration, error)
+    return StepResult(step.name, step.tier, step.cmd, outcome, exit_code, duration, error, output=(offset, reached))
 
 
 async def _outcome(step: TieredStep, bench: _Bench, *, key: str) -> tuple[Outcome, int | None, str]:
@@ -350,6 +356,26 @@ def _read_tail(log_path: Path, offset: int) -> str:
             return log.read(_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def output_of(log_path: Path, step: StepResult, first: int, last: int) -> str:
+    """What a step printed, of much of it the beginning and the end. Where nobody noted where it stands in the log, what
+    follows its last heading there."""
+    begin, end = step.output
+    try:
+        with log_path.open("rb") as log:
+            if not end:
+                end = size_of_log(log_path)
+                begin = max(0, end - first - last)
+            log.seek(begin)
+            data = log.read(min(end - begin, first + last))
+            if end - begin > first + last:
+                log.seek(end - last)
+                data = data[:first] + b"\n" + log.read(last)
+    except OSError:
+        return ""
+    text = data.decode("utf-8", "replace")
+    return text if step.output[1] else text.rpartition(f"=== step {_shown(step.name)} (")[2]
 
 
 def _shows(log_path: Path, offset: int, wanted: str) -> bool:

@@ -222,6 +222,11 @@ class Capabilities:
     schema: bool = False
     turns: bool = False
 
+    @property
+    def edits(self) -> bool:
+        """Whether it works on files with its own tools, so that nobody has to write them for it."""
+        return self.stream or self.interactive
+
 
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
@@ -459,11 +464,13 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An attempt's own workspace: its folder, and the commit it was made from. `fresh`: it was made just now."""
+    """An attempt's own workspace: its folder, and the commit it was made from. `fresh`: it was made just now.
+    `holds_work`: with an earlier change in it."""
 
     folder: Path
     base: str
     fresh: bool = field(default=False, compare=False)
+    holds_work: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,8 +525,9 @@ class Repository(Protocol):
     async def move_head(self, expected: str, new: str) -> bool:
         """Compare and swap, durable; False when the head is neither `expected` nor `new` already."""
 
-    async def place(self, task: str, attempt: int) -> Place:
-        """The attempt's workspace, made from the head where it does not exist yet."""
+    async def place(self, task: str, attempt: int, work: str = "") -> Place:
+        """The attempt's workspace, made from the head where it does not exist yet; where it fits, with the change of
+        the commit `work` in it."""
 
     async def take(self, task: str, attempt: int, writes: Sequence[Write], rules: Rules, message: str) -> Taken:
         """What the agent changed in its workspace, and `writes` on top, judged and committed; raises WriteRefused.

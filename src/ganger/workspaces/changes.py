@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from ganger.errors import WriteRefused
 from ganger.workspaces.protect import Protection, is_unseen
-from ganger.workspaces.refusals import named_failures, refused
+from ganger.workspaces.refusals import named_failures, refused, require_none
 from ganger.workspaces.tree import (
     NEW_FILE_MODE,
     FileImage,
@@ -99,19 +99,18 @@ class ChangeSet:
 
 
 def plan_changes(tree: Tree, requests: Sequence[WriteRequest], rules: WriteRules) -> ChangeSet:
-    """The change set, or the first refusal. Reads only."""
+    """The change set, or the first refusal with the others. Reads only."""
     planner = _Planner(tree, rules)
-    planner.check_count(requests)
-    for request in requests:
-        planner.add(request)
-    for refusal in planner.shrunken():
-        raise refusal
+    require_none(_refusals(planner, requests))
     return planner.change_set()
 
 
 def check_changes(tree: Tree, requests: Sequence[WriteRequest], rules: WriteRules) -> list[WriteRefused]:
     """Every refusal, in the order of the writes; an empty list when the change set may land."""
-    planner = _Planner(tree, rules)
+    return _refusals(_Planner(tree, rules), requests)
+
+
+def _refusals(planner: _Planner, requests: Sequence[WriteRequest]) -> list[WriteRefused]:
     refusals: list[WriteRefused] = []
     try:
         planner.check_count(requests)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ganger.errors import DiskFullError, GangerError, WriteRefused
@@ -17,6 +17,13 @@ def shown(path: str) -> str:
 
 def refused(path: str, code: str, message: str) -> WriteRefused:
     return WriteRefused(shown(path), message, code=code)
+
+
+def require_none(refusals: Sequence[WriteRefused]) -> None:
+    """Raises the first of them, with the others: whoever tries again must know them all."""
+    for first in refusals:
+        first.also = tuple(refusals[1:])
+        raise first
 
 
 def failure_for(path: str, problem: OSError) -> GangerError:

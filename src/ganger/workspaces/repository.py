@@ -20,7 +20,7 @@ from ganger.ports import Conflict, Place, Rebased, Rules, Taken, Touched
 from ganger.workspaces import leftovers
 from ganger.workspaces.attempts import Attempts
 from ganger.workspaces.bare import Bare, sync_folder
-from ganger.workspaces.checkouts import Checkouts, Recipe, fresh_name, put_in_place
+from ganger.workspaces.checkouts import BRANCH, Checkouts, Recipe, fresh_name, put_in_place
 from ganger.workspaces.copying import bytes_of
 from ganger.workspaces.damage import damaged
 from ganger.workspaces.git import Call, check_version, failed, is_object, require_object
@@ -96,8 +96,8 @@ class GitRepository:
     async def move_head(self, expected: str, new: str) -> bool:
         return await self._do(self._move_head, require_object(expected), require_object(new))
 
-    async def place(self, task: str, attempt: int) -> Place:
-        place = await self._make(self._place, Attempt.of(task, attempt))
+    async def place(self, task: str, attempt: int, work: str = "") -> Place:
+        place = await self._make(self._place, Attempt.of(task, attempt), require_object(work) if work else "")
         self._fill_pool(place.base)
         return place
 
@@ -263,7 +263,7 @@ class GitRepository:
         sync_folder((self._settings.store / self._refs.branch).parent)
         return now == new
 
-    def _place(self, attempt: Attempt) -> Place:
+    def _place(self, attempt: Attempt, work: str) -> Place:
         folder = self._attempts.folder(attempt)
         with self._turn(attempt.name):
             if self._attempts.is_planted(attempt):
@@ -271,14 +271,28 @@ class GitRepository:
             if os.path.lexists(folder):
                 return Place(folder, self._attempts.origin(attempt))
             commit = self._head()
-            made = self._made(self._settings.work, attempt.name, commit)
+            filled = self._with_work(work, commit) if work else commit
+            made = self._made(self._settings.work, attempt.name, filled)
             index = self._attempts.index(attempt, commit)
             index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.copy2(made / ".git" / "index", index)
+            if filled == commit:
+                shutil.copy2(made / ".git" / "index", index)
+            else:
+                self._git.call(Call(("read-tree", commit), "noting the workspace's commit", index=index))
+                (made / ".git" / BRANCH).write_text(f"{commit}\n")
             # A durable ref would force the whole fresh folder to the disk; the index's name tells the commit as well.
             self._bare.set_ref(self._refs.at(attempt), commit, durable=False)
             put_in_place(made, folder)
-            return Place(folder, commit, fresh=True)
+            return Place(folder, commit, fresh=True, holds_work=filled != commit)
+
+    def _with_work(self, work: str, head: str) -> str:
+        """The head with an earlier change on it; the head alone where that is gone or does not fit."""
+        if not self._git.resolve(f"{work}^{{commit}}"):
+            return head
+        with Reader(self._git) as reader:
+            parents = known(self._git, reader, work).parents
+        put = rebase(self._git, work, parents[0], head) if len(parents) == 1 else None
+        return put.commit if isinstance(put, Rebased) else head
 
     def _made(self, above: Path, name: str, commit: str) -> Path:
         """A whole folder under a passing name."""

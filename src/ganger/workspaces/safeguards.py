@@ -16,7 +16,7 @@ from ganger.workspaces.interface import Interface
 from ganger.workspaces.lines import Line
 from ganger.workspaces.masking import Mask
 from ganger.workspaces.protect import Protection, folded_parts, glob_match, is_unseen, path_match
-from ganger.workspaces.refusals import refused
+from ganger.workspaces.refusals import refused, require_none
 from ganger.workspaces.secrets import Sample, find_secrets, new_secrets
 from ganger.workspaces.tree import parents_of
 from ganger.workspaces.twins import base_twins
@@ -79,9 +79,8 @@ def judge(change: Change, rules: Rules, limits: ChangeLimits) -> list[WriteRefus
 
 
 def require(change: Change, rules: Rules, limits: ChangeLimits) -> None:
-    """Raises the gravest refusal."""
-    for refusal in judge(change, rules, limits):
-        raise refusal
+    """Raises the gravest refusal, with the others."""
+    require_none(judge(change, rules, limits))
 
 
 class _Case:

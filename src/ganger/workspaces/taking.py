@@ -18,7 +18,7 @@ from ganger.workspaces.changes import FileChange
 from ganger.workspaces.git import Call, Git
 from ganger.workspaces.index import SUBMODULE, Entry, git_mode, read_index, stamp_of
 from ganger.workspaces.objects import Leaf, Reader, blob_id, ignored, write_blobs
-from ganger.workspaces.refusals import refused
+from ganger.workspaces.refusals import refused, require_none
 from ganger.workspaces.twins import Listing
 
 _LARGEST_IGNORE = 1 << 20
@@ -113,11 +113,10 @@ def _began_with(source: Source) -> Difference:
 def to_judge(source: Source, bounds: Bounds) -> Difference:
     """The difference a task shall be judged by, all of it in memory; raises WriteRefused for what cannot be held."""
     look = _Look.at(source, into_repositories=False)
-    for refusal in look.odd.values():
-        raise refusal
+    nested = "this folder is a git repository of its own; remove its .git"
+    unknown = [refused(path, "EMBEDDED_REPOSITORY", nested) for path, commit in look.embedded.items() if not commit]
+    require_none([*look.odd.values(), *unknown])
     for path, commit in look.embedded.items():
-        if not commit:
-            raise refused(path, "EMBEDDED_REPOSITORY", "this folder is a git repository of its own; remove its .git")
         look.difference.leaves[path] = Leaf(SUBMODULE, commit)
     _require_no_bare_folder(look)
     _require_bounds(look, bounds)
@@ -199,12 +198,18 @@ def _require_bounds(look: _Look, bounds: Bounds) -> None:
     if count > bounds.max_files:
         first = next(iter(look.changed), next(iter(look.difference.leaves), ""))
         raise refused(first, "TOO_LARGE", f"{count} files were changed; the limit is {bounds.max_files}")
+    sizes = {path: look.census.files[path].st_size for path in look.changed}
+    limit = bounds.max_file_bytes
+    require_none(
+        [
+            refused(path, "TOO_LARGE", f"the file has {size} bytes; the limit is {limit}")
+            for path, size in sizes.items()
+            if size > limit
+        ]
+    )
     total = 0
-    for path in look.changed:
-        size = look.census.files[path].st_size
+    for path, size in sizes.items():
         total += size
-        if size > bounds.max_file_bytes:
-            raise refused(path, "TOO_LARGE", f"the file has {size} bytes; the limit is {bounds.max_file_bytes}")
         if total > bounds.max_total_bytes:
             raise refused(path, "TOO_LARGE", f"the changed files have more than {bounds.max_total_bytes} bytes")
 
@@ -370,10 +375,14 @@ def scratch_index(source: Source, difference: Difference, folder: Path) -> Path:
 
 def require_outside_links(paths: Iterable[str], linked: Sequence[str]) -> None:
     """A write into a folder that belongs to the user's project is none of the workspace's."""
-    for path in paths:
-        for folder in linked:
-            if path == folder or path.startswith(f"{folder}/"):
-                raise refused(path, "PATH_PROTECTED", f"{folder!r} comes from the user's project and is not part of it")
+    require_none(
+        [
+            refused(path, "PATH_PROTECTED", f"{folder!r} comes from the user's project and is not part of it")
+            for path in paths
+            for folder in linked
+            if path == folder or path.startswith(f"{folder}/")
+        ]
+    )
 
 
 def shown_paths(paths: Iterable[str]) -> tuple[str, ...]:
