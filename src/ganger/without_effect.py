@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from ganger.agents.takes import TAKES
+from ganger.agents.takes import TAKES, UNWALLED
 from ganger.check import Checked
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.manifest import Manifest, Task
@@ -169,7 +169,10 @@ class _Grounds:
         section, _, rest = key.partition(".")
         if section == "agents":
             name = _named(rest, self.config.agents)
-            return [replace(self.of_repo(""), takes=self._taken(name))] if name else []
+            ground = self.of_repo("")
+            if rest.endswith(".permissions") and value == "edit":
+                ground = replace(ground, walls=self.walls)
+            return [replace(ground, takes=self._taken(name, ground.walls))] if name else []
         if section == "roles":
             name = _named(rest, self.config.roles)
             return [self.of_role(name)] if name else []
@@ -185,7 +188,8 @@ class _Grounds:
         marks = role.strong_when if role.strong_model or role.strong_effort else []
         serves = name == _HEALER or name in {self.project.delivery_of(repo).reviewer for repo in self.used}
         works = not serves or name in self._task_roles
-        return replace(self.of_repo(""), takes=self._taken(role.agent), works=works, marks=frozenset(marks))
+        ground = self.of_repo("")
+        return replace(ground, takes=self._taken(role.agent, ground.walls), works=works, marks=frozenset(marks))
 
     def of_task(self, task: Task) -> Ground:
         spec = self.specs[task.id]
@@ -199,9 +203,12 @@ class _Grounds:
         ground = replace(self.of_repo(repo), marks=marks)
         return replace(ground, walls=self.walls) if reads else ground
 
-    def _taken(self, agent: str) -> frozenset[str] | None:
+    def _taken(self, agent: str, walls: str) -> frozenset[str] | None:
         section = self.config.agents.get(agent)
-        return TAKES.get(section.kind) if section is not None else None
+        taken = TAKES.get(section.kind) if section is not None else None
+        if section is None or taken is None or not walls:
+            return taken
+        return taken - UNWALLED.get(section.kind, frozenset())
 
     @property
     def walls(self) -> str:

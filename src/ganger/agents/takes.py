@@ -21,3 +21,5 @@ TAKES: dict[str, frozenset[str]] = {
     "pty": _PROGRAM | {"terminal"},
     "pull": frozenset(),
 }
+# What a kind reads only where it works without a sandbox of Ganger's: inside one codex edits through its shell alone.
+UNWALLED: dict[str, frozenset[str]] = {"codex": frozenset({"permissions"})}

@@ -81,8 +81,10 @@ def command(
         notes += [
             f"{flag}: has no effect with --dry-run, which starts nothing" for flag, given in idle.items() if given
         ]
+    if dry_run or detach:
         for note in notes:
             click.echo(f"warning: {printable(note)}", err=True)
+    if dry_run:
         return _dry_run(opened, checked, only, reconcile=reconcile, as_json=as_json)
     if detach:
         return _detach(opened, checked, as_json=as_json)

@@ -193,12 +193,14 @@ _ANY: tuple[object, ...] = ("*",)
 @dataclass(frozen=True, slots=True)
 class Row:
     """One key. `guards` are the values that ask for a safeguard: where they would not act, a run does not begin.
-    `idle` are values that ask for nothing, so that nothing is missed."""
+    `idle` are values that ask for nothing, so that nothing is missed. `spared`: where this is met, something else keeps
+    what the safeguard would, and it is told only."""
 
     key: str
     needs: tuple[Need, ...] = ()
     guards: tuple[object, ...] = ()
     idle: tuple[object, ...] = ()
+    spared: Need | None = None
 
     def unmet(self, ground: Ground) -> Need | None:
         return next((need for need in self.needs if not need.is_met(ground)), None)
@@ -206,7 +208,8 @@ class Row:
     def effect(self, ground: Ground, value: object) -> Effect:
         if self.unmet(ground) is None or value in self.idle:
             return Effect.ACTS
-        return Effect.REFUSED if self.is_guard(value) else Effect.TOLD
+        missed = self.is_guard(value) and not (self.spared is not None and self.spared.is_met(ground))
+        return Effect.REFUSED if missed else Effect.TOLD
 
     def is_guard(self, value: object) -> bool:
         if self.guards == _ANY:
@@ -263,7 +266,7 @@ SETTINGS: tuple[Row, ...] = (
     *_rows("agents.*", "kind context_tokens account"),
     *(Row(f"agents.*.{key}", (takes(key),)) for key in _TAKEN.split()),
     Row("agents.*.answer_schema", (takes("answer_schema"),), idle=(False,)),
-    Row("agents.*.permissions", (takes("permissions"),), guards=("edit",), idle=("auto",)),
+    Row("agents.*.permissions", (takes("permissions"),), guards=("edit",), idle=("auto",), spared=WALLS),
     Row("agents.*.in_place", (IN_PLACE,)),
     *(Row(f"agents.*.terminal.{key}", (takes("terminal"),)) for key in _TERMINAL.split()),
     *_rows("roles.*", "agent"),
