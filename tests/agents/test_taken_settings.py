@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,9 +35,13 @@ OTHER: dict[str, object] = {
     "retries": 5,
     "terminal": TerminalSettings(idle_sec=3),
 }
-USUAL = {"acp": {"profile": "gemini"}, "pty": {"argv": ("talker",)}, "scripted": {"script": "script.json"}}
+USUAL: dict[str, dict[str, object]] = {
+    "acp": {"profile": "gemini"},
+    "pty": {"argv": ("talker",)},
+    "scripted": {"script": "script.json"},
+}
 # Some settings count only beside others: a provider's address, and the model that is behind it.
-BESIDE = {
+BESIDE: dict[tuple[str, str], dict[str, object]] = {
     ("codex", "retries"): {"base_url": "http://127.0.0.1:9/v1"},
     ("opencode", "base_url"): {"model": "provider/model"},
     ("acp", "effort"): {"profile": "codex-acp"},
@@ -45,7 +50,7 @@ BESIDE = {
 
 
 def call(kind: str, root: Path, *, walled: bool = True, **given: object) -> object:
-    """Everything an agent of this kind is called and furnished with; its refusal where it takes a thing to refuse it."""
+    """All that an agent of this kind is called and furnished with; its refusal, where it takes a thing to refuse it."""
     (root / "prompt.md").write_text("Do it.")
     (root / ".mine").write_text("mine")
     for name in ("script.json", "other.json"):
@@ -58,7 +63,8 @@ def call(kind: str, root: Path, *, walled: bool = True, **given: object) -> obje
         log_path=root / "a.log", timeout_sec=5, home=root / "home", walled=walled,
     )  # fmt: skip
     try:
-        agent = make_agent("x", replace(AgentSettings(kind), **{**argv, **USUAL.get(kind, {}), **given}), root, environ)
+        words: dict[str, Any] = {**argv, **USUAL.get(kind, {}), **given}
+        agent = make_agent("x", AgentSettings(kind, **words), root, environ)
         launch = agent.prepare(context)
         return launch.argv, launch.env, launch.stdin_path, agent.furnish(context)
     except InputError as refused:

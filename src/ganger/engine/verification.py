@@ -16,6 +16,7 @@ from pathlib import Path
 from ganger.contracts.verify_profile import Profile
 from ganger.core.census import CENSUS_CODES
 from ganger.core.commands import CommandFault, parse_command
+from ganger.core.failures import UNSETTLED, VERIFY_SIGNAL
 from ganger.core.masking import NOTHING, Masker
 from ganger.core.records import TaskState, VerifyStep
 from ganger.core.tiers import TieredStep, order_steps, step_class
@@ -26,6 +27,7 @@ from ganger.engine.proof import ProfileCensus, Proof, ReportedRun, report_folder
 from ganger.engine.proving import Job, Proving, planted_log
 from ganger.engine.verify import (
     NO_RECOVERY,
+    SIGNALLED,
     Recovery,
     StepResult,
     Verdict,
@@ -231,7 +233,7 @@ def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why
     assert step is not None
     if step.outcome == "timed_out":
         detail = f"verification step {step.name} ran out of time{where}"
-        return Why(FailureClass.TIMEOUT, f"verify {step.name}", detail)
+        return Why(FailureClass.TIMEOUT, f"{VERIFY_SIGNAL}{step.name}", detail)
     missing = missing_program(step.cmd, env) if step.outcome == "not_started" else ""
     if missing:
         detail = (
@@ -247,6 +249,8 @@ def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why
     detail = f"verification step {step.name} failed{where} ({how}): {step.first_error or 'no output'}"
     told = f"The change was not accepted: the project's check `{step.name}` failed{where} ({how})."
     reminder = f"{told}\n\n    {step.first_error}"
+    if step.recovered and (step.exit_code or 0) > SIGNALLED:
+        return Why(step_class(step), f"{UNSETTLED}: {step.name}", f"{detail}; also when it was run again", reminder)
     return Why(step_class(step), step.first_error or f"{step.name} {how}", detail, reminder)
 
 

@@ -148,7 +148,10 @@ _REASONS: dict[BlockReason, tuple[str, str]] = {
         "ganger approve delivers it; ganger rework sends it back with a remark.",
     ),
     BlockReason.QUOTA_WAIT: ("The account's quota is used up.", "It comes back by itself; or raise the quota."),
-    BlockReason.NEEDS_REWORK: ("Verification or policy refused the change for good.", "Change the task or the rule."),
+    BlockReason.NEEDS_REWORK: (
+        'Nothing is left to try by itself: it conflicts with what was merged again and again, a check is ended by a signal each time, or (with policy.exhausted = "rework") checks or rules refused every attempt.',
+        "Look at it with ganger why; then ganger retry TASK --hint TEXT, or change the task or the rule.",
+    ),
     BlockReason.PERMISSION_DENIED: ("The agent was refused a permission it needs.", "Grant it, or change the task."),
     BlockReason.DEPENDENCY_FAILED: (
         "A task it depends on did not end DONE.",
