@@ -62,11 +62,16 @@ def codes_page() -> Files:
     return rendered("ganger.views.codes", Path("docs/codes.md"))
 
 
+def settings_by_mode_page() -> Files:
+    return rendered("ganger.views.settings_by_mode", Path("docs/settings-by-mode.md"))
+
+
 GENERATORS: Generators = {
     "conformance": conformance_page,
     "schemas": contract_schemas,
     "own schemas": own_schemas,
     "settings": settings_page,
+    "settings by mode": settings_by_mode_page,
     "cli": cli_page,
     "codes": codes_page,
     "agents": agents_page,

@@ -36,6 +36,7 @@ APPLICATION = frozenset(
         "policies",
         "prompt_sizes",
         "places",
+        "without_effect",
     }
 )
 SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
@@ -79,6 +80,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "delivery": INNER | {"config", "engine.files", "engine.outlets", "forges", "workspaces"},
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
     "policies": INNER | {"config"},
+    "without_effect": INNER | {"agents.takes", "app", "check", "config", "places"},
     "masks": INNER | {"agents", "config", "delivery", "fleet", "notify"},
     "places": INNER | {"config", "engine.files", "worker.folders"},
     "runs": INNER | {"config", "engine.files", "places", "stores"},

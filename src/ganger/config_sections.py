@@ -27,6 +27,11 @@ class PolicySection(Section):
     batch_size: int = Field(default=5, ge=1, description="window size of the schedule `batch`")
     failure_threshold: float = Field(default=0.2, ge=0, le=1, description="failure rate above which windows shrink")
     max_worker_attempts_per_task: int = Field(default=2, ge=1, description="worker attempts a task may use")
+    exhausted: Literal["fail", "rework"] = Field(
+        default="fail",
+        description="how a task ends whose attempts are used up by failed checks or refused changes: FAILED, or "
+        "BLOCKED(needs_rework) for a person to take up",
+    )
     max_heal_rounds_per_window: int = Field(default=2, ge=0, description="heal rounds of one window")
     max_total_heal_rounds: int = Field(default=8, ge=0, description="heal rounds of the whole run")
     signature_repeat_limit: int = Field(

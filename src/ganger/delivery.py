@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ganger.config import DeliverySection, Project, environment
-from ganger.core.delivery import CI, COMMITTED, MIRRORED, PUSHED, VERIFIED, RepoRules
+from ganger.core.delivery import CI, MIRRORED, PUSHED, RepoRules, completion_in, style_in
 from ganger.core.masking import NOTHING, Masker
 from ganger.core.names import repo_place, repo_store
 from ganger.core.records import RunState, TaskSpec
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ganger.forges import ForgeSettings, Hosts
     from ganger.forges.webhook import WebhookReceiver
 
-_FULL = (VERIFIED, COMMITTED, PUSHED, CI)
 _TRANSFER_SEC = 600.0
 _MIRROR_SEC = 120.0
 _MOST_SAID, _MOST_SHOWN = 100_000, 2000
@@ -100,17 +99,11 @@ def _required(section: DeliverySection) -> list[str]:
 
 
 def completion_of(project: Project, section: DeliverySection) -> tuple[str, ...]:
-    """Forge mode without a word on it means what its name says: pushed, and green where there is CI to follow."""
-    if project.config.workspace.mode != "forge" or set(section.completion) != {VERIFIED}:
-        return tuple(section.completion)
-    return _FULL if section.forge else _FULL[:-1]
+    return completion_in(project.config.workspace.mode, section.completion, section.forge)
 
 
 def style_of(project: Project, section: DeliverySection) -> str:
-    if section.style:
-        return section.style
-    asks = project.config.workspace.mode == "forge" and section.forge not in ("", "command")
-    return "request" if asks else "branch"
+    return style_in(project.config.workspace.mode, section.style, section.forge)
 
 
 def checked_out(path: Path) -> str:

@@ -28,6 +28,7 @@ def policy_of(project: Project) -> Policy:
         stall_restarts=given.stall_restarts,
         checkpoints=given.checkpoints,
         quota_spread_sec=given.quota_spread_sec,
+        exhausted=given.exhausted,
     )
 
 

@@ -14,7 +14,7 @@ from ganger.core import events as ev
 from ganger.core.budgets import reservation
 from ganger.core.dependents import blocked_behind
 from ganger.core.failures import Failure, failure
-from ganger.core.healing import Cure, after_nothing, after_round, healing_on, questions_for
+from ganger.core.healing import Cure, after_nothing, after_round, healing_on, questions_for, shrunk_size
 from ganger.core.misfits import open_round
 from ganger.core.patches import Ground, Judged, judge
 from ganger.core.quota import account_of, after_quota, after_success
@@ -290,7 +290,9 @@ class Ward:
         judged = judge(said, ground) if said is not None else Judged()
         applied = self.applied(judged, round_)
         touched = frozenset(name for one in applied for name in one.tasks)
-        cure = Cure(judged.reset, judged.escalate, touched, next_epoch=judged.retry_window == "next_epoch")
+        window = judged.retry_window
+        later, shrink = window == "next_epoch", window == "shrink_window"
+        cure = Cure(judged.reset, judged.escalate, touched, next_epoch=later, shrink=shrink)
         again: tuple[str, ...] = ()
         if applied:
             retry, after = after_round(self.state, round_, cure)
@@ -302,7 +304,8 @@ class Ward:
             number = round_.number + 1
             after.append(self.heal_started(number, round_.window, round_.tasks, again, round_.lineage, round_.isolate))
         decision = said.decision if said is not None else "NOT_FIXABLE"
-        finished = ev.HealFinished(round_.number, decision, "prompt_gap", "", retry=retry)
+        size = shrunk_size(self.state, round_, cure) if applied else 0
+        finished = ev.HealFinished(round_.number, decision, "prompt_gap", "", retry=retry, next_size=size)
         self.record(self.cost("", round_.number), *applied, finished, *after)
 
     def applied(self, judged: Judged, round_: HealRound) -> list[ev.PatchApplied]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from heal_ward import (
@@ -266,6 +267,38 @@ def test_next_epoch_puts_healed_tasks_into_an_ordinary_window() -> None:
     later = {"retry_window": "next_epoch"}
     run = ward(7, ("t02",), in_turn(answer(context("cure"), retry_policy=later)), policy(BATCH))
     assert run.windows == [names(1, 5), ("t02", "t06", "t07")]
+
+
+SMALLER = answer(context("cure"), retry_policy={"retry_window": "shrink_window"})
+
+
+@pytest.mark.parametrize(
+    ("schedule", "windows"),
+    [
+        # 3 is a level below the five that failed; the rest follows in ordinary windows.
+        (BATCH, [names(1, 5), names(1, 3), ("t04", "t06", "t07")]),
+        (EPOCH, [names(1, 7), names(1, 4)]),
+    ],
+)
+def test_shrink_window_makes_the_retry_a_smaller_window(schedule: HealSchedule, windows: list[tuple[str, ...]]) -> None:
+    """T09 T14: the healer's word of the heal decision 2.0 acts under every schedule."""
+    run = ward(7, names(1, 4), in_turn(SMALLER), replace(policy(schedule), failure_threshold=1.0))
+    assert run.windows == windows
+    assert run.state.status is RunStatus.COMPLETED
+
+
+def test_shrink_window_makes_the_next_windows_of_auto_smaller() -> None:
+    """T09 T10 T12: 1 2 3 5, one of five fails moderately: 3 follows instead of another 5."""
+    calm = in_turn(answer(context("cure")))
+    same, smaller = (ward(20, ("t07",), healer) for healer in (calm, in_turn(SMALLER)))
+    assert same.sizes[:6] == [1, 2, 3, 5, 1, 8] and smaller.sizes[:6] == [1, 2, 3, 5, 1, 5]
+    assert [round_.isolate for round_ in smaller.state.heal_rounds] == [False]
+
+
+def test_a_window_that_failed_too_much_is_shrunk_once() -> None:
+    """T12: by its failure rate; the healer's word for it changes nothing more."""
+    sizes = [ward(20, names(7, 11), in_turn(healer)).sizes for healer in (RIGHT, SMALLER)]
+    assert sizes[0] == sizes[1]
 
 
 NOTHING: dict[str, Heal] = {

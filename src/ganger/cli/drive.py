@@ -44,10 +44,11 @@ def drive(
     as_json: bool,
     reconcile: bool = False,
     quiet_end: bool = False,
+    notes: Sequence[str] = (),
 ) -> int:
-    """Runs to the end and says how it went."""
+    """Runs to the end and says how it went. `notes` are said before it begins."""
     options = RunOptions(None if only is None else tuple(only), max_tasks, reconcile)
-    notes = _welcome(project, checked)
+    notes = [*notes, *_welcome(project, checked)]
     with open_lead(project, checked, options) as lead:
         screen = choose_screen(lead, as_json=as_json)
         if lead.order.reconcile is not None:

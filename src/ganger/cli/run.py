@@ -69,15 +69,37 @@ def command(
             signal.signal(number, signal.default_int_handler)
     from ganger.check import check_project
     from ganger.cli.drive import drive
+    from ganger.cli.main import printable
+    from ganger.without_effect import require_effect
 
     opened = open_project(project, manifest, _flags(concurrency, budget, settings))
     checked = check_project(opened, manifest)
     checked.require()
+    notes = [*require_effect(opened, checked), *_idle_flags(opened, checked, reconcile=reconcile)]
+    if dry_run:
+        idle = {"--detach": detach, "--max-tasks": max_tasks is not None}
+        notes += [
+            f"{flag}: has no effect with --dry-run, which starts nothing" for flag, given in idle.items() if given
+        ]
+    if dry_run or detach:
+        for note in notes:
+            click.echo(f"warning: {printable(note)}", err=True)
     if dry_run:
         return _dry_run(opened, checked, only, reconcile=reconcile, as_json=as_json)
     if detach:
         return _detach(opened, checked, as_json=as_json)
-    return drive(opened, checked, only=only or None, max_tasks=max_tasks, reconcile=reconcile, as_json=as_json)
+    return drive(
+        opened, checked, only=only or None, max_tasks=max_tasks, reconcile=reconcile, as_json=as_json, notes=notes
+    )
+
+
+def _idle_flags(project: Project, checked: Checked, *, reconcile: bool) -> list[str]:
+    from ganger.places import place_of
+
+    assert checked.manifest is not None
+    if reconcile and not place_of(project, checked.manifest.run_id).database.exists():
+        return [f"--reconcile: has no effect, run {checked.manifest.run_id} has not begun"]
+    return []
 
 
 def _detach(project: Project, checked: Checked, *, as_json: bool) -> int:

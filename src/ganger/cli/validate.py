@@ -25,8 +25,13 @@ def command(manifest: Path | None, project: Path | None, as_json: bool) -> int:
       ganger validate plans/night.yaml --json
     """
     from ganger.check import check_project
+    from ganger.without_effect import ineffective
 
-    checked = check_project(open_project(project, manifest), manifest)
+    opened = open_project(project, manifest)
+    checked = check_project(opened, manifest)
+    idle = ineffective(opened, checked)
+    checked.faults += idle.refused
+    checked.warnings += idle.told
     if as_json:
         shown = [fault.as_json() for fault in checked.faults]
         warned = [fault.as_json() for fault in checked.warnings]

@@ -81,6 +81,11 @@ def _metadata(metadata: dict[str, object], where: Location) -> Iterator[Broken]:
 Verdicts = Iterator[tuple[Location, str]]
 
 
+def _any(value: object) -> Verdicts:
+    """Words for people: whatever another tool put there stays, and only a text is shown."""
+    yield from ()
+
+
 def _text(value: object) -> Verdicts:
     if not isinstance(value, str) or not value:
         yield (), "expected a non-empty string"
@@ -145,4 +150,6 @@ _KNOWN: dict[str, Callable[[object], Verdicts]] = {
     "critical_path": _flag,
     "security": _flag,
     "cross_repo": _flag,
+    "component": _any,
 }
+METADATA_KEYS = frozenset(_KNOWN)

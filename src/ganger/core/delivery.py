@@ -5,7 +5,7 @@ Every fact is about one commit. A fact about another one can not enter (D02).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -181,6 +181,19 @@ class RepoVerdict:
 
 
 NO_RULES = RepoRules()
+_FULL = (VERIFIED, COMMITTED, PUSHED, CI)
+
+
+def completion_in(mode: str, completion: Sequence[str], forge: str) -> tuple[str, ...]:
+    """Forge mode without a word on it means what its name says: pushed, and green where there is CI to follow."""
+    if mode != "forge" or set(completion) != {VERIFIED}:
+        return tuple(completion)
+    return _FULL if forge else _FULL[:-1]
+
+
+def style_in(mode: str, style: str, forge: str) -> str:
+    """How changes leave the machine where the settings leave that open."""
+    return style or ("request" if mode == "forge" and forge not in ("", "command") else "branch")
 
 
 def may_move(before: Milestone, after: Milestone) -> bool:

@@ -22,11 +22,18 @@ class ClassRow:
     blocks_as: BlockReason | None = None
 
 
+_ATTEMPTS = (
+    "another worker attempt; with a healer it is healed first, and ESCALATED if the same failure comes back twice "
+    "after healing; FAILED when attempts and healing are used up"
+)
+_CHECKED = f'{_ATTEMPTS}, or with policy.exhausted = "rework" BLOCKED(needs_rework)'
+
+
 def _row(
     kind: str,
     flags: str,
     meaning: str,
-    then: str = "healed where it is healable and a healer is configured, another worker attempt, then FAILED",
+    then: str = _ATTEMPTS,
     blocks: BlockReason | None = None,
 ) -> ClassRow:
     return ClassRow(kind, "h" in flags, "r" in flags, meaning, then, blocks)
@@ -40,7 +47,7 @@ CLASSES: dict[FailureClass, ClassRow] = {
         "recoverable",
         "hr",
         "the worker's answer has no valid result block",
-        "one format retry with a strict reminder, then it counts as a worker failure",
+        f"one format retry with a strict reminder, then it counts as a worker failure: {_ATTEMPTS}",
     ),
     FailureClass.OUTPUT_FORMAT: _row("recoverable", "hr", "the answer has the wrong form, although the block is valid"),
     FailureClass.TIMEOUT: _row("recoverable", "hr", "the worker or a verification step ran out of time"),
@@ -48,18 +55,21 @@ CLASSES: dict[FailureClass, ClassRow] = {
         "transient",
         "hr",
         "network, server or machine trouble that tends to pass",
-        "3 retries, 5 s to 60 s apart, then it counts as a worker failure",
+        f"3 retries, 5 s to 60 s apart, then it counts as a worker failure: {_ATTEMPTS}",
     ),
     FailureClass.BLOCKED_EXTERNAL: _row(
         "blocking", "", "something outside the task must happen first", "BLOCKED(external)", BlockReason.EXTERNAL
     ),
     FailureClass.REAL_BUG: _row(
-        "recoverable", "", "a genuine defect in the product that no prompt can mend", "FAILED; a person looks at it"
+        "recoverable",
+        "",
+        "a genuine defect in the product that no prompt can mend",
+        "not tried again: with a healer ESCALATED, as nothing can be healed; without one FAILED; a person looks at it",
     ),
-    FailureClass.BUILD_ERROR: _row("recoverable", "hr", "the change does not build, lint or type-check"),
-    FailureClass.TEST_ERROR: _row("recoverable", "hr", "the operator's tests fail on the change"),
+    FailureClass.BUILD_ERROR: _row("recoverable", "hr", "the change does not build, lint or type-check", _CHECKED),
+    FailureClass.TEST_ERROR: _row("recoverable", "hr", "the operator's tests fail on the change", _CHECKED),
     FailureClass.SMOKE_ERROR: _row(
-        "recoverable", "hr", "the change builds and passes tests but does not run as it should"
+        "recoverable", "hr", "the change builds and passes tests but does not run as it should", _CHECKED
     ),
     FailureClass.CRASH: _row(
         "recoverable",
@@ -92,12 +102,13 @@ CLASSES: dict[FailureClass, ClassRow] = {
         "recoverable",
         "hr",
         "the change breaks a rule: protected, gate or undeclared file, unsafe path, shrinkage, stale hash",
+        _CHECKED,
     ),
     FailureClass.NO_CHANGE: _row(
         "recoverable",
         "hr",
         "the worker says done but changed nothing, and verification fails without a change",
-        "asked once more, then it counts as a worker failure",
+        f"asked once more, then it counts as a worker failure: {_CHECKED}",
     ),
     FailureClass.MERGE_CONFLICT: _row(
         "recoverable",
@@ -105,7 +116,12 @@ CLASSES: dict[FailureClass, ClassRow] = {
         "the change does not apply to the newest head",
         "2 fresh attempts on the new head with the conflict in the prompt, then BLOCKED(needs_rework)",
     ),
-    FailureClass.CI_ERROR: _row("recoverable", "r", "the forge's CI failed for the pushed commit"),
+    FailureClass.CI_ERROR: _row(
+        "recoverable",
+        "r",
+        "the forge's CI failed for the pushed commit",
+        "mended up to delivery.fixes times (5), with a question in ganger inbox after 3 of them, then ESCALATED",
+    ),
     FailureClass.DEPENDENCY_BROKEN: _row(
         "blocking", "", "work this task builds on broke", "BLOCKED(paused)", BlockReason.PAUSED
     ),
@@ -125,6 +141,11 @@ OBSERVED = frozenset(
     }
 )
 
+
+# How the signal of a check begins that ran out of time, and of one that a signal ended each time it was run: such a one
+# says nothing about the change.
+VERIFY_SIGNAL = "verify "
+UNSETTLED = "check ended by a signal"
 
 _BY_NAME: dict[str, FailureClass] = {cls.value: cls for cls in FailureClass}
 

@@ -86,6 +86,8 @@ def _heal_finished(state: RunState, event: ev.HealFinished, at: str) -> None:
             )
             state.tasks[name] = replace(task, history=(*task.history, line))
     state.retry_now, state.retry_of = event.retry, round_.lineage
+    if event.next_size and state.policy.heal_schedule is HealSchedule.AUTO:
+        state.current_batch_size = event.next_size
 
 
 def _heal_abandoned(state: RunState, event: ev.HealAbandoned, _at: str) -> None:

@@ -66,7 +66,9 @@ class PatchUndone:
 
 @dataclass(frozen=True, slots=True)
 class HealFinished:
-    """What came of a round; recorded together with its patches and everything that follows from them."""
+    """What came of a round; recorded together with its patches and everything that follows from them.
+
+    `next_size` is the window size from here on where the healer asked for a smaller one; 0: as it is."""
 
     round: int
     decision: str
@@ -78,6 +80,7 @@ class HealFinished:
     learned_rule: str = ""
     problem: str = ""
     retry: tuple[str, ...] = ()
+    next_size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ganger.core.budgets import run_refusal
 from ganger.core.failures import CLASSES, known_class
 from ganger.core.indexes import is_delivering
 from ganger.core.records import HealRound, RunState, TaskState, Window
-from ganger.core.retries import attempts_left, may_retry_class
+from ganger.core.retries import attempts_left, end_of, may_retry_class
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
 
 Failing = Mapping[str, str]
@@ -68,6 +68,22 @@ def may_be_healed(state: RunState, name: str) -> bool:
     if not may_retry_class(spec, task.last_failure_class or ""):
         return False
     return spec.max_attempts is None or task.worker_attempts < spec.max_attempts
+
+
+def larger(size: int) -> int:
+    """The next Fibonacci number above `size`."""
+    a, b = 1, 2
+    while a <= size:
+        a, b = b, a + b
+    return a
+
+
+def smaller(size: int) -> int:
+    """The next Fibonacci number below `size`; 1 stays 1."""
+    a, b = 1, 2
+    while b < size:
+        a, b = b, a + b
+    return a
 
 
 def passed(task: TaskState) -> bool:
@@ -279,6 +295,13 @@ def may_run_again(state: RunState, name: str) -> bool:
     return attempts_left(spec, task, state.policy) > 0
 
 
+def given_up(state: RunState, name: str, detail: str) -> ev.TaskSettled:
+    """The end of a task for which nothing is left to try."""
+    task = state.tasks[name]
+    ended = end_of(task.last_failure_class, task.last_failure_signature, state.policy, healing=healing_on(state))
+    return ev.TaskSettled(name, ended[0], detail, ended[1])
+
+
 # --- after the healer --------------------------------------------------------------------------------------------
 
 
@@ -290,23 +313,29 @@ class Cure:
     escalate: tuple[tuple[str, str], ...] = ()
     touched: frozenset[str] = frozenset()
     next_epoch: bool = False
+    shrink: bool = False
+
+
+def shrunk_size(state: RunState, round_: HealRound, cure: Cure) -> int:
+    """The window size from here on where the healer asks for a smaller one; 0: it does not. A window that failed too
+    much has shrunk already. Only `auto` has sizes that change; under any schedule the retry itself is smaller."""
+    if not cure.shrink:
+        return 0
+    return state.current_batch_size if round_.isolate else smaller(state.current_batch_size)
 
 
 def after_round(state: RunState, round_: HealRound, cure: Cure) -> tuple[tuple[str, ...], list[ev.Event]]:
     """The tasks of the retry window, and what happens to every task the round was about."""
     failed = [name for name in round_.failed if state.tasks[name].status is TaskStatus.FAILED]
     events: list[ev.Event] = []
-    given_up = dict(cure.escalate)
-    events += [ev.TaskSettled(name, TaskStatus.ESCALATED, given_up[name]) for name in failed if name in given_up]
-    left = [name for name in failed if name not in given_up]
+    handed_on = dict(cure.escalate)
+    events += [ev.TaskSettled(name, TaskStatus.ESCALATED, handed_on[name]) for name in failed if name in handed_on]
+    left = [name for name in failed if name not in handed_on]
     whys = {name: why for name in left if (why := _not_again(state, name, cure))}
     again = [name for name in left if name not in whys]
-    events += [
-        ev.TaskSettled(name, TaskStatus.FAILED, f"{state.tasks[name].detail} ({why})") for name, why in whys.items()
-    ]
-    if not round_.isolate:
-        return _spread(again, cure, events)
-    return _isolated(state, again, cure, events)
+    events += [given_up(state, name, f"{state.tasks[name].detail} ({why})") for name, why in whys.items()]
+    retry, events = _isolated(state, again, cure, events) if round_.isolate else _spread(again, cure, events)
+    return retry[: smaller(len(round_.tasks)) if cure.shrink else None], events
 
 
 def _not_again(state: RunState, name: str, cure: Cure) -> str:
@@ -336,7 +365,7 @@ def after_nothing(
         events += [ev.TaskRequeued(name, f"{_NOTHING}; tried again as it is") for name in again]
     behind = {name for name in failed if state.tasks[name].held_by in again}
     events += [
-        ev.TaskSettled(name, TaskStatus.FAILED, f"{state.tasks[name].detail} ({_NOTHING})")
+        given_up(state, name, f"{state.tasks[name].detail} ({_NOTHING})")
         for name in failed
         if name not in again and name not in behind
     ]

@@ -31,6 +31,7 @@ class Policy:
     stall_restarts: int = 2
     checkpoints: int = 10
     quota_spread_sec: float = 0.0
+    exhausted: str = "fail"
 
     @property
     def batch_strategy(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ganger.core import events as ev
-from ganger.core.healing import may_run_again
+from ganger.core.healing import given_up, may_run_again, questions_for
 from ganger.core.misfits import open_round
 from ganger.core.records import RunState
 from ganger.core.retries import attempts_left
@@ -28,7 +28,7 @@ def taken_up(state: RunState) -> list[ev.Event]:
             events.append(event)
         if isinstance(event, ev.TaskSettled) or (event is None and _stays_bad(state, name, in_window=name in window)):
             bad.add(name)
-    return events
+    return [*events, *questions_for(events)]
 
 
 def _verdict(state: RunState, name: str, bad: set[str], *, in_window: bool) -> ev.TaskRequeued | ev.TaskSettled | None:
@@ -44,7 +44,7 @@ def _verdict(state: RunState, name: str, bad: set[str], *, in_window: bool) -> e
     if _comes_back(state, name, in_window=in_window):
         return ev.TaskRequeued(name, "continued; attempts are left")
     if task.status is TaskStatus.FAILED and not task.final and not in_window:
-        return ev.TaskSettled(name, TaskStatus.FAILED, task.detail)
+        return given_up(state, name, task.detail)
     return None
 
 

@@ -6,9 +6,11 @@ import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ganger.core.failures import CLASSES, Failure, known_class
+from ganger.core.failures import CLASSES, UNSETTLED, VERIFY_SIGNAL, Failure, known_class
 from ganger.core.records import Policy, TaskSpec, TaskState
 from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
+
+End = tuple[TaskStatus, BlockReason | None]
 
 
 class Then(StrEnum):
@@ -41,6 +43,32 @@ def allowed_attempts(spec: TaskSpec, policy: Policy, granted: int = 0, by_person
 
 def attempts_left(spec: TaskSpec, task: TaskState, policy: Policy) -> int:
     return allowed_attempts(spec, policy, task.granted, task.granted_by_person) - task.worker_attempts
+
+
+REWORK = "rework"
+# What the project's own checks and rules said no to, as far as the class tells.
+_JUDGED = frozenset(
+    {
+        *(FailureClass.BUILD_ERROR, FailureClass.TEST_ERROR, FailureClass.SMOKE_ERROR),
+        *(FailureClass.POLICY_VIOLATION, FailureClass.NO_CHANGE),
+    }
+)
+_CHECK_TOO_LONG = f"{FailureClass.TIMEOUT}:{VERIFY_SIGNAL}"
+
+
+def end_of(failure_class: str | None, signature: str | None, policy: Policy, *, healing: bool) -> End:
+    """How a task ends whose attempts, and whose healing where there is a healer, are used up.
+
+    What no healer can mend goes to a person where there is one to mend the rest (the 2.0 format's rule). With
+    `policy.exhausted = "rework"` what checks or rules refused waits for a person to take up (W05 W07).
+    """
+    cls = known_class(failure_class)
+    judged = cls in _JUDGED or (signature or "").startswith(_CHECK_TOO_LONG)
+    if judged and policy.exhausted == REWORK:
+        return TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK
+    if healing and cls is not None and not CLASSES[cls].healable:
+        return TaskStatus.ESCALATED, None
+    return TaskStatus.FAILED, None
 
 
 _FIRST_DELAY_SEC, _LONGEST_DELAY_SEC = 5.0, 60.0
@@ -140,6 +168,9 @@ def after_failure(
         return Next(Then.SETTLE, "worker_attempts", "it conflicts again", TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
     if cls is FailureClass.NO_CHANGE and task.no_change_retries < policy.no_change_retries:
         return Next(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked once more")
+    if failure.signature.partition(":")[2].startswith(UNSETTLED):
+        why = "its check was ended by a signal, and again when it was run once more"
+        return Next(Then.SETTLE, "none", why, TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
     row = CLASSES[cls]
     if cls is FailureClass.CI_ERROR or (_mends_ci(task) and row.retryable):
         return _after_ci(task, fixes)
@@ -148,10 +179,11 @@ def after_failure(
         return Next(Then.SETTLE, pays, row.then, TaskStatus.BLOCKED, row.blocks_as)
     limit = allowed_attempts(spec, policy, task.granted, task.granted_by_person)
     used = f"{task.worker_attempts} of {limit} worker attempts used"
+    ended = end_of(cls.value, failure.signature, policy, healing=healing)
     if not may_retry_class(spec, cls.value):
         by = "the task's retry_on" if spec.retry_on is not None else "its class"
-        return Next(Then.SETTLE, "worker_attempts", f"{cls.value} is not retried ({by}); {used}")
+        return Next(Then.SETTLE, "worker_attempts", f"{cls.value} is not retried ({by}); {used}", *ended)
     hopeful = healing and row.healable and (spec.max_attempts is None or task.worker_attempts < spec.max_attempts)
     if task.worker_attempts < limit or hopeful:
         return Next(Then.AGAIN_LATER, "worker_attempts", used)
-    return Next(Then.SETTLE, "worker_attempts", used)
+    return Next(Then.SETTLE, "worker_attempts", used, *ended)

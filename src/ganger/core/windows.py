@@ -21,7 +21,15 @@ from ganger.core.decisions import (
 )
 from ganger.core.dependents import blocked_behind
 from ganger.core.finishing import finish
-from ganger.core.healing import after_window, failure_rate, passed, questions_for
+from ganger.core.healing import (
+    after_window,
+    failure_rate,
+    given_up,
+    larger as larger,
+    passed,
+    questions_for,
+    smaller as smaller,
+)
 from ganger.core.indexes import is_delivering
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
@@ -34,22 +42,6 @@ from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
 _UNTIL_ASKED_SEC = 3600.0
 # A default that counts from a moment on is recorded shortly after it.
 _ANSWERED_WITHIN_SEC = 5.0
-
-
-def larger(size: int) -> int:
-    """The next Fibonacci number above `size`."""
-    a, b = 1, 2
-    while a <= size:
-        a, b = b, a + b
-    return a
-
-
-def smaller(size: int) -> int:
-    """The next Fibonacci number below `size`; 1 stays 1."""
-    a, b = 1, 2
-    while b < size:
-        a, b = b, a + b
-    return a
 
 
 def decide(state: RunState, now: float) -> list[Decision]:
@@ -357,7 +349,7 @@ def closing_events(state: RunState, close: CloseWindow) -> list[ev.Event]:
         why = f"the canary {canary} could not tell; this one runs first"
         events.append(ev.TaskRequeued(first, why, granted=1))
         events += [ev.TaskHeld(name, first) for name in rest]
-    settled = [ev.TaskSettled(name, TaskStatus.FAILED, state.tasks[name].detail) for name in verdict.give_up]
+    settled = [given_up(state, name, state.tasks[name].detail) for name in verdict.give_up]
     settled += [ev.TaskSettled(name, TaskStatus.ESCALATED, why) for name, why in verdict.escalate]
     events += [*settled, *questions_for(settled), *blocked_behind(state, [event.task for event in settled])]
     return [*events, ev.HealAbandoned(verdict.abandon)] if verdict.abandon else events

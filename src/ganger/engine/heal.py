@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from ganger.contracts.heal_decision import HealDecision
@@ -21,7 +22,7 @@ from ganger.core.accounts import after_refusal
 from ganger.core.budgets import active_seconds, reservation
 from ganger.core.dependents import blocked_behind
 from ganger.core.heal_changes import QUOTA, REFUSED, TRANSIENT
-from ganger.core.healing import Cure, after_nothing, after_round, questions_for
+from ganger.core.healing import Cure, after_nothing, after_round, questions_for, shrunk_size
 from ganger.core.moments import stamp
 from ganger.core.names import healer_log, healer_prompt
 from ganger.core.patches import Ground, Judged, judge
@@ -296,14 +297,19 @@ class Healing:
             judged.escalate,
             frozenset(name for applied in kept.applied for name in applied.tasks),
             next_epoch=judged.retry_window == "next_epoch",
+            shrink=judged.retry_window == "shrink_window",
         )
         again: tuple[str, ...] = ()
+        size = 0
         if kept.applied:
             retry, after = after_round(self.state, self.round, cure)
+            # A number that the healer names itself counts as it is.
+            named = any(applied.current_batch_size is not None for applied in kept.applied)
+            size = 0 if named else shrunk_size(self.state, self.round, cure)
         else:
             again, retry, after = after_nothing(self.state, self.round, dict(judged.escalate))
         after = self._completed(after)
-        finished = self._finished(answer, ended, retry)
+        finished = replace(self._finished(answer, ended, retry), next_size=size)
         last = self.round
         opened = (
             [

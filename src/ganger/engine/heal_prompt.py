@@ -75,6 +75,7 @@ its first line is `<<<HEAL_DECISION_V2>>>`, each alone on its line. Between the 
   needs them, "path" and "task_id"
 - "escalations" (optional): tasks that no patch can help, each {{"task_id", "reason"}}
 - "retry_policy" (optional): {{"reset_tasks": [ids], "retry_window": "same_window|shrink_window|next_epoch"}}
+  (again together, in a smaller window, or with the tasks that come next)
 - "learned_rule" (optional): one sentence that would have avoided this
 
 No other fields, no comments, no text inside the block besides that object. Verification decides whether you were right.

@@ -17,6 +17,7 @@ from ganger.contracts.verify_profile import Profile
 from ganger.core.census import CENSUS_CODES
 from ganger.core.check_logs import FIRST_CHARS, LAST_CHARS, note_of, telling
 from ganger.core.commands import CommandFault, parse_command
+from ganger.core.failures import UNSETTLED, VERIFY_SIGNAL
 from ganger.core.masking import NOTHING, Masker
 from ganger.core.records import TaskState, VerifyStep
 from ganger.core.tiers import TieredStep, order_steps, step_class
@@ -27,6 +28,7 @@ from ganger.engine.proof import ProfileCensus, Proof, ReportedRun, report_folder
 from ganger.engine.proving import Job, Proving, planted_log
 from ganger.engine.verify import (
     NO_RECOVERY,
+    SIGNALLED,
     Recovery,
     StepResult,
     Verdict,
@@ -261,7 +263,7 @@ def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why
     if step.outcome == "timed_out":
         detail = f"verification step {step.name} ran out of time{where}"
         note = _red_note(verdict, where, step.first_error or "it ran out of time")
-        return Why(FailureClass.TIMEOUT, f"verify {step.name}", detail, note, goes_on=True)
+        return Why(FailureClass.TIMEOUT, f"{VERIFY_SIGNAL}{step.name}", detail, note, goes_on=True)
     missing = missing_program(step.cmd, env) if step.outcome == "not_started" else ""
     if missing:
         detail = (
@@ -277,9 +279,11 @@ def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why
         )
     how = f"exit code {step.exit_code}" if step.exit_code is not None else step.outcome
     detail = f"verification step {step.name} failed{where} ({how}): {step.first_error or 'no output'}"
-    return Why(
-        step_class(step), step.first_error or f"{step.name} {how}", detail, _red_note(verdict, where, how), goes_on=True
-    )
+    note = _red_note(verdict, where, how)
+    if step.recovered and (step.exit_code or 0) > SIGNALLED:
+        again = f"{detail}; also when it was run again"
+        return Why(step_class(step), f"{UNSETTLED}: {step.name}", again, note, goes_on=True)
+    return Why(step_class(step), step.first_error or f"{step.name} {how}", detail, note, goes_on=True)
 
 
 def _red_note(verdict: Verdict, where: str, how: str) -> str:

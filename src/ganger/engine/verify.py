@@ -25,7 +25,7 @@ Outcome = Literal["passed", "failed", "timed_out", "refused", "not_started", "sk
 
 _TAIL_BYTES = 64 * 1024
 _LONGEST_SEARCHED = 1024 * 1024
-_SIGNALLED = 128
+SIGNALLED = 128
 _MAX_SHOWN = 300
 _SHORTEST_TIMEOUT_SEC = 0.001
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\)?|[ -/]*+[0-~]?)")
@@ -201,8 +201,8 @@ def _cure(cmd: str, result: StepResult, bench: _Bench) -> tuple[str, str]:
             return cmd, ""
         spelt = re.sub(rf"(^|&&\s*){re.escape(lacking)}(?=\s|$)", rf"\g<1>{other}", cmd)
         return spelt, f"{lacking} is not on PATH, {other} is"
-    if result.outcome == "failed" and (result.exit_code or 0) > _SIGNALLED:
-        return cmd, f"it was ended by signal {(result.exit_code or 0) - _SIGNALLED}"
+    if result.outcome == "failed" and (result.exit_code or 0) > SIGNALLED:
+        return cmd, f"it was ended by signal {(result.exit_code or 0) - SIGNALLED}"
     if bench.recovery.retry_failed and result.outcome in ("failed", "timed_out"):
         return cmd, "it failed, and may be flaky"
     return cmd, ""

@@ -38,7 +38,10 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "PROMPT_MISSING": ("a prompt or context file is not there", "prompt_ref and context_refs are files of the project.", "Create the file, or correct the path."),
     "PROMPT_OUTSIDE_PROJECT": ("a prompt lies outside the project", "Absolute paths, .. and symbolic links are not followed.", "Move the file into the project."),
     "UNKNOWN_PROFILE": ("a task names a verification profile that is not there", "verify_profile must be a name in the profiles file.", "Add the profile, or correct the name."),
-    "UNKNOWN_STEP": ("a tier is given to a step that is not there", 'Keys of [verify.tiers] are "profile/step".', "Correct the key."),
+    "UNKNOWN_STEP": ("a tier or a pattern is given to a step that is not there", 'Keys of [verify.tiers] and [verify.expect] are "profile/step".', "Correct the key."),
+    "SETTING_WITHOUT_EFFECT": ("a setting does nothing in this mode, or beside the other settings", "What would drop a safeguard you asked for (a review, levels, landing, CI jobs, a closed network) keeps a run from beginning; anything else is told, and so is all of it once the run has begun. docs/settings-by-mode.md has the whole table.", "Take it out, or set what the message says it needs."),
+    "METADATA_WITHOUT_EFFECT": ("a key of a task's metadata, or a value of it, does nothing here", "Ganger reads these keys, and here nothing would follow from them: a review in direct mode, another mode than the run's, a kind or stage that nothing knows.", "Take it out, or set what the message says it needs; docs/settings-by-mode.md has the whole table."),
+    "METADATA_NEAR_MISS": ("a key of a task's metadata looks like one Ganger reads", "Metadata is free for other tools, so the key is left alone and does nothing.", "Correct the spelling if Ganger's key is meant."),
     "UNKNOWN_ROLE": ("no agent plays this role", "Each role a task names needs a section [roles.NAME].", "Add [roles.NAME] with agent = … to ganger.toml."),
     "UNKNOWN_AGENT": ("a role names an agent that is not configured", "Roles point to sections [agents.NAME].", "Add the section, or correct the name."),
     "UNKNOWN_AGENT_KIND": ("there is no such agent kind", "kind chooses the adapter.", "ganger agents lists the kinds."),
@@ -145,7 +148,10 @@ _REASONS: dict[BlockReason, tuple[str, str]] = {
         "ganger approve delivers it; ganger rework sends it back with a remark.",
     ),
     BlockReason.QUOTA_WAIT: ("The account's quota is used up.", "It comes back by itself; or raise the quota."),
-    BlockReason.NEEDS_REWORK: ("Verification or policy refused the change for good.", "Change the task or the rule."),
+    BlockReason.NEEDS_REWORK: (
+        'Nothing is left to try by itself: it conflicts with what was merged again and again, a check is ended by a signal each time, or (with policy.exhausted = "rework") checks or rules refused every attempt.',
+        "Look at it with ganger why; then ganger retry TASK --hint TEXT, or change the task or the rule.",
+    ),
     BlockReason.PERMISSION_DENIED: ("The agent was refused a permission it needs.", "Grant it, or change the task."),
     BlockReason.DEPENDENCY_FAILED: (
         "A task it depends on did not end DONE.",

@@ -1,0 +1,425 @@
+"""Where each setting and each metadata key has an effect: one table, and what is said of those that have none (G24).
+
+A key acts where all that it needs is there. What was written and does not act is told; where a safeguard that was
+asked for would be missing, a run does not begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+DIRECT, LOCAL_GIT, FORGE = MODES = ("direct", "local-git", "forge")
+BRANCH, REQUEST = "branch", "request"
+
+
+class Effect(StrEnum):
+    """What becomes of a setting that was written."""
+
+    ACTS = "acts"
+    TOLD = "told"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a run is like, as far as it decides whether a setting acts.
+
+    `style` is how changes leave the machine, `completion` what a task needs to be DONE. `reviews` are those who
+    review some change. `takes` are the settings the agent's kind reads (None: not known). `marks` are those of a task
+    that ask for a stronger model. `walls` is the sandbox by its name, empty where it is switched off or none stands.
+    """
+
+    mode: str = DIRECT
+    schedule: str = "auto"
+    healer: bool = False
+    listens: bool = True
+    http: bool = True
+    census: bool = True
+    notifies: bool = False
+    walls: str = "bubblewrap"
+    completion: frozenset[str] = frozenset({"verified"})
+    style: str = BRANCH
+    forge: str = ""
+    mirror_command: bool = False
+    webhooks: bool = False
+    reviews: frozenset[str] = frozenset()
+    repos: bool = False
+    interface: bool = False
+    merging: str = "queue"
+    takes: frozenset[str] | None = None
+    works: bool = True
+    marks: frozenset[str] = frozenset()
+
+    @property
+    def delivers(self) -> bool:
+        return self.mode != DIRECT and bool(self.completion & {"pushed", "ci", "mirrored"})
+
+    @property
+    def follows_ci(self) -> bool:
+        mirrored_by_job = "mirrored" in self.completion and not self.mirror_command
+        return self.mode != DIRECT and ("ci" in self.completion or mirrored_by_job)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something without which a key has no effect. `name` is for the page, `otherwise` for whoever wrote the key."""
+
+    name: str
+    otherwise: str
+    is_met: Callable[[Ground], bool]
+    # Only the mode decides: then the page shows it by mode.
+    by_mode: bool = False
+
+
+def _git(ground: Ground) -> bool:
+    return ground.mode != DIRECT
+
+
+GIT = Need(
+    "a git mode",
+    "in direct mode agents work in the project itself, and nothing is merged, reviewed, pushed or landed; "
+    'set workspace.mode = "local-git" or "forge", or take it out',
+    _git,
+    by_mode=True,
+)
+IN_PLACE = Need("direct mode", 'it is for workspace.mode = "direct"; take it out', lambda g: not _git(g), by_mode=True)
+HEALER = Need(
+    "a healer",
+    'nothing is healed: there is no [roles.healer], or policy.heal_schedule is "off"',
+    lambda ground: ground.healer and ground.schedule != "off",
+)
+SCHEDULED = Need(
+    "windows", 'policy.heal_schedule is "off", so there are no windows', lambda ground: ground.schedule != "off"
+)
+BATCHES = Need(
+    "`heal_schedule` = `batch`", 'policy.heal_schedule is not "batch"', lambda ground: ground.schedule == "batch"
+)
+RATED = Need(
+    "`heal_schedule` = `auto`, or a healer",
+    'failure rates count with policy.heal_schedule = "auto" or with a healer',
+    lambda ground: ground.schedule == "auto" or (ground.healer and ground.schedule != "off"),
+)
+LISTENS = Need("`worker.listen`", "worker.listen is false, so no worker can reach the run", lambda g: g.listens)
+HTTP = Need("`worker.http`", "worker.http is false", lambda ground: ground.listens and ground.http)
+CENSUS = Need("`verify.census`", "verify.census is false, so no test runner reports", lambda ground: ground.census)
+LEVELS = Need(
+    "`merging` = `level`", 'levels count with workspace.merging = "level" in a git mode', lambda g: g.merging == "level"
+)
+WALLS = Need(
+    "a sandbox",
+    "no sandbox is used: it is switched off (sandbox.use) or none stands on this machine (ganger doctor)",
+    lambda ground: bool(ground.walls),
+)
+HIDING = Need(
+    "bubblewrap",
+    "only bubblewrap can keep the other files of the workspace from being read; here they can be",
+    lambda ground: ground.walls == "bubblewrap",
+)
+NOTIFIES = Need("`urls`, `webhook` or `desktop`", "notify names no way: urls, webhook or desktop", lambda g: g.notifies)
+DELIVERS = Need(
+    "delivery",
+    'nothing is delivered: delivery.completion has none of "pushed", "ci", "mirrored"',
+    lambda ground: ground.delivers,
+)
+CI = Need("CI", 'no CI is followed: delivery.completion has neither "ci" nor a "mirrored" that a job proves',
+    lambda ground: ground.follows_ci,
+)  # fmt: skip
+A_FORGE = Need(
+    "a forge",
+    "no forge is asked: delivery.forge names none, or nothing is delivered",
+    lambda ground: ground.delivers and ground.forge not in ("", "command"),
+)
+COMMANDS = Need(
+    "`forge` = `command`",
+    'CI is no local command: delivery.forge is not "command", or no CI is followed',
+    lambda ground: ground.follows_ci and ground.forge == "command",
+)
+REQUESTS = Need(
+    "style `request`",
+    'there are no change requests: what is delivered goes to the remote\'s branch (delivery.style = "branch")',
+    lambda ground: ground.delivers and ground.style == REQUEST,
+)
+MIRROR = Need(
+    "`mirrored`", 'delivery.completion has no "mirrored"', lambda g: g.delivers and "mirrored" in g.completion
+)
+MIRROR_JOB = Need(
+    "`mirrored`, without `mirror_command`",
+    'no CI job proves the mirror: delivery.completion has no "mirrored", or mirror_command proves it',
+    lambda ground: ground.delivers and "mirrored" in ground.completion and not ground.mirror_command,
+)
+WEBHOOKS = Need("`webhook_port`", "delivery.webhook_port is 0, so no webhook comes in", lambda ground: ground.webhooks)
+REVIEW = Need(
+    "a review", "nothing is reviewed: neither delivery.review nor a task asks for it", lambda g: bool(g.reviews)
+)
+BY_AGENT = Need(
+    "`review` = `agent`",
+    'no agent reviews: neither delivery.review nor a task says "agent"',
+    lambda ground: "agent" in ground.reviews,
+)
+REPOS = Need("`[repos]`", "there is no [repos]: every task works on the project itself", lambda ground: ground.repos)
+INTERFACE = Need(
+    "`interface`",
+    "the task's repository has no interface (repos.NAME.interface), so there is nothing to break",
+    lambda ground: ground.interface,
+)
+WORKS = Need("tasks", "a healer and a reviewer write nothing; it counts for roles that tasks have", lambda g: g.works)
+
+
+def takes(key: str) -> Need:
+    """Only agents whose kind reads it."""
+    return Need(
+        "a kind that takes it",
+        f"agents of this kind do not take {key}",
+        lambda ground: ground.takes is None or key in ground.takes,
+    )
+
+
+def stronger(mark: str) -> Need:
+    return Need(
+        "a stronger model",
+        f"its role has neither strong_model nor strong_effort, or strong_when leaves out {mark}",
+        lambda ground: mark in ground.marks,
+    )
+
+
+_STRONG = Need(
+    "`strong_model` or `strong_effort`", "the role has neither strong_model nor strong_effort", lambda g: bool(g.marks)
+)
+_ANY: tuple[object, ...] = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One key. `guards` are the values that ask for a safeguard: where they would not act, a run does not begin.
+    `idle` are values that ask for nothing, so that nothing is missed. `spared`: where this is met, something else keeps
+    what the safeguard would, and it is told only."""
+
+    key: str
+    needs: tuple[Need, ...] = ()
+    guards: tuple[object, ...] = ()
+    idle: tuple[object, ...] = ()
+    spared: Need | None = None
+
+    def unmet(self, ground: Ground) -> Need | None:
+        return next((need for need in self.needs if not need.is_met(ground)), None)
+
+    def effect(self, ground: Ground, value: object) -> Effect:
+        if self.unmet(ground) is None or value in self.idle:
+            return Effect.ACTS
+        missed = self.is_guard(value) and not (self.spared is not None and self.spared.is_met(ground))
+        return Effect.REFUSED if missed else Effect.TOLD
+
+    def is_guard(self, value: object) -> bool:
+        if self.guards == _ANY:
+            return True
+        words = value if isinstance(value, list | tuple) else (value,)
+        return any(word in self.guards for word in words)
+
+
+def _rows(section: str, keys: str, *needs: Need) -> tuple[Row, ...]:
+    return tuple(Row(f"{section}.{key}" if section else key, needs) for key in keys.split())
+
+
+_TERMINAL = (
+    "ready ready_sec answers most_answers asks deny newline submit busy done idle_sec settle_sec rescues rescue_text "
+    "quit note columns rows"
+)
+_TAKEN = "argv prompt env model effort max_turns args base_url key_env home_files profile retries script"
+_DELIVERY = (
+    Row("delivery.completion", (GIT,), guards=("committed", "pushed", "ci", "mirrored"), idle=(["verified"],)),
+    Row("delivery.style", (GIT, DELIVERS)),
+    Row("delivery.forge", (GIT, DELIVERS)),
+    *_rows("delivery", "remote branch token_env token_file call_sec poll_sec poll_most_sec", GIT, DELIVERS),
+    *_rows("delivery", "url project", GIT, A_FORGE),
+    Row("delivery.required_jobs", (GIT, CI), guards=_ANY),
+    *_rows("delivery", "ci_events retriggers fixes ask_after fix_sec appear_sec ci_sec ci_warn_sec", GIT, CI),
+    *_rows("delivery", "ci_most_sec", GIT, CI),
+    *_rows("delivery", "jobs reruns", GIT, COMMANDS),
+    Row("delivery.mirror_job", (GIT, MIRROR_JOB)),
+    Row("delivery.mirror_command", (GIT, MIRROR), guards=_ANY),
+    Row("delivery.webhook_port", (GIT, A_FORGE, CI), idle=(0,)),
+    Row("delivery.webhook_secret_env", (GIT, A_FORGE, CI, WEBHOOKS)),
+    Row("delivery.review", (GIT,), guards=("person", "agent"), idle=("",)),
+    # Where nothing is pushed every review is before the merge.
+    Row("delivery.review_when", (GIT, REVIEW, DELIVERS), idle=("before",)),
+    Row("delivery.reviewer", (GIT, BY_AGENT)),
+    *_rows("delivery", "draft labels branch_name", GIT, REQUESTS),
+    Row("delivery.auto_merge", (GIT, REQUESTS), guards=(True,), idle=(False,)),
+)
+SETTINGS: tuple[Row, ...] = (
+    *_rows("", "manifest state_dir"),
+    *_rows("policy", "heal_schedule concurrency"),
+    Row("policy.batch_size", (BATCHES,)),
+    Row("policy.failure_threshold", (RATED,)),
+    *_rows("policy", "max_worker_attempts_per_task"),
+    *_rows("policy", "max_heal_rounds_per_window max_total_heal_rounds signature_repeat_limit", HEALER),
+    *_rows("policy", "exhausted format_retries respawns transient_retries quota_wait_sec"),
+    *_rows("policy", "merge_retries", GIT),
+    *_rows("policy", "no_change_retries stall_restarts checkpoints quota_spread_sec output_limit_mb grace_sec"),
+    *_rows("limits", "timeout_sec concurrency current_batch_size", HEALER),
+    *_rows("budget", "usd tokens attempts wall_sec task_usd task_tokens task_wall_sec attempt_usd attempt_tokens"),
+    Row("healing.in_place", (HEALER,), idle=(False,)),
+    *_rows("healing", "timeout_sec", HEALER),
+    *_rows("healing", "learned_rules"),
+    *_rows("agents.*", "kind context_tokens account"),
+    *(Row(f"agents.*.{key}", (takes(key),)) for key in _TAKEN.split()),
+    Row("agents.*.answer_schema", (takes("answer_schema"),), idle=(False,)),
+    Row("agents.*.permissions", (takes("permissions"),), guards=("edit",), idle=("auto",), spared=WALLS),
+    Row("agents.*.in_place", (IN_PLACE,)),
+    *(Row(f"agents.*.terminal.{key}", (takes("terminal"),)) for key in _TERMINAL.split()),
+    *_rows("roles.*", "agent"),
+    *(Row(f"roles.*.{key}", (takes(key),)) for key in ("model", "effort", "max_turns", "args")),
+    Row("roles.*.paths", (WORKS,)),
+    Row("roles.*.may_change_gates", (WORKS,), idle=(False,)),
+    *_rows("roles.*", "fallback prompt", WORKS),
+    Row("roles.*.strong_model", (WORKS, takes("model"))),
+    Row("roles.*.strong_effort", (WORKS, takes("effort"))),
+    Row("roles.*.strong_when", (WORKS, _STRONG)),
+    *_rows("health", "heartbeat_sec stale_sec stall_sec busy_sec working_sec working_warn_sec active_sec"),
+    *_rows("health", "lease_sec", LISTENS),
+    *_rows("health", "no_change_sec linger_sec shutdown_sec checkpoint_sec context_pct api_errors look_sec"),
+    *_rows("worker", "listen"),
+    *_rows("worker", "http tell", LISTENS),
+    *_rows("worker", "port", HTTP),
+    *_rows("inbox", "remind_sec"),
+    *_rows("prompts", "budget_tokens"),
+    *_rows("verify", "profiles_file tiers timeout_sec deny expect env recoveries retry_failed census"),
+    Row("verify.planted", (CENSUS,), guards=(True,), idle=(False,)),
+    *_rows("workspace", "mode protected unprotected"),
+    Row("workspace.merging", (GIT,), guards=("level",)),
+    *_rows("workspace", "merge_batch merge_gates", GIT),
+    *_rows("workspace", "levels_file", GIT, LEVELS),
+    *_rows("workspace", "expected_files"),
+    *_rows("workspace", "author copied warm min_free_mb", GIT),
+    *_rows("workspace", "linked installed_copies"),
+    *_rows("workspace", "snapshot_mb", IN_PLACE),
+    Row("workspace.land", (GIT,), guards=("finish",), idle=("ask",)),
+    *_rows("sandbox", "use"),
+    Row("sandbox.network", (WALLS,), guards=("loopback", "none"), idle=("allow",)),
+    *_rows("sandbox", "readable writable processes memory_mb file_mb", WALLS),
+    *_rows("prices.*", "input output cache_read cache_write"),
+    *(Row(f"repos.*.{key}", (GIT,), guards=_ANY) for key in ("path", "depends_on", "locks", "interface")),
+    *_DELIVERY,
+    *(replace(row, key=f"repos.*.{row.key}") for row in _DELIVERY),
+    *_rows("hooks", "on run timeout_sec"),
+    *_rows("notify", "urls webhook desktop"),
+    *_rows("notify", "on", NOTIFIES),
+)
+# What a task of the manifest may carry. Other keys are other tools'.
+METADATA: tuple[Row, ...] = (
+    *_rows("metadata", "role files_create files_modify expected_files max_attempts component"),
+    *_rows("metadata", "may_change_gates allow_shrinkage"),
+    Row("metadata.files_read", (HIDING,), idle=([],)),
+    Row("metadata.repo", (REPOS,)),
+    Row("metadata.review", (GIT,), guards=("person", "agent"), idle=("none",)),
+    Row("metadata.may_break_interface", (GIT, INTERFACE), idle=(False,)),
+    Row("metadata.complexity", (stronger("high_complexity"),), idle=("low", "medium")),
+    *(Row(f"metadata.{key}", (stronger(key),), idle=(False,)) for key in ("critical_path", "security", "cross_repo")),
+)
+# Named by the vocabulary, and read by nothing: any value asks for something that would not happen.
+UNREAD: Mapping[str, str] = {
+    "kind": "every task is worked on in the same way; other kinds, such as research, are not there",
+    "stage": "tasks have no stages; put one after the other with depends_on",
+}
+# A run has one mode; a task may say it, and say nothing else.
+MODE = "mode"
+KNOWN_METADATA: tuple[str, ...] = (*(row.key.removeprefix("metadata.") for row in METADATA), MODE, *UNREAD)
+_BY_KEY: Mapping[str, Row] = {row.key: row for row in (*SETTINGS, *METADATA)}
+_NAMED = ("agents", "roles", "prices", "repos")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A key that was written and does not act, and why."""
+
+    key: str
+    effect: Effect
+    why: str
+
+
+def plain_key(key: str) -> str:
+    """As the table has it: without the name of an agent, role, model or repository, and of a member of a table."""
+    section, _, rest = key.partition(".")
+    # A name may hold dots itself; what comes after it is a key of the table.
+    found = [f"{section}.*.{tail}" for tail in _tails(rest)] if section in _NAMED else [key]
+    return next((one for each in found for one in _shortened(each) if one in _BY_KEY), key)
+
+
+def _tails(rest: str) -> Iterator[str]:
+    words = rest.split(".")
+    for place in range(1, len(words)):
+        yield ".".join(words[place:])
+
+
+def _shortened(key: str) -> Iterator[str]:
+    while key:
+        yield key
+        key = key.rpartition(".")[0]
+
+
+def judge_setting(key: str, value: object, grounds: Collection[Ground]) -> Finding | None:
+    """A key that acts on one of the grounds acts."""
+    row = _BY_KEY.get(plain_key(key))
+    if row is None:
+        return None
+    return _judge(row, key, value, grounds)
+
+
+def judge_metadata(key: str, value: object, ground: Ground) -> Finding | None:
+    """A known key of a task."""
+    name = f"metadata.{key}"
+    if key == MODE:
+        why = f'the run\'s mode is "{ground.mode}" for every task (workspace.mode)'
+        return None if value == ground.mode else Finding(name, Effect.REFUSED, why)
+    if key in UNREAD:
+        return Finding(name, Effect.REFUSED, UNREAD[key])
+    return _judge(_BY_KEY[name], name, value, (ground,)) if name in _BY_KEY else None
+
+
+def _judge(row: Row, key: str, value: object, grounds: Collection[Ground]) -> Finding | None:
+    found = [row.effect(ground, value) for ground in grounds]
+    if not found or Effect.ACTS in found:
+        return None
+    need = row.unmet(next(iter(grounds)))
+    assert need is not None
+    return Finding(key, found[0], need.otherwise)
+
+
+# --- values that stand in each other's way ----------------------------------------------------------------------------
+
+# (what should come first, what should come after it, what happens otherwise)
+ORDERED: tuple[tuple[str, str, str], ...] = (
+    ("health.working_warn_sec", "health.working_sec", "the limit comes before its warning, so nobody is warned"),
+    ("health.heartbeat_sec", "health.stale_sec", "a worker that beats as asked would be called stalled"),
+    ("delivery.ci_warn_sec", "delivery.ci_sec", "the limit comes before its warning, so nobody is warned"),
+    (
+        "delivery.ci_sec",
+        "delivery.ci_most_sec",
+        "CI may take at least ci_sec, so the smaller ci_most_sec does not count",
+    ),
+    ("delivery.poll_sec", "delivery.poll_most_sec", "CI is never looked at that seldom"),
+    ("delivery.ask_after", "delivery.fixes", "the fixes are used up before anybody is asked"),
+)
+
+
+def disordered(values: Mapping[str, object], written: Collection[str]) -> Iterator[Finding]:
+    """Pairs of numbers of which the lower one should be lower; one of the two was written."""
+    for low, high, why in ORDERED:
+        first, second = values.get(low), values.get(high)
+        if (low in written or high in written) and _is_above(first, second):
+            yield Finding(low if low in written else high, Effect.TOLD, f"{low} is above {high}: {why}")
+
+
+def inverted(values: Mapping[str, object]) -> Iterator[Finding]:
+    """Ranges that hold nothing."""
+    for key in ("limits.timeout_sec", "limits.concurrency", "limits.current_batch_size"):
+        pair = values.get(key)
+        if isinstance(pair, list | tuple) and len(pair) == 2 and _is_above(pair[0], pair[1]):
+            why = f"{pair[0]:g} is above {pair[1]:g}, so a healer could change nothing there; put the lower one first"
+            yield Finding(key, Effect.REFUSED, why)
+
+
+def _is_above(first: object, second: object) -> bool:
+    return isinstance(first, int | float) and isinstance(second, int | float) and first > second

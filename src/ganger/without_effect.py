@@ -1,0 +1,298 @@
+"""What of a project's settings and of its tasks' metadata has no effect in its mode: told, or refused (G24)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from ganger.agents.takes import TAKES, UNWALLED
+from ganger.check import Checked
+from ganger.config import PROJECT_FILE, Project
+from ganger.contracts.manifest import Manifest, Task
+from ganger.core.applicability import (
+    KNOWN_METADATA,
+    Effect,
+    Ground,
+    disordered,
+    inverted,
+    judge_metadata,
+    judge_setting,
+)
+from ganger.core.delivery import completion_in, style_in
+from ganger.core.failures import known_class
+from ganger.core.near_names import near_name
+from ganger.errors import Fault, GangerError, InputError
+
+SETTING, METADATA, NEAR_MISS = "SETTING_WITHOUT_EFFECT", "METADATA_WITHOUT_EFFECT", "METADATA_NEAR_MISS"
+_MOST_TOLD = 50
+_HEALER = "healer"
+
+
+@dataclass
+class Ineffective:
+    """`refused` would drop a safeguard that was asked for; `told` is only without effect."""
+
+    refused: list[Fault] = field(default_factory=list)
+    told: list[Fault] = field(default_factory=list)
+
+    def add(self, fault: Fault, effect: Effect) -> None:
+        (self.refused if effect is Effect.REFUSED else self.told).append(fault)
+
+
+def ineffective(project: Project, checked: Checked) -> Ineffective:
+    """Everything at once. Of a manifest without a project only what its own words tell."""
+    found = Ineffective()
+    if checked.manifest is None:
+        return found
+    grounds = _Grounds(project, checked)
+    if project.has_file:
+        _settings(project, checked, grounds, found)
+        _steps(project, checked, found)
+    _tasks(project, checked.manifest, grounds, found)
+    known = {fault.path for fault in checked.faults}
+    found.refused = [fault for fault in found.refused if fault.path not in known]
+    known |= {fault.path for fault in found.refused}
+    found.told = _bounded([fault for fault in found.told if fault.path not in known])
+    return found
+
+
+def require_effect(project: Project, checked: Checked) -> list[str]:
+    """What a run tells before it goes on. One that has not begun is refused where a safeguard would be missing."""
+    # Not on top: who only looks needs none of it, and looks often.
+    from ganger.places import place_of
+
+    found = ineffective(project, checked)
+    assert checked.manifest is not None
+    if found.refused and not place_of(project, checked.manifest.run_id).database.exists():
+        raise InputError(
+            str(checked.source),
+            found.refused,
+            hint="take out what has no effect here, or set what it needs; ganger validate lists all of it",
+        )
+    return [f"{fault.path}: {fault.message}" for fault in (*found.refused, *checked.warnings, *found.told)]
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def _settings(project: Project, checked: Checked, grounds: _Grounds, found: Ineffective) -> None:
+    values = {setting.key: setting.value for setting in project.settings()}
+    for key in project.origins:
+        value = values.get(key)
+        finding = None if _is_nothing(value) else judge_setting(key, value, grounds.of_setting(key, value))
+        if finding is not None:
+            text = f"{_shown(value)} has no effect: {finding.why}"
+            found.add(_of_setting(project, finding.key, text), finding.effect)
+    written = frozenset(project.origins)
+    for finding in (*inverted(values), *disordered(values, written)):
+        if finding.key in written:
+            found.add(_of_setting(project, finding.key, finding.why), finding.effect)
+
+
+def _is_nothing(value: object) -> bool:
+    return value is None or value == "" or value == [] or value == {}
+
+
+def _of_setting(project: Project, key: str, text: str) -> Fault:
+    """With whoever wrote it, where that is not the project's own file."""
+    origin = project.origins[key]
+    by = "" if origin == str(project.root / PROJECT_FILE) else f" (from {origin})"
+    return Fault(f"{PROJECT_FILE}:{key}", SETTING, text + by)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _steps(project: Project, checked: Checked, found: Ineffective) -> None:
+    """Patterns for the output of a step that is not there would be looked for nowhere."""
+    if checked.profiles is None:
+        return
+    steps = {f"{name}/{step.name}" for name, one in checked.profiles.profiles.items() for step in one.steps}
+    for key in project.config.verify.expect:
+        if key not in steps:
+            near = near_name(key, steps)
+            meant = f"; {near!r} is" if near else ""
+            known = ", ".join(sorted(steps)[:8])
+            text = f"there is no step {key!r} in {project.config.verify.profiles_file}{meant}; there are: {known}"
+            found.refused.append(Fault(f"{PROJECT_FILE}:verify.expect.{key}", "UNKNOWN_STEP", text))
+
+
+class _Grounds:
+    """What a run is like for each repository, agent, role and task; the sandbox is tried only where that counts."""
+
+    def __init__(self, project: Project, checked: Checked) -> None:
+        self.project, self.config = project, project.config
+        self.specs = {spec.id: spec for spec in checked.specs}
+        self.used = sorted({spec.repo for spec in checked.specs}) or [""]
+        self._reviews: dict[str, set[str]] = {}
+        for spec in checked.specs:
+            by = spec.review or project.delivery_of(spec.repo).review
+            self._reviews.setdefault(spec.repo, set()).update({by} - {"", "none"})
+        self._task_roles = {spec.role for spec in checked.specs}
+        self._by_repo: dict[str, Ground] = {}
+        self._by_task: dict[tuple[str, str, bool], Ground] = {}
+
+    def of_repo(self, repo: str) -> Ground:
+        if repo not in self._by_repo:
+            self._by_repo[repo] = self._ground(repo)
+        return self._by_repo[repo]
+
+    def _ground(self, repo: str) -> Ground:
+        config, section = self.config, self.project.delivery_of(repo)
+        known = config.repos.get(repo)
+        return Ground(
+            mode=config.workspace.mode,
+            schedule=config.policy.heal_schedule,
+            healer=_heals(self.project),
+            listens=config.worker.listen,
+            http=config.worker.http,
+            census=config.verify.census,
+            notifies=bool(config.notify.urls or config.notify.webhook or config.notify.desktop),
+            walls="" if config.sandbox.use == "off" else "bubblewrap",
+            completion=frozenset(completion_in(config.workspace.mode, section.completion, section.forge)),
+            style=style_in(config.workspace.mode, section.style, section.forge),
+            forge=section.forge,
+            mirror_command=bool(section.mirror_command),
+            webhooks=bool(section.webhook_port),
+            reviews=frozenset(self._reviews.get(repo, ())),
+            repos=bool(config.repos),
+            interface=bool(known is not None and known.interface),
+            merging=config.workspace.merging if config.workspace.mode != "direct" else "queue",
+        )
+
+    def of_setting(self, key: str, value: object) -> list[Ground]:
+        section, _, rest = key.partition(".")
+        if section == "agents":
+            name = _named(rest, self.config.agents)
+            ground = self.of_repo("")
+            if rest.endswith(".permissions") and value == "edit":
+                ground = replace(ground, walls=self.walls)
+            return [replace(ground, takes=self._taken(name, ground.walls))] if name else []
+        if section == "roles":
+            name = _named(rest, self.config.roles)
+            return [self.of_role(name)] if name else []
+        if section == "repos":
+            name = _named(rest, self.config.repos)
+            return [self.of_repo(name)] if name in self.used else []
+        if key == "sandbox.network" and value != "allow":
+            return [replace(self.of_repo(""), walls=self.walls)]
+        return [self.of_repo(repo) for repo in self.used]
+
+    def of_role(self, name: str) -> Ground:
+        role = self.config.roles[name]
+        marks = role.strong_when if role.strong_model or role.strong_effort else []
+        serves = name == _HEALER or name in {self.project.delivery_of(repo).reviewer for repo in self.used}
+        works = not serves or name in self._task_roles
+        ground = self.of_repo("")
+        return replace(ground, takes=self._taken(role.agent, ground.walls), works=works, marks=frozenset(marks))
+
+    def of_task(self, task: Task) -> Ground:
+        spec = self.specs[task.id]
+        sort = (spec.role, spec.repo, bool(task.metadata.get("files_read")))
+        if sort not in self._by_task:
+            self._by_task[sort] = self._of_task(*sort)
+        return self._by_task[sort]
+
+    def _of_task(self, role: str, repo: str, reads: bool) -> Ground:
+        marks = self.of_role(role).marks if role in self.config.roles else frozenset()
+        ground = replace(self.of_repo(repo), marks=marks)
+        return replace(ground, walls=self.walls) if reads else ground
+
+    def _taken(self, agent: str, walls: str) -> frozenset[str] | None:
+        section = self.config.agents.get(agent)
+        taken = TAKES.get(section.kind) if section is not None else None
+        if section is None or taken is None or not walls:
+            return taken
+        return taken - UNWALLED.get(section.kind, frozenset())
+
+    @property
+    def walls(self) -> str:
+        return _walls_of(self.project)
+
+
+def _heals(project: Project) -> bool:
+    return _HEALER in project.config.roles and project.config.policy.heal_schedule != "off"
+
+
+def _walls_of(project: Project) -> str:
+    """The sandbox that stands here; where one is required and none does, a run says so itself."""
+    # Not on top: it brings in every adapter, and few settings ask for it.
+    from ganger.app import sandbox_of
+
+    try:
+        walls = sandbox_of(project)
+    except GangerError:
+        return ""
+    return "" if walls.name == "none" else walls.name
+
+
+def _named(rest: str, names: Iterable[str]) -> str:
+    return next((name for name in names if rest.startswith(f"{name}.")), "")
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def _tasks(project: Project, manifest: Manifest, grounds: _Grounds, found: Ineffective) -> None:
+    """The same mistake in many tasks is told once, with how many it concerns."""
+    told: dict[tuple[str, str, str], tuple[Fault, Effect]] = {}
+    times: Counter[tuple[str, str, str]] = Counter()
+    for index, task in enumerate(manifest.tasks):
+        for key, fault, effect in _of_task(project, task, index, grounds):
+            sort = (key, fault.code, fault.message)
+            told.setdefault(sort, (fault, effect))
+            times[sort] += 1
+    for sort, (fault, effect) in told.items():
+        more = f" (and in {times[sort] - 1} more tasks)" if times[sort] > 1 else ""
+        found.add(replace(fault, message=fault.message + more), effect)
+
+
+def _of_task(project: Project, task: Task, index: int, grounds: _Grounds) -> Iterator[tuple[str, Fault, Effect]]:
+    place = f"tasks[{index}].metadata"
+    ground = grounds.of_task(task) if task.metadata and project.has_file else None
+    for key, value in task.metadata.items():
+        if meant := _meant(key):
+            text = (
+                f"{key!r} is no key Ganger reads, {meant!r} is: if you mean that, write it so; as it is it does nothing"
+            )
+            yield key, Fault(f"{place}.{key}", NEAR_MISS, text), Effect.TOLD
+        elif ground is not None and (finding := judge_metadata(key, value, ground)) is not None:
+            text = f"{_shown(value)} has no effect: {finding.why}"
+            yield key, Fault(f"{place}.{key}", METADATA, text), finding.effect
+    yield from _of_retries(project, task, index)
+
+
+def _of_retries(project: Project, task: Task, index: int) -> Iterator[tuple[str, Fault, Effect]]:
+    """The manifest's own retry_policy narrows, and names failure classes."""
+    policy = task.retry_policy
+    if policy is None:
+        return
+    place = f"tasks[{index}].retry_policy"
+    for word in policy.retry_on:
+        if known_class(word) is None:
+            text = (
+                f"{word!r} is no failure class, so nothing is retried for it; ganger explain {word} finds the nearest"
+            )
+            yield "retry_on", Fault(f"{place}.retry_on", METADATA, text), Effect.TOLD
+    given = policy.max_attempts
+    usual = task.metadata.get("max_attempts") or project.config.policy.max_worker_attempts_per_task
+    if given is not None and project.has_file and not _heals(project) and given > usual:
+        text = f"{given:g} narrows nothing: a task has {usual} attempts; metadata.max_attempts allows up to 3"
+        yield "max_attempts", Fault(f"{place}.max_attempts", METADATA, text), Effect.TOLD
+
+
+@lru_cache(maxsize=4096)
+def _meant(key: str) -> str:
+    return near_name(key, KNOWN_METADATA)
+
+
+def _bounded(faults: list[Fault]) -> list[Fault]:
+    if len(faults) <= _MOST_TOLD:
+        return faults
+    more = Fault("", "MORE_FAULTS", f"{len(faults) - _MOST_TOLD} more without effect are not shown")
+    return [*faults[:_MOST_TOLD], more]
