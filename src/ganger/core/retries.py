@@ -98,6 +98,7 @@ def _after_review(task: TaskState, fixes: int) -> Next:
 _PAID_BY = {
     FailureClass.QUOTA: "none",
     FailureClass.BLOCKED_EXTERNAL: "none",
+    FailureClass.ENVIRONMENT: "none",
     FailureClass.PERMISSION_DENIED: "denials",
 }
 
