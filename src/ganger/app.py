@@ -321,6 +321,8 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         runners=KnownRunners() if config.census else None,
         planted=config.planted,
         reports=RunFolder.of(project.state_path, checked.manifest.run_id).path / "checks",
+        network=project.config.sandbox.network,
+        project=project.root if project.config.workspace.mode != "direct" else None,
     )
 
 

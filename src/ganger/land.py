@@ -170,7 +170,7 @@ async def _verify(project: Project, folder: RunFolder, state: RunState, way: Way
             gate = Gate(launcher, RunState())
             verdict = await checks.run(profile, folder=place, log=log, gate=gate, key=key, named={})
             if not verdict.passed:
-                why = why_red(verdict, checks.env, where=f" on the merge with your branch{_of(repo)}")
+                why = why_red(verdict, where=f" on the merge with your branch{_of(repo)}")
                 raise GangerError(
                     f"{why.detail}; nothing was moved",
                     hint=f"the log is {log}; ganger land --branch NAME makes a branch of the run alone",

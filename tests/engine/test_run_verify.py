@@ -153,8 +153,9 @@ def test_a_program_verification_needs_and_this_machine_lacks_blocks_without_payi
 
 
 def test_a_program_of_the_project_that_is_missing_is_the_workers_failure(tmp_path: Path) -> None:
-    """T17: the task may be there to write it, so it is asked again."""
-    project = Project(tmp_path, steps=({"name": "test", "cmd": "./check.sh"},)).make()
+    """T17: a task that declares it is there to write it, so it is asked again."""
+    tasks = [task("a", metadata={"expected_files": ["check.sh"]})]
+    project = Project(tmp_path, tasks, steps=({"name": "test", "cmd": "./check.sh"},)).make()
     assert project.run() == 1
     assert (project.status(), project.state().tasks["a"].worker_attempts) == (F, 2)
 

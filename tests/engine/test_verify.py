@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ganger.core.commands import DEFAULT_DENY
+from ganger.core.telling import first_error
 from ganger.core.tiers import TieredStep
 from ganger.core.vocabulary import Tier
-from ganger.engine.verify import Verdict, first_error, run_steps
+from ganger.engine.verify import Verdict, run_steps
 from ganger.errors import GangerError
 from ganger.launchers.kept import KeptLauncher
 

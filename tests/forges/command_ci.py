@@ -44,6 +44,9 @@ class OpenYard:
         self.confined.append(launch.env["GANGER_CI_JOB"])
         return launch
 
+    def shows(self, path: Path, launch: Launch, room: Room) -> bool:
+        return True
+
 
 class Lead:
     """One lead of the run: a launcher, a repository and a forge of its own."""

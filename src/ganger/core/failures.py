@@ -126,6 +126,14 @@ CLASSES: dict[FailureClass, ClassRow] = {
         "blocking", "", "work this task builds on broke", "BLOCKED(paused)", BlockReason.PAUSED
     ),
     FailureClass.FATAL: _row("fatal", "", "going on could do harm: leaked key, corrupted data", "the chain halts"),
+    FailureClass.ENVIRONMENT: _row(
+        "blocking",
+        "",
+        "the agent's program or a check cannot run on this machine, with or without the change: a program, module, "
+        "library or folder is missing or out of sight, or the disk is full",
+        "BLOCKED(external) with what is missing and the setting that mends it; nobody pays, nothing is started again",
+        BlockReason.EXTERNAL,
+    ),
 }
 # What Ganger sees for itself; a worker's word for one of these counts for nothing.
 OBSERVED = frozenset(
@@ -138,6 +146,7 @@ OBSERVED = frozenset(
         FailureClass.CI_ERROR,
         FailureClass.DEPENDENCY_BROKEN,
         FailureClass.FATAL,
+        FailureClass.ENVIRONMENT,
     }
 )
 

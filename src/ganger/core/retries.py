@@ -127,6 +127,7 @@ def _after_review(task: TaskState, rounds: int) -> Next:
 _PAID_BY = {
     FailureClass.QUOTA: "none",
     FailureClass.BLOCKED_EXTERNAL: "none",
+    FailureClass.ENVIRONMENT: "none",
     FailureClass.PERMISSION_DENIED: "denials",
 }
 

@@ -76,6 +76,7 @@ class FailureClass(StrEnum):
     CI_ERROR = "ci_error"
     DEPENDENCY_BROKEN = "dependency_broken"
     FATAL = "fatal"
+    ENVIRONMENT = "environment"
 
 
 class Tier(StrEnum):

@@ -83,6 +83,11 @@ class Case:
             interface=() if spec.may_break else self.state.repos.get(spec.repo, NO_RULES).interface,
         )
 
+    @property
+    def promised(self) -> tuple[str, ...]:
+        """The files that its task is to make, as far as it says so."""
+        return (*(self.spec.creates or ()), *self.spec.expected)
+
     def record(self, *events: ev.Event) -> Awaitable[None]:
         return self.tools.journal.report(self.task, self.token, *events)
 

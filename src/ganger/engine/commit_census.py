@@ -23,6 +23,7 @@ class Candidate:
     base_tree: str
     files: tuple[str, ...]
     may_change_tests: bool = False
+    promised: tuple[str, ...] = ()
 
 
 class Censuses:
@@ -38,10 +39,8 @@ class Censuses:
         if tells_anything(census):
             self._files.save(evidence, census)
 
-    def proof(self, candidate: Candidate, profile: str, gate: Gate) -> Proof | None:
-        """What the verdict on a candidate is held against; None where no runner can be told to report."""
-        if self._checks.runners is None:
-            return None
+    def proof(self, candidate: Candidate, profile: str, gate: Gate) -> Proof:
+        """What the verdict on a candidate is held against."""
         evidence = self._checks.evidence(candidate.base_tree, profile)
 
         async def base() -> ProfileCensus:
@@ -50,21 +49,23 @@ class Censuses:
         async def known() -> ProfileCensus | None:
             return self._files.load(evidence)
 
-        @asynccontextmanager
-        async def copy() -> AsyncIterator[Copied]:
-            name = check_folder()
-            try:
-                yield await self._repository.checkout(name, candidate.commit), ()
-            finally:
-                await self._repository.drop_checkout(name)
-
         return Proof(
             base=base,
             known=known,
+            without=lambda: self._checkout(candidate.base),
             files=candidate.files,
+            promised=candidate.promised,
             may_change_tests=candidate.may_change_tests,
-            copy=copy,
+            copy=lambda: self._checkout(candidate.commit),
         )
+
+    @asynccontextmanager
+    async def _checkout(self, commit: str) -> AsyncIterator[Copied]:
+        name = check_folder()
+        try:
+            yield await self._repository.checkout(name, commit), ()
+        finally:
+            await self._repository.drop_checkout(name)
 
     async def _of(self, evidence: str, commit: str, profile: str, gate: Gate) -> ProfileCensus:
         """Run now, unless somebody did before or does at this moment."""

@@ -24,6 +24,7 @@ class Edit:
 
     originals: Originals
     may_change_tests: bool = False
+    promised: tuple[str, ...] = ()
 
 
 class DirectCensuses:
@@ -43,9 +44,7 @@ class DirectCensuses:
         identity = await asyncio.to_thread(self._copies.identity, originals)
         return "" if identity is None else self._checks.evidence(identity, profile)
 
-    def proof(self, edit: Edit, profile: str, gate: Gate) -> Proof | None:
-        if self._checks.runners is None:
-            return None
+    def proof(self, edit: Edit, profile: str, gate: Gate) -> Proof:
 
         async def base() -> ProfileCensus:
             evidence = await self._evidence(edit.originals, profile)
@@ -59,22 +58,24 @@ class DirectCensuses:
             evidence = await self._evidence(edit.originals, profile)
             return self._files.load(evidence) if evidence else None
 
-        @asynccontextmanager
-        async def copy() -> AsyncIterator[Copied | None]:
-            if await asyncio.to_thread(self._copies.identity, {}) is None:
-                yield None
-                return
-            async with self._copy({}) as made:
-                yield made
-
         return Proof(
             base=base,
             known=known,
+            without=lambda: self._copy_if_small(edit.originals),
             files=tuple(edit.originals),
+            promised=edit.promised,
             may_change_tests=edit.may_change_tests,
-            copy=copy,
+            copy=lambda: self._copy_if_small({}),
             may_swap=False,
         )
+
+    @asynccontextmanager
+    async def _copy_if_small(self, originals: Originals) -> AsyncIterator[Copied | None]:
+        if await asyncio.to_thread(self._copies.identity, originals) is None:
+            yield None
+            return
+        async with self._copy(originals) as made:
+            yield made
 
     async def _take(self, originals: Originals, profile: str, gate: Gate) -> ProfileCensus:
         async with self._copy(originals) as (folder, readable):

@@ -179,7 +179,7 @@ class InGit:
     async def _run(self, onto: Rebased, head: str, change: ChangeRecord) -> Verdict:
         case = self.case
         may = case.rules.may_change_gates
-        candidate = Candidate(onto.commit, head, await self.repository.tree_of(head), change.files, may)
+        candidate = Candidate(onto.commit, head, await self.repository.tree_of(head), change.files, may, case.promised)
         name = check_folder()
         folder = await self.repository.checkout(name, onto.commit)
         try:
@@ -198,8 +198,8 @@ class InGit:
             await self.repository.drop_checkout(name)
 
     def _red(self, verdict: Verdict, change: ChangeRecord) -> Failed:
-        why = why_red(verdict, self.tools.checks.env)
-        if change.commit != change.base or why.failure_class is FailureClass.BLOCKED_EXTERNAL:
+        why = why_red(verdict)
+        if change.commit != change.base or why.failure_class is FailureClass.ENVIRONMENT:
             return self.case.red(why)
         detail = f"the worker says done but changed nothing, and {why.detail}"
         note = (

@@ -283,11 +283,11 @@ class InPlace:
             originals |= {one.path: edits.before(one.path) if one.before else None for one in edits.touched}
         if self.backup is not None:
             originals |= self.tools.workspace.originals(self.backup)
-        edit = Edit(originals, self.case.rules.may_change_gates)
+        edit = Edit(originals, self.case.rules.may_change_gates, self.case.promised)
         return self._censuses.proof(edit, self.case.spec.verify_profile, self.case.gate)
 
     def _red(self, verdict: Verdict) -> Failed:
-        problem = self.case.red(why_red(verdict, self.tools.checks.env))
+        problem = self.case.red(why_red(verdict))
         problem.keep_changes = self._profile.rollback_on_failure is False
         return problem
 

@@ -242,7 +242,7 @@ class Merging:
         for profile in profiles:
             verdict = await self._gate(profile, head, top, tuple(layer.item.task for layer in layers))
             if not verdict.passed:
-                return why_red(verdict, self.tools.checks.env, where=f" on the merged head (profile {profile})")
+                return why_red(verdict, where=f" on the merged head (profile {profile})")
         return None
 
     async def _gate(self, profile: str, head: str, top: _Layer, tasks: tuple[str, ...]) -> Verdict:
@@ -289,7 +289,9 @@ class Merging:
         changes = [self.state.tasks[name].change for name in tasks]
         files = tuple(dict.fromkeys(file for change in changes if change is not None for file in change.files))
         may = any(self.may_change_tests(name) for name in tasks)
-        return Candidate(top.commit, head, await self.repository.tree_of(head), files, may)
+        specs = [self.state.specs[name] for name in tasks]
+        promised = tuple(path for spec in specs for path in (*(spec.creates or ()), *spec.expected))
+        return Candidate(top.commit, head, await self.repository.tree_of(head), files, may, promised)
 
     def may_change_tests(self, task: str) -> bool:
         spec = self.state.specs[task]

@@ -58,12 +58,15 @@ class Proof:
 
     `base` runs the checks without the change, unless that was done before; `known` only looks. `copy` makes the project
     with the change anew, for planting, and gives None where there is no place for that. `may_swap`: the checked folder
-    is made for this check alone, so that the copy may take its place.
+    is made for this check alone, so that the copy may take its place. `without` is the project without the change, and
+    None where there is no place for that. `promised` is what the change was to make.
     """
 
     base: Callable[[], Awaitable[ProfileCensus]]
     known: Callable[[], Awaitable[ProfileCensus | None]]
+    without: Callable[[], AbstractAsyncContextManager[Copied | None]]
     files: tuple[str, ...] = ()
+    promised: tuple[str, ...] = ()
     may_change_tests: bool = False
     copy: Callable[[], AbstractAsyncContextManager[Copied | None]] | None = None
     may_swap: bool = True

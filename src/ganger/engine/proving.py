@@ -60,6 +60,7 @@ class Job:
     named: Mapping[str, str]
     fixed: tuple[Path, ...] = ()
     made: Collection[str] = ()
+    readable: tuple[Path, ...] = ()
 
 
 class Proving:

@@ -23,6 +23,7 @@ from ganger.core.records import TaskState, VerifyStep
 from ganger.core.tiers import TieredStep, order_steps, step_class
 from ganger.core.vocabulary import FailureClass, Tier
 from ganger.engine.gate import Gate
+from ganger.engine.lacking import Lacking, hint_at, log_without_change, plain_launch
 from ganger.engine.log_masks import note_masks
 from ganger.engine.proof import ProfileCensus, Proof, ReportedRun, report_folder
 from ganger.engine.proving import Job, Proving, planted_log
@@ -67,6 +68,8 @@ class Checks:
     runners: Runners | None = None
     planted: bool = True
     reports: Path | None = None
+    project: Path | None = None
+    network: str = "allow"
 
     def steps(self, profile: str) -> tuple[TieredStep, ...]:
         return order_steps(profile, self.profiles[profile].steps, self.tiers)
@@ -127,11 +130,12 @@ class Checks:
             try:
                 verdict = await self._judge(job, proof)
                 if self.masker:
-                    for one in (log, planted_log(log)):
+                    for one in (log, planted_log(log), log_without_change(log)):
                         await asyncio.to_thread(note_masks, one, self.masker)
                 if verdict.passed:
                     return verdict
-                return await asyncio.to_thread(self.explained, self._lacking(verdict, log), profile, log, folder)
+                verdict = self._hinted(self._lacking(verdict, log), job)
+                return await asyncio.to_thread(self.explained, verdict, profile, log, folder)
             except VerificationLost:
                 gate.check()
         raise VerificationLost
@@ -148,6 +152,8 @@ class Checks:
     async def _judge(self, job: Job, proof: Proof | None) -> Verdict:
         with self.reported(job.folder) as reported:
             verdict = await self.guarded(job, reported)
+            if verdict.failed is not None and verdict.failed.lack is not None:
+                return await Lacking(self, job, proof).judge(verdict)
             if reported is None or proof is None:
                 return verdict
             return await Proving(self, job, proof).judge(verdict, reported)
@@ -166,9 +172,16 @@ class Checks:
         with report_folder(self.reports, folder) as reports:
             yield ReportedRun(self.runners, folder, reports, readable)
 
-    async def _steps(self, job: Job, reported: ReportedRun | None, *, keep_going: bool = False) -> Verdict:
+    async def steps_until(self, job: Job, last: str, reported: ReportedRun | None) -> Verdict:
+        """The steps as far as the one of this name."""
+        names = [step.name for step in self.steps(job.profile)]
+        return await self._steps(job, reported, most=names.index(last) + 1)
+
+    async def _steps(
+        self, job: Job, reported: ReportedRun | None, *, keep_going: bool = False, most: int | None = None
+    ) -> Verdict:
         return await run_steps(
-            self.steps(job.profile),
+            self.steps(job.profile)[:most],
             workspace=job.folder,
             log_path=job.log,
             env={**self.env, **job.named},
@@ -176,7 +189,7 @@ class Checks:
             deny=self.deny,
             default_timeout_sec=self.timeout_sec,
             key_prefix=job.key,
-            confine=lambda launch: self.confine(launch, job.folder, reported, job.fixed),
+            confine=lambda launch: self.confine(launch, job.folder, reported, job.fixed, job.readable),
             expect=self.expected(job.profile),
             recovery=self.recovery,
             clock=self.clock.monotonic,
@@ -186,12 +199,31 @@ class Checks:
         )
 
     def confine(
-        self, launch: Launch, folder: Path, reported: ReportedRun | None, fixed: tuple[Path, ...] = ()
+        self,
+        launch: Launch,
+        folder: Path,
+        reported: ReportedRun | None,
+        fixed: tuple[Path, ...] = (),
+        readable: tuple[Path, ...] = (),
     ) -> Launch:
-        if reported is None:
-            return self.sandbox.confine(launch, Room(writable=(folder,), readable=self.readable, fixed=fixed))
-        writable, readable = (folder, reported.reports), (*self.readable, *reported.readable)
-        return self.sandbox.confine(launch, Room(writable=writable, readable=readable, fixed=fixed))
+        room = replace(self.room(folder, readable), fixed=fixed)
+        if reported is not None:
+            room = replace(room, writable=(folder, reported.reports), readable=(*room.readable, *reported.readable))
+        return self.sandbox.confine(launch, room)
+
+    def room(self, folder: Path, readable: tuple[Path, ...] = ()) -> Room:
+        return Room(writable=(folder,), readable=(*self.readable, *readable))
+
+    def _hinted(self, verdict: Verdict, job: Job) -> Verdict:
+        """Red, perhaps for want of something that the sandbox keeps away."""
+        bad = verdict.failed
+        if bad is None or bad.outcome != "failed":
+            return verdict
+        launch = plain_launch(job.folder, self.env.get("PATH", ""))
+        hint = hint_at(bad.first_error, self.sandbox, launch, self.room(job.folder, job.readable), self.network)
+        if hint:
+            note_in(job.log, hint)
+        return replace(verdict, hint=hint)
 
     def _lacking(self, verdict: Verdict, log: Path) -> Verdict:
         """Red, perhaps for want of a variable that was not passed on: their names are told, and the one it asks for."""
@@ -257,19 +289,16 @@ class Why:
     refused: bool = False
 
 
-def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why:
+def why_red(verdict: Verdict, *, where: str = "") -> Why:
     step = verdict.failed
     assert step is not None
     if step.outcome == "timed_out":
         detail = f"verification step {step.name} ran out of time{where}"
         note = _red_note(verdict, where, step.first_error or "it ran out of time")
         return Why(FailureClass.TIMEOUT, f"{VERIFY_SIGNAL}{step.name}", detail, note, goes_on=True)
-    missing = missing_program(step.cmd, env) if step.outcome == "not_started" else ""
-    if missing:
-        detail = (
-            f"verification step {step.name} could not run: {missing} is not on PATH; install it or correct the step"
-        )
-        return Why(FailureClass.BLOCKED_EXTERNAL, f"verify needs {missing}", detail)
+    if step.outcome == "not_started":
+        detail = f"verification step {step.name} could not run{where}: {step.first_error}"
+        return Why(FailureClass.ENVIRONMENT, f"verify: {step.first_error.partition(';')[0]}", detail)
     code = step.first_error.partition(":")[0]
     if code in CENSUS_CODES:
         detail = f"verification step {step.name} proves nothing{where}: {step.first_error}"
@@ -277,8 +306,11 @@ def why_red(verdict: Verdict, env: Mapping[str, str], *, where: str = "") -> Why
         return Why(
             FailureClass.POLICY_VIOLATION, step.first_error, detail, f"{note}\n\n    {step.first_error}", refused=True
         )
-    how = f"exit code {step.exit_code}" if step.exit_code is not None else step.outcome
+    told = "it could not be started" if step.outcome == "failed" else step.outcome
+    how = f"exit code {step.exit_code}" if step.exit_code is not None else told
     detail = f"verification step {step.name} failed{where} ({how}): {step.first_error or 'no output'}"
+    if verdict.hint:
+        detail = f"{detail} ({verdict.hint})"
     note = _red_note(verdict, where, how)
     if step.recovered and (step.exit_code or 0) > SIGNALLED:
         again = f"{detail}; also when it was run again"
@@ -320,9 +352,3 @@ def step_records(steps: Sequence[StepResult]) -> tuple[VerifyStep, ...]:
 
 def seconds(verdict: Verdict) -> float:
     return round(sum(step.duration_sec for step in verdict.steps), 3)
-
-
-def missing_program(command: str, env: Mapping[str, str]) -> str:
-    """The first program of a verify step that this machine lacks; one named by a path is the project's own matter."""
-    named = [program for program in _programs(command) if "/" not in program]
-    return next((program for program in named if shutil.which(program, path=env.get("PATH")) is None), "")

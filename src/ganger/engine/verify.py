@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, cast, get_args
 
 from ganger.core.commands import CommandFault, parse_command
+from ganger.core.lacks import Lack, lack_of, never_began, refused_start, runs_out_of_disk
+from ganger.core.telling import CONTROL, ESCAPE_SEQUENCE, TAIL_BYTES, first_error
 from ganger.core.tiers import TieredStep
 from ganger.core.vocabulary import Tier
 from ganger.engine.files import named_os_errors, open_log
@@ -23,37 +25,20 @@ from ganger.ports.runners import RunnerCall
 
 Outcome = Literal["passed", "failed", "timed_out", "refused", "not_started", "skipped"]
 
-_TAIL_BYTES = 64 * 1024
 _LONGEST_SEARCHED = 1024 * 1024
 SIGNALLED = 128
 _MAX_SHOWN = 300
 _SHORTEST_TIMEOUT_SEC = 0.001
-_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\)?|[ -/]*+[0-~]?)")
-_LINE_BREAK = re.compile(r"[\r\n]+")
-_MAX_LINE = 2000
-_EXCEPTION = re.compile(r"(?:Uncaught )?[\w.$]*(?:Error|Exception|Failure|SystemExit|Interrupt|Expired)(?= \[|:|\(|$)")
-_PANIC = re.compile(r"panic: |thread '.{0,80}' panicked|Exception in thread |Caused by: ")
-_PYTEST_LINE = re.compile(r"E {2,}(?=\S)")
-_LOCATED = re.compile(r"[^\s:()]++(?::\d+|\(\d+)")
-_ERROR_WORD = re.compile(r"\berror\b", re.IGNORECASE)
-_COMPILER = re.compile(r"error(?:\[\w+\])?: |[^\s:]+\.(?:go|py|js|jsx|ts|tsx):\d+(?::\d+)?: ")
-_TEST_FAILED = re.compile(r"--- FAIL: |FAIL: |ERROR: |FAILED |not ok \d|[\u2715\u2717\u00d7\u25cf] ")
-_TROUBLE = re.compile(
-    r"\b(?:error|fatal|fail|failed|failure|failing|panic|cannot|can't|exception|undefined|denied)\b|not found|no such",
-    re.IGNORECASE,
-)
-_SUMMARY = re.compile(
-    r"FAILED \(|FAIL$|FAIL\s+\S+\s+[\d.]+s$|make(?:\[\d+\])?: \*\*\*|npm (?:ERR!|error)"
-    r"|error: (?:aborting|could not compile)|=+ .* =+$|Found \d+ error|\d+ (?:errors?|failed|failing|problems?)\b"
-    r"|Tests:\s"
-)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """How one step went; `first_error` is the line a person would look at first, `output` where the log holds what it
-    printed."""
+    printed.
+
+    `lack` is what it seems to have lacked. Whether that is the environment's fault is decided later, see `lacking`:
+    what stays `not_started` then could not run with or without the change.
+    """
 
     name: str
     tier: Tier
@@ -64,6 +49,7 @@ class StepResult:
     first_error: str = ""
     recovered: str = ""
     output: tuple[int, int] = (0, 0)
+    lack: Lack | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +72,7 @@ class Verdict:
 
     `census` is what the known runners reported, and `proof` says in a few words what was held against it. Of a failed
     step `command` is what was typed for it, `says` its first error, `told` what its log tells, both without secrets.
+    `hint` is the setting that may be behind a failure; it is for people only, as it tells what is on the machine.
     """
 
     passed: bool
@@ -96,6 +83,7 @@ class Verdict:
     command: str = ""
     says: str = ""
     told: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,16 +179,8 @@ _SPELT_OTHERWISE = {"python": "python3", "python3": "python", "node": "nodejs", 
 
 def _cure(cmd: str, result: StepResult, bench: _Bench) -> tuple[str, str]:
     """What to run instead of a failed command, and why it may help; nothing when the failure is to be believed."""
-    if result.outcome == "not_started":
-        script = parse_command(cmd, deny=bench.deny)
-        named = [] if isinstance(script, CommandFault) else [step.argv[0] for step in script.steps]
-        path = bench.env.get("PATH")
-        lacking = next((name for name in named if "/" not in name and shutil.which(name, path=path) is None), "")
-        other = _SPELT_OTHERWISE.get(lacking, "")
-        if not other or shutil.which(other, path=path) is None:
-            return cmd, ""
-        spelt = re.sub(rf"(^|&&\s*){re.escape(lacking)}(?=\s|$)", rf"\g<1>{other}", cmd)
-        return spelt, f"{lacking} is not on PATH, {other} is"
+    if result.lack is not None and result.lack.kind == "program":
+        return _respelt(cmd, result.lack.name, bench)
     if result.outcome == "failed" and (result.exit_code or 0) > SIGNALLED:
         return cmd, f"it was ended by signal {(result.exit_code or 0) - SIGNALLED}"
     if bench.recovery.retry_failed and result.outcome in ("failed", "timed_out"):
@@ -208,11 +188,23 @@ def _cure(cmd: str, result: StepResult, bench: _Bench) -> tuple[str, str]:
     return cmd, ""
 
 
+def _respelt(cmd: str, lacking: str, bench: _Bench) -> tuple[str, str]:
+    """The command with the other name of a program that is called otherwise on this machine."""
+    script = parse_command(cmd, deny=bench.deny)
+    named = [] if isinstance(script, CommandFault) else [step.argv[0] for step in script.steps]
+    other = _SPELT_OTHERWISE.get(lacking, "")
+    if lacking not in named or not other or shutil.which(other, path=bench.env.get("PATH")) is None:
+        return cmd, ""
+    spelt = re.sub(rf"(^|&&\s*){re.escape(lacking)}(?=\s|$)", rf"\g<1>{other}", cmd)
+    return spelt, f"{lacking} is not on PATH, {other} is"
+
+
 async def _run_once(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
     began = bench.clock()
     write_line(bench.log_path, f"=== step {_shown(step.name)} ({step.tier}): {_shown(step.cmd)}")
     offset = size_of_log(bench.log_path)
-    outcome, exit_code, error = await _outcome(step, bench, key=key)
+    came = await _outcome(step, bench, key=key)
+    outcome, error = came.outcome, came.error
     wanted = bench.expect.get(step.name)
     silent = outcome == "passed" and wanted is not None and not _shows(bench.log_path, offset, wanted)
     if silent:
@@ -222,21 +214,33 @@ async def _run_once(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
         error = first_error(_read_tail(bench.log_path, offset)) or f"{error} without output"
     elif error:
         write_line(bench.log_path, f"=== {outcome.replace('_', ' ')}: {_shown(error)}")
-    ending = "no exit code" if exit_code is None else f"exit {exit_code}"
+    ending = "no exit code" if came.exit_code is None else f"exit {came.exit_code}"
     write_line(bench.log_path, f"=== {ending} after {duration:.1f} s")
-    return StepResult(step.name, step.tier, step.cmd, outcome, exit_code, duration, error, output=(offset, reached))
+    output = (offset, reached)
+    return StepResult(
+        step.name, step.tier, step.cmd, outcome, came.exit_code, duration, error, output=output, lack=came.lack
+    )
 
 
-async def _outcome(step: TieredStep, bench: _Bench, *, key: str) -> tuple[Outcome, int | None, str]:
+@dataclass(frozen=True, slots=True)
+class _StepEnd:
+    outcome: Outcome
+    exit_code: int | None = None
+    error: str = ""
+    lack: Lack | None = None
+
+
+async def _outcome(step: TieredStep, bench: _Bench, *, key: str) -> _StepEnd:
     script = parse_command(step.cmd, deny=bench.deny)
     if isinstance(script, CommandFault):
-        return "refused", None, f"{script.code}: {script.message}. {script.hint}"
+        return _StepEnd("refused", None, f"{script.code}: {script.message}. {script.hint}")
     timeout_sec = bench.default_timeout_sec if step.timeout_sec is None else step.timeout_sec
     deadline = bench.clock() + timeout_sec
     for place, command in enumerate(script.steps):
         cwd = step_directory(bench.workspace, step.cwd or ".", command.cwd)
         if isinstance(cwd, _NoDirectory):
-            return cwd.outcome, None, cwd.reason
+            lack = Lack("folder", cwd.name, cwd.reason) if cwd.outcome == "not_started" else None
+            return _StepEnd(cwd.outcome, None, cwd.reason, lack)
         left = max(deadline - bench.clock(), _SHORTEST_TIMEOUT_SEC)
         began, offset, call = bench.clock(), size_of_log(bench.log_path), RunnerCall(command.argv, cwd, bench.env)
         name = f"{step.name}.{place}"
@@ -249,14 +253,34 @@ async def _outcome(step: TieredStep, bench: _Bench, *, key: str) -> tuple[Outcom
         if ended.lost:
             raise VerificationLost
         if not ended.started:
-            return "not_started", None, ended.error
+            lack = _from_the_top(refused_start(command.argv[0], ended.error), bench.workspace, cwd)
+            return _StepEnd("not_started", None, ended.error, lack)
         if ended.over_output:
-            return "refused", None, f"it printed more than {bench.output_limit_bytes} bytes and was ended"
+            return _StepEnd("refused", None, f"it printed more than {bench.output_limit_bytes} bytes and was ended")
         if ended.timed_out:
-            return "timed_out", _exit_code(ended), f"timed out after {timeout_sec:g} s"
+            return _StepEnd("timed_out", _exit_code(ended), f"timed out after {timeout_sec:g} s")
         if ended.code != 0:
-            return "failed", _exit_code(ended), _ending(ended)
-    return "passed", 0, ""
+            return _failed(ended, _read_tail(bench.log_path, offset), bench.workspace, cwd)
+    return _StepEnd("passed", 0)
+
+
+def _failed(ended: Exit, output: str, workspace: Path, cwd: Path) -> _StepEnd:
+    """A program that the sandbox could not start has not failed: it did not begin, as where there is no sandbox."""
+    unborn = never_began(ended.code, output)
+    if unborn is not None:
+        return _StepEnd("not_started", None, unborn.said, _from_the_top(unborn, workspace, cwd))
+    full = runs_out_of_disk(output)
+    lack = Lack("disk", "disk", full) if full else lack_of(ended.code, output)
+    return _StepEnd("failed", _exit_code(ended), _ending(ended), lack and _from_the_top(lack, workspace, cwd))
+
+
+def _from_the_top(lack: Lack, workspace: Path, cwd: Path) -> Lack:
+    """Files of the workspace are named as seen from its top, so that two workspaces can be compared."""
+    if lack.kind != "program" or "/" not in lack.name:
+        return lack
+    full, top = os.path.normpath(cwd / lack.name), os.path.realpath(workspace)
+    name = f"./{os.path.relpath(full, top)}" if full.startswith(f"{top}/") else full
+    return replace(lack, name=name)
 
 
 def _exit_code(ended: Exit) -> int | None:
@@ -293,6 +317,7 @@ def launch_of(call: RunnerCall, log_path: Path, *, key: str, timeout_sec: float,
 class _NoDirectory:
     outcome: Outcome
     reason: str
+    name: str = ""
 
 
 def step_directory(workspace: Path, *parts: str) -> Path | _NoDirectory:
@@ -310,7 +335,7 @@ def step_directory(workspace: Path, *parts: str) -> Path | _NoDirectory:
     with named_os_errors(target):
         there = target.is_dir()
     if not there:
-        return _NoDirectory("not_started", f"the directory {_shown(shown)!r} does not exist in the workspace")
+        return _NoDirectory("not_started", f"the directory {_shown(shown)!r} does not exist in the workspace", shown)
     return target
 
 
@@ -352,8 +377,8 @@ def size_of_log(log_path: Path) -> int:
 def _read_tail(log_path: Path, offset: int) -> str:
     try:
         with open_log(log_path) as log:
-            log.seek(max(offset, size_of_log(log_path) - _TAIL_BYTES))
-            return log.read(_TAIL_BYTES).decode("utf-8", "replace")
+            log.seek(max(offset, size_of_log(log_path) - TAIL_BYTES))
+            return log.read(TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -386,48 +411,9 @@ def _shows(log_path: Path, offset: int, wanted: str) -> bool:
             text = log.read(_LONGEST_SEARCHED).decode("utf-8", "replace")
     except OSError:
         return False
-    return re.search(wanted, _ESCAPE_SEQUENCE.sub("", text)) is not None
-
-
-def first_error(tail: str) -> str:
-    """The most telling line of a log's tail, the same for the same fault: an exception before a compiler's message,
-    that before a failed test, that before any line that speaks of trouble, and the last line where nothing does."""
-    clean = _ESCAPE_SEQUENCE.sub("", tail[-_TAIL_BYTES:])
-    lines = [text for raw in _LINE_BREAK.split(clean) if (text := _CONTROL.sub("", raw[:_MAX_LINE]).strip())]
-    telling = [line for line in lines if not _SUMMARY.match(line)]
-    for choose in (_last_exception, _first_pytest_line, _first_located, _first_failed_test, _last_trouble):
-        line = choose(telling)
-        if line is not None:
-            return line[:_MAX_SHOWN]
-    return lines[-1][:_MAX_SHOWN] if lines else ""
-
-
-def _last_exception(lines: Sequence[str]) -> str | None:
-    bare = (_PYTEST_LINE.sub("", line, count=1) for line in reversed(lines))
-    return next((line for line in bare if _EXCEPTION.match(line) or _PANIC.match(line)), None)
-
-
-def _first_pytest_line(lines: Sequence[str]) -> str | None:
-    return next((_PYTEST_LINE.sub("", line, count=1) for line in lines if _PYTEST_LINE.match(line)), None)
-
-
-def _first_located(lines: Sequence[str]) -> str | None:
-    """The first, because a compiler's later complaints often follow from it."""
-    return next((line for line in lines if _COMPILER.match(line) or _is_located_error(line)), None)
-
-
-def _is_located_error(line: str) -> bool:
-    return _LOCATED.match(line) is not None and _ERROR_WORD.search(line) is not None
-
-
-def _first_failed_test(lines: Sequence[str]) -> str | None:
-    return next((line for line in lines if _TEST_FAILED.match(line)), None)
-
-
-def _last_trouble(lines: Sequence[str]) -> str | None:
-    return next((line for line in reversed(lines) if _TROUBLE.search(line)), None)
+    return re.search(wanted, ESCAPE_SEQUENCE.sub("", text)) is not None
 
 
 def _shown(text: str) -> str:
     """Text of a profile on one line of a log, without anything that could forge another line."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\n", "\\n").replace("\t", " "))[:_MAX_SHOWN]
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\n", "\\n").replace("\t", " "))[:_MAX_SHOWN]

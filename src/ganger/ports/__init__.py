@@ -578,8 +578,7 @@ class Repository(Protocol):
 class Room:
     """What a confined process may touch besides the system's programs: these folders, whole.
 
-    `fixed` are folders inside a writable one that it may read all the same, and no more. `home` is a writable folder
-    that is its home; without one it gets a new one that ends with it.
+    `fixed` are folders in a writable one that it may only read. `home`: a writable one; else a new one, for its time.
     """
 
     writable: tuple[Path, ...] = ()
@@ -601,6 +600,9 @@ class Sandbox(Protocol):
 
     def confine(self, launch: Launch, room: Room) -> Launch:
         """The same launch inside the walls."""
+
+    def shows(self, path: Path, launch: Launch, room: Room) -> bool:
+        """Whether the confined program can read what is there on the machine."""
 
 
 Listener = Callable[["Recorded"], None]

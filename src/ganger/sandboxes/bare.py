@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ganger.ports import Launch, Room
 from ganger.sandboxes.settings import SandboxSettings
 
@@ -17,3 +19,6 @@ class Bare:
 
     def confine(self, launch: Launch, room: Room) -> Launch:
         return launch
+
+    def shows(self, path: Path, launch: Launch, room: Room) -> bool:
+        return True

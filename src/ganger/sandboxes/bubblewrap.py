@@ -103,6 +103,9 @@ class Bubblewrap:
         named = (program or launch.argv[0], *launch.argv)
         return replace(launch, argv=(*leader, *walls, "--", *inner, "--", *named), env=env)
 
+    def shows(self, path: Path, launch: Launch, room: Room) -> bool:
+        return view(self._settings, room, launch, file_of(launch)).shows(str(path))
+
     def _own_namespaces(self, user: tuple[int, int] | None) -> Iterator[str]:
         """Those that the program inside must not share with the machine, by the kernel's names."""
         yield from ("mnt", "pid", "ipc", "uts")

@@ -74,6 +74,9 @@ class Landlock:
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
         return replace(launch, argv=(*inner, "--", program or launch.argv[0], *launch.argv), env=env)
 
+    def shows(self, path: Path, launch: Launch, room: Room) -> bool:
+        return view(self._settings, room, launch, file_of(launch)).shows(str(path))
+
 
 def _grants(seen: View, user: tuple[int, int] | None) -> Iterator[str]:
     """Rules only add, so a mask holds where it lies in what is read, and not where it lies in what is written."""

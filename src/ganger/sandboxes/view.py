@@ -19,6 +19,7 @@ from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.toolchains import of_program, on_path
 
 _LONGEST_PATH = 4096
+_KERNELS_OWN = ("/proc", "/dev")
 _SPARE_HOME = "/tmp/home"  # noqa: S108
 
 
@@ -48,6 +49,15 @@ class View:
     def around(self, path: str) -> Spot | None:
         """The spot that decides about a path."""
         return next((spot for spot in reversed(self.spots) if is_within(path, spot.path)), None)
+
+    def shows(self, path: str) -> bool:
+        """Whether what lies there on the machine is seen, wherever links on the way lead."""
+        ways = (os.path.abspath(path), os.path.realpath(path))
+        return all(any(is_within(way, own) for own in _KERNELS_OWN) or self._is_seen(way) for way in ways)
+
+    def _is_seen(self, path: str) -> bool:
+        around = self.around(path)
+        return around is not None and around.access in VISIBLE
 
     def of(self, *wanted: Access) -> tuple[str, ...]:
         return tuple(spot.path for spot in self.spots if spot.access in wanted)

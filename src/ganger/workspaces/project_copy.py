@@ -137,7 +137,10 @@ def _put(folder: Path, path: str, data: bytes | None) -> None:
         with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
             place.unlink()
         return
-    mode = stat.S_IMODE(place.lstat().st_mode) if place.is_file() and not place.is_symlink() else 0o644
+    there = place.is_file() and not place.is_symlink()
+    # A program that was removed is one again, and not only its text.
+    anew = 0o755 if data.startswith((b"#!", b"\x7fELF")) else 0o644
+    mode = stat.S_IMODE(place.lstat().st_mode) if there else anew
     place.parent.mkdir(parents=True, exist_ok=True)
     place.unlink(missing_ok=True)
     place.write_bytes(data)
