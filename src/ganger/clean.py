@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganger.app import repository_of
@@ -20,6 +20,7 @@ from ganger.workspaces.removal import discard
 
 # Made by a run for itself; of a run nobody leads they are of no use to anyone.
 _REMADE = ("checks", "pool")
+NOT_REMOVED = "it could not be removed; see to its permissions, or to its disk"
 GONE = "remove it if the project is not coming back"
 _HOME, _GOES_ON = "home of an agent", "a session goes on in it"
 
@@ -121,13 +122,13 @@ def _workspaces(project: Project, state: RunState, repo: str, *, led: bool) -> I
     yield from asyncio.run(leftovers())
 
 
-def free(pieces: list[Piece]) -> int:
-    """Removes what can go; the bytes that are free now."""
-    freed = 0
+def free(pieces: list[Piece]) -> list[Piece]:
+    """Removes what can go; the pieces as they are now: what could not be removed stays, and says so."""
+    left: list[Piece] = []
     for piece in pieces:
         if piece.what == _HOME and not piece.goes and piece.kept == _GOES_ON:
             # Its session stays, and the login that was lent to a process which is gone does not.
             Homes(piece.path.parent.parent, piece.path.parent, discard).forget(piece.path)
-        if piece.goes and discard(piece.path):
-            freed += piece.bytes
-    return freed
+        gone = piece.goes and discard(piece.path)
+        left.append(piece if gone or not piece.goes else replace(piece, goes=False, kept=NOT_REMOVED))
+    return left

@@ -36,7 +36,7 @@ from ganger.config_sections import (
     WorkerSection as WorkerSection,
     WorkspaceSection as WorkspaceSection,
 )
-from ganger.contracts.documents import read_document
+from ganger.contracts.documents import read_document, readable_part
 from ganger.contracts.faults import faults_of
 from ganger.errors import Fault, GangerError, InputError, NotFoundError, UsageError
 from ganger.worker.folders import private_folder
@@ -64,7 +64,8 @@ class Project:
     """A project: its folder, its effective config, and each value's origin.
 
     `private` is the user's own folder for it, known from its path; None where nothing tells where the user's home is.
-    `place` is where one run of it is kept, once that is known.
+    `place` is where one run of it is kept, once that is known. Where settings are broken and nothing is done by them,
+    `left_out` names those that do not count, and `unread` is the text of files that could be read in part only.
     """
 
     root: Path
@@ -73,6 +74,8 @@ class Project:
     origins: Mapping[str, str] = field(default_factory=dict)
     private: Path | None = None
     place: Path | None = None
+    left_out: frozenset[str] = frozenset()
+    unread: str = ""
 
     @property
     def manifest_path(self) -> Path:
@@ -192,7 +195,7 @@ def _without_password(value: object) -> object:
 def find_root(start: Path) -> Path | None:
     """The nearest folder upwards that holds a `ganger.toml`."""
     for folder in (start, *start.parents):
-        if (folder / PROJECT_FILE).is_file():
+        if _is_file(folder / PROJECT_FILE):
             return folder
     return None
 
@@ -219,27 +222,86 @@ def load_project(
     root: Path, *, flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
 ) -> Project:
     """Merges the layers, checks the result, remembers where each value came from."""
+    project, problems = read_project(root, flags=flags, environ=environ)
+    if problems:
+        raise problems[0]
+    return project
+
+
+def read_project(
+    root: Path, *, flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
+) -> tuple[Project, list[GangerError]]:
+    """The project as far as its settings can be read, and everything that is wrong with them, by source.
+
+    With what is broken left out it is good for finding and showing runs, and for nothing else.
+    """
     env = os.environ if environ is None else environ
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    user, project = user_config_path(env), root / PROJECT_FILE
-    for path in (user, project):
-        if path.is_file():
-            _overlay(merged, origins, _read_layer(path), str(path))
-    _overlay(merged, origins, _environment_layer(env, merged), "")
+    problems: list[GangerError] = []
+    unread = ""
+    user, source = user_config_path(env), root / PROJECT_FILE
+    for path in (user, source):
+        if _is_file(path):
+            try:
+                layer = _read_layer(path)
+            except InputError as problem:
+                problems.append(problem)
+                layer, text = readable_part(path)
+                unread += text
+            _overlay(merged, origins, layer, str(path))
+    given, unknown = _environment_layer(env, merged)
+    # The section that a variable names may stand in what could not be read.
+    if unknown and not unread:
+        problems.append(InputError("environment", unknown))
+    _overlay(merged, origins, given, "")
     for key in list(origins):
         if not origins[key]:
             origins[key] = "environment " + _variable(key)
     _overlay(merged, origins, _nested(flags or {}), "flag")
     faults = faults_of(Config, merged)
-    if faults and all(origins.get(fault.path) == "flag" for fault in faults):
-        raise UsageError(f"{faults[0].path}: {faults[0].message}", hint="ganger config show lists every setting")
-    if faults:
-        raise InputError(_layers_named(user, project), [_with_origin(f, origins) for f in faults])
+    problems += _settings_problem(faults, origins, user, source)
+    left_out = _leave_out(merged, faults)
     config = Config.model_validate(merged)
-    _check_references(config, project)
+    if references := _reference_faults(config, left_out, whole=not unread):
+        problems.append(InputError(str(source), references))
     private = private_folder(str(root), env)
-    return Project(root, config, project.is_file(), origins, Path(private) if private else None)
+    place = Path(private) if private else None
+    return Project(root, config, _is_file(source), origins, place, left_out=left_out, unread=unread), problems
+
+
+def _settings_problem(
+    faults: list[Fault], origins: Mapping[str, str], user: Path, source: Path
+) -> Iterator[GangerError]:
+    if faults and all(origins.get(fault.path) == "flag" for fault in faults):
+        yield UsageError(f"{faults[0].path}: {faults[0].message}", hint="ganger config show lists every setting")
+    elif faults:
+        yield InputError(_layers_named(user, source), [_with_origin(fault, origins) for fault in faults])
+
+
+def _leave_out(merged: dict[str, Any], faults: list[Fault]) -> frozenset[str]:
+    """Takes away what is not accepted: the one setting, else the section that it spoils."""
+    left: set[str] = set()
+    for depth in (3, 2, 1):
+        for fault in faults:
+            steps = re.split(r"[.\[]", fault.path)[:depth]
+            place: Any = merged
+            for step in steps[:-1]:
+                place = place.get(step) if isinstance(place, dict) else None
+            if isinstance(place, dict) and place.pop(steps[-1], left) is not left:
+                left.add(".".join(steps))
+        if not faults or not (faults := faults_of(Config, merged)):
+            return frozenset(left)
+    merged.clear()
+    return frozenset((*left, ""))
+
+
+def _is_file(path: Path) -> bool:
+    """What cannot even be looked at, such as the home of another user, has no settings for this one."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _read_layer(path: Path) -> dict[str, Any]:
@@ -249,7 +311,7 @@ def _read_layer(path: Path) -> dict[str, Any]:
 
 
 def _layers_named(user: Path, project: Path) -> str:
-    found = [str(p) for p in (project, user) if p.is_file()]
+    found = [str(p) for p in (project, user) if _is_file(p)]
     return found[0] if found else "settings"
 
 
@@ -259,23 +321,26 @@ def _with_origin(fault: Fault, origins: Mapping[str, str]) -> Fault:
     return Fault(fault.path, fault.code, fault.message + note)
 
 
-def _check_references(config: Config, source: Path) -> None:
+def _reference_faults(config: Config, left_out: frozenset[str], *, whole: bool) -> list[Fault]:
+    """Names that nothing has. Of a file that was read in part nobody knows what is in the rest."""
+    known = set(config.agents) | {place.split(".")[1] for place in left_out if place.startswith("agents.")}
+    if not whole or "" in left_out or "agents" in left_out:
+        return []
     faults = [
         Fault(
             f"roles.{name}.agent", "UNKNOWN_AGENT", f"no [agents.{role.agent}] is configured; known: {_known(config)}"
         )
         for name, role in config.roles.items()
-        if role.agent not in config.agents
+        if role.agent not in known
     ]
     faults += [
         Fault(f"roles.{name}.fallback", "UNKNOWN_AGENT", f"no [agents.{role.fallback}]; known: {_known(config)}")
         for name, role in config.roles.items()
-        if role.fallback and role.fallback not in config.agents
+        if role.fallback and role.fallback not in known
     ]
     if config.hooks or config.notify.model_fields_set:
         faults += _unknown_events(config)
-    if faults:
-        raise InputError(str(source), faults)
+    return faults
 
 
 def _unknown_events(config: Config) -> Iterator[Fault]:
@@ -361,8 +426,8 @@ def _variable(key: str) -> str:
     return "GANGER_" + key.replace(".", "_").replace("-", "_").upper()
 
 
-def _environment_layer(environ: Mapping[str, str], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings found in the environment, read as the type their setting has."""
+def _environment_layer(environ: Mapping[str, str], known: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
+    """Settings found in the environment, read as the type their setting has; and the names that are none."""
     given = sorted(name for name in environ if name.startswith("GANGER_") and name not in _NOT_SETTINGS)
     table = _variables(known) if given else {}
     faults = [
@@ -370,9 +435,7 @@ def _environment_layer(environ: Mapping[str, str], known: Mapping[str, Any]) -> 
         for name in given
         if name not in table
     ]
-    if faults:
-        raise InputError("environment", faults)
-    return _nested({table[name]: read_setting(table[name], environ[name]) for name in given})
+    return _nested({table[name]: read_setting(table[name], environ[name]) for name in given if name in table}), faults
 
 
 def _variables(known: Mapping[str, Any]) -> dict[str, str]:

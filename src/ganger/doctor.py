@@ -14,7 +14,7 @@ from pathlib import Path
 from ganger.app import make_agents, programs_on_path, sandbox_settings
 from ganger.check import check_project
 from ganger.check_copies import CODE as COPY_CODE
-from ganger.config import PROJECT_FILE, Project, load_project, project_root
+from ganger.config import PROJECT_FILE, Project, project_root, read_project
 from ganger.core.vocabulary import RunStatus
 from ganger.engine.files import is_led
 from ganger.errors import GangerError
@@ -45,12 +45,15 @@ def examine(project: Path | None, cwd: Path) -> list[Finding]:
     findings = [check() for check in (_python, _sqlite, _git)]
     findings.append(_programs(cwd))
     try:
-        opened = load_project(project_root(project, None, cwd))
+        opened, problems = read_project(project_root(project, None, cwd))
     except GangerError as error:
         return [*findings, Finding("error", "config", error.message, error.hint or "mend the file, then try again")]
-    findings.append(_config(opened))
-    for check in (_state_dir, _sandbox, _copies, _agents, _outposts, _left_overs):
-        findings.extend(check(opened))
+    findings += [Finding("error", "config", e.message, e.hint or "mend it, then try again") for e in problems]
+    if not problems:
+        findings.append(_config(opened))
+        for check in (_state_dir, _sandbox, _copies, _agents, _outposts):
+            findings.extend(check(opened))
+    findings.extend(_left_overs(opened))
     return findings
 
 

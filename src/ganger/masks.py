@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from ganger.delivery import section_of, token_reader
 from ganger.errors import GangerError
 from ganger.fleet import agent_settings, environ_for
 from ganger.notify import secret_addresses
+
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def masker_of(project: Project) -> Masker:
@@ -33,6 +36,8 @@ def _handed(project: Project) -> Iterator[tuple[str, str]]:
         with contextlib.suppress(GangerError):
             yield f"{repo} forge token", token_reader(project, section_)()
     yield from secret_addresses(project)
+    # Of settings that cannot be read nobody knows which variable they hand on.
+    yield from ((name, environ[name]) for name in _WORD.findall(project.unread) if name in environ)
 
 
 def _secrets_of(agent: object) -> Iterator[tuple[str, str]]:

@@ -24,15 +24,36 @@ def newest_run(project: Project, run_id: str | None) -> RunFolder:
     """The run a read command means: the named one, else the one written last."""
     if run_id is not None:
         folder = place_of(project, run_id)
-        if not folder.database.exists():
+        _require_readable(folder.database)
+        if not _exists(folder.database):
             raise NotFoundError(
                 f"no run {run_id!r} in {project.shown_path}", hint="ganger status without --run shows the newest"
             )
         return folder
     found = runs_of(project)
     if not found:
+        _require_readable(project.shown_path)
         raise NotFoundError(f"there is no run in {project.shown_path} yet", hint="start one: ganger run")
     return max(found, key=lambda folder: _last_written(folder.database))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _require_readable(folder: Path) -> None:
+    """What may not be looked into is not empty for that."""
+    while not _exists(folder) and folder != folder.parent:
+        folder = folder.parent
+    if not os.access(folder, os.R_OK | os.X_OK if folder.is_dir() else os.R_OK):
+        owner = folder.stat().st_uid
+        raise NotFoundError(
+            f"{folder} cannot be read: it belongs to user {owner}, and this is user {os.geteuid()}",
+            hint="ask as the user that started the run",
+        )
 
 
 def _last_written(database: Path) -> int:

@@ -32,8 +32,10 @@ def command(dry_run: bool, run_id: str | None, project: Path | None, as_json: bo
     from ganger.clean import GONE, free, look
 
     pieces = look(open_project(project), run_id)
+    if not dry_run:
+        pieces = free(pieces)
     going = [piece for piece in pieces if piece.goes]
-    freed = sum(piece.bytes for piece in going) if dry_run else free(going)
+    freed = sum(piece.bytes for piece in going)
     if as_json:
         print_json("clean", dry_run=dry_run, freed_bytes=freed, pieces=[piece.as_json() for piece in pieces])
         return 0

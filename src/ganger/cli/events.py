@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, open_project, project_option, run_option
+from ganger.cli.options import json_option, look_at_project, project_option, run_option
 
 
 @click.command("events")
@@ -31,7 +31,7 @@ def command(since: int, follow: bool, project: Path | None, run_id: str | None, 
     from ganger.views.stream import event_line
     from ganger.views.text import one_line
 
-    folder = newest_run(open_project(project), run_id)
+    folder = newest_run(look_at_project(project), run_id)
     last = since
     while True:
         finished = False

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.options import json_option, known_task, open_project, open_run, print_json, project_option, run_option
+from ganger.cli.options import (
+    json_option,
+    known_task,
+    look_at_project,
+    open_run,
+    print_json,
+    project_option,
+    run_option,
+)
 from ganger.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -61,7 +69,7 @@ def command(
     from ganger.engine.log_masks import covered, read_masks
     from ganger.masks import masker_of
 
-    masker = masker_of(open_project(project))
+    masker = masker_of(look_at_project(project))
     if as_json:
         data = path.read_bytes()[-(4 << 20) :]
         shown = covered(data, path.stat().st_size - len(data), read_masks(path))

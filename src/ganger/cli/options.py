@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ganger.cli.main import printable
+
 if TYPE_CHECKING:
     from ganger.config import Project
     from ganger.core.records import RunState
@@ -40,11 +42,26 @@ def open_project(project: Path | None, manifest: Path | None = None, flags: dict
     return load_project(project_root(project, manifest, Path.cwd()), flags=flags)
 
 
+def look_at_project(project: Path | None) -> Project:
+    """For commands that look at a run, or steer it: broken settings are told, and what is left of them is enough."""
+    from ganger.config import project_root, read_project
+
+    found, problems = read_project(project_root(project, None, Path.cwd()))
+    if problems and not _told:
+        _told.append(True)
+        first = problems[0]
+        click.echo(f"note: {printable(first.message)} [{first.code}]; this command does without it", err=True)
+    return found
+
+
+_told: list[bool] = []
+
+
 def open_run(project: Path | None, run_id: str | None) -> tuple[RunFolder, RunState]:
     """The run a read command means, with its state."""
     from ganger.runs import newest_run, read_state
 
-    folder = newest_run(open_project(project), run_id)
+    folder = newest_run(look_at_project(project), run_id)
     return folder, read_state(folder)
 
 

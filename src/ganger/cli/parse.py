@@ -80,13 +80,13 @@ def parse_events_command(log: Path, kind: str, as_json: bool) -> int:
 
 def _masker() -> Masker:
     """What the project here hands on is shown by no command; without a project there is nothing to know."""
-    from ganger.cli.options import open_project
+    from ganger.config import project_root, read_project
     from ganger.core.masking import NOTHING
     from ganger.errors import GangerError
     from ganger.masks import masker_of
 
     try:
-        project = open_project(None)
+        project, _ = read_project(project_root(None, None, Path.cwd()))
     except GangerError:
         return NOTHING
     return masker_of(project) if project.has_file else NOTHING

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ganger.cli.main import printable
-from ganger.cli.options import json_option, open_project, open_run, print_json, project_option, run_option
+from ganger.cli.options import json_option, look_at_project, open_run, print_json, project_option, run_option
 from ganger.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _shown(project: Path | None, folder: RunFolder, row: PatchRow) -> str:
     """Without what was handed to the healer."""
     from ganger.masks import masker_of
 
-    return masker_of(open_project(project)).text(_text(folder, row))
+    return masker_of(look_at_project(project)).text(_text(folder, row))
 
 
 def _text(folder: RunFolder, row: PatchRow) -> str:

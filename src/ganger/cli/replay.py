@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ganger.cli.main import printable
-from ganger.cli.options import json_option, open_project, print_json, project_option
+from ganger.cli.options import json_option, look_at_project, print_json, project_option
 
 if TYPE_CHECKING:
     from ganger.contracts.parser import Parsed, Refused
@@ -70,7 +70,7 @@ def _folder(run: str | None, project: Path | None) -> RunFolder:
 
     if run is not None and (Path(run) / "ganger.db").is_file():
         return _kept(Path(run), project)
-    return newest_run(open_project(project), run)
+    return newest_run(look_at_project(project), run)
 
 
 def _kept(folder: Path, project: Path | None) -> RunFolder:
@@ -79,7 +79,7 @@ def _kept(folder: Path, project: Path | None) -> RunFolder:
     from ganger.places import runs_of
 
     shown = folder.resolve()
-    own = runs_of(open_project(project))
+    own = runs_of(look_at_project(project))
     return next((run for run in own if run.shown is not None and run.shown.resolve() == shown), RunFolder(folder))
 
 
@@ -89,7 +89,11 @@ def _extract(folder: RunFolder, project: Path | None) -> Extract:
     from ganger.contracts.parser import Refused, parse_heal, parse_result
     from ganger.errors import GangerError
 
-    agents, root = make_agents(open_project(project)), folder.path.resolve()
+    try:
+        agents = make_agents(look_at_project(project))
+    except GangerError:
+        agents = {}
+    root = folder.path.resolve()
 
     def extract(log: Log) -> Parsed[Any] | Refused | None:
         path = (root / log.path).resolve()

@@ -12,7 +12,7 @@ from ganger.cli.main import printable
 from ganger.cli.options import (
     counted,
     json_option,
-    open_project,
+    look_at_project,
     open_run,
     print_json,
     project_option,
@@ -45,7 +45,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
 
     folder, state = open_run(project, run_id)
     led = is_led(folder)
-    workers = registry(state, folder.path, open_project(project).root)
+    workers = registry(state, folder.path, look_at_project(project).root)
     accounts = waiting_accounts(state, time.time())
     if as_json:
         _print_document(folder, state, workers, accounts, led=led)

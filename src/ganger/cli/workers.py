@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import counted, json_option, open_project, open_run, print_json, project_option, run_option
+from ganger.cli.options import counted, json_option, look_at_project, open_run, print_json, project_option, run_option
 
 
 @click.command("workers")
@@ -31,7 +31,7 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
     from ganger.views.text import one_line
 
     folder, state = open_run(project, run_id)
-    rows = registry(state, folder.path, open_project(project).root, past=past)
+    rows = registry(state, folder.path, look_at_project(project).root, past=past)
     accounts, led = waiting_accounts(state, time.time()), is_led(folder)
     if as_json:
         print_json(

@@ -34,6 +34,35 @@ def read_document(path: Path) -> dict[str, object]:
     return value
 
 
+_MOST_CUTS = 200
+
+
+def readable_part(path: Path) -> tuple[dict[str, object], str]:
+    """What a broken TOML file says before the place where it cannot be read, and its whole text as far as there is any.
+
+    For whoever has to find something all the same; nothing is ever done by it.
+    """
+    try:
+        text = _read(path).decode("utf-8", "replace")
+    except DocumentFault:
+        return {}, ""
+    lines = text.splitlines(keepends=True)
+    last = len(lines)
+    for _ in range(_MOST_CUTS):
+        try:
+            value = _read_toml("".join(lines[:last]))
+        except DocumentFault as fault:
+            # An unclosed text or list is noticed only at its end, far below where it begins.
+            last = min(last, fault.line or last) - 1
+        except RecursionError:
+            break
+        else:
+            return (value, text) if isinstance(value, dict) else ({}, text)
+        if last <= 0:
+            break
+    return {}, text
+
+
 def _parse(suffix: str, text: str) -> object:
     if suffix in (".yaml", ".yml"):
         from ganger.contracts.yaml_reader import read_yaml

@@ -29,12 +29,41 @@ def open_to_read(path: Path, busy_ms: int) -> apsw.Connection:
     _require_file(path)
     if not path.exists():
         raise NotFoundError(f"{path}: no event store here", hint="start a run first: ganger run")
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    db.set_busy_timeout(busy_ms)
+    try:
+        db = _opened(path.absolute().as_uri(), busy_ms)
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        shared = path.with_name(f"{path.name}-shm")
+        if os.access(path.parent, os.W_OK) or (shared.exists() and not os.access(shared, os.R_OK)):
+            raise
+        db = _opened_where_nothing_can_be_written(path, busy_ms)
     if _require_known_schema(db, path) == 0:
         raise NotFoundError(f"{path}: nothing has been recorded yet", hint="start a run first: ganger run")
     require_own_schema(db, path)
     return db
+
+
+def _opened(uri: str, busy_ms: int, *, alone: bool = False) -> apsw.Connection:
+    """`alone`: the index of the write-ahead log is made in memory, and nothing is locked."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    db = apsw.Connection(uri, flags=flags, vfs="unix-none" if alone else None)
+    try:
+        db.set_busy_timeout(busy_ms)
+        if alone:
+            db.execute("PRAGMA locking_mode=EXCLUSIVE")
+        # The write-ahead log is looked for only now.
+        schema_version(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _opened_where_nothing_can_be_written(path: Path, busy_ms: int) -> apsw.Connection:
+    """On a read-only disk SQLite cannot make the files that readers share. Nobody else writes there: a log that was
+    left is read without them, and where there is none the file itself holds everything."""
+    log = path.with_name(f"{path.name}-wal")
+    left = log.exists() and log.stat().st_size > 0
+    return _opened(path.absolute().as_uri() + ("" if left else "?immutable=1"), busy_ms, alone=left)
 
 
 def open_to_write(path: Path, busy_ms: int) -> apsw.Connection:
@@ -192,6 +221,13 @@ def file_of(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _is_read_only(path: Path) -> bool:
+    try:
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
 def _sync_folder(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY)
     try:
@@ -233,6 +269,11 @@ def named_errors(path: Path) -> Iterator[None]:
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreError(f"{path}: not a sound event store ({error})", hint="restore it from a backup") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, OSError) as error:
+        if _is_read_only(path):
+            raise StoreError(
+                f"{path}: lies on a read-only file system, so nothing can be changed in this run; it can be looked at",
+                hint="mount it writable, then run the same command again",
+            ) from error
         raise StoreError(
             f"{path}: cannot be opened or written ({error})", hint="check the folder and its permissions"
         ) from error
