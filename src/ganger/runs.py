@@ -21,7 +21,7 @@ _PACE_HOLDS_SEC = 120.0
 
 
 def newest_run(project: Project, run_id: str | None) -> RunFolder:
-    """The run a read command means: the named one, else the one written last."""
+    """The run a command means: the named one, else the one that was begun or continued last."""
     if run_id is not None:
         folder = place_of(project, run_id)
         if not folder.database.exists():
@@ -32,12 +32,7 @@ def newest_run(project: Project, run_id: str | None) -> RunFolder:
     found = runs_of(project)
     if not found:
         raise NotFoundError(f"there is no run in {project.shown_path} yet", hint="start one: ganger run")
-    return max(found, key=lambda folder: _last_written(folder.database))
-
-
-def _last_written(database: Path) -> int:
-    log = database.with_name(database.name + "-wal")
-    return max(p.stat().st_mtime_ns for p in (database, log) if p.exists())
+    return found[0]
 
 
 def read_state(folder: RunFolder) -> RunState:
