@@ -16,17 +16,36 @@ from ganger.config import Project
 from ganger.core.names import file_stem
 from ganger.engine.files import RunFolder, is_led, make_private, replace_file
 from ganger.errors import GangerError
-from ganger.worker.folders import BOOK, STORE, is_kept, listed, read_book, run_folders as folders_of_runs
+from ganger.worker.folders import (
+    BOOK,
+    LED,
+    STORE,
+    is_kept,
+    lead_number,
+    listed,
+    newest_first,
+    read_book,
+    run_folders as folders_of_runs,
+)
 
 # What git modes keep beside the runs of a project.
 _STORES = ("repo.git", "repos")
 
 
 def runs_of(project: Project) -> list[RunFolder]:
-    """Every run of the project that Ganger has kept."""
+    """Every run of the project that Ganger has kept, the newest first."""
     private = _adopted(project)
-    found = folders_of_runs(str(project.shown_path), str(private or ""))
+    found = newest_first(folders_of_runs(str(project.shown_path), str(private or "")))
     return [_folder(project, Path(path)) for path in found]
+
+
+def note_lead(project: Project, folder: RunFolder) -> None:
+    """From now on this run is the newest: it is the one a command means that names none."""
+    others = [lead_number(str(run.path)) for run in runs_of(project) if run.path != folder.path]
+    last, own = max(others, default=0), lead_number(str(folder.path))
+    if own <= last:
+        noted = {"number": last + 1, "folder": folder.path.name}
+        replace_file(folder.path / LED, json.dumps(noted) + "\n")
 
 
 def place_of(project: Project, run_id: str) -> RunFolder:

@@ -21,7 +21,7 @@ _PACE_HOLDS_SEC = 120.0
 
 
 def newest_run(project: Project, run_id: str | None) -> RunFolder:
-    """The run a read command means: the named one, else the one written last."""
+    """The run a command means: the named one, else the one that was begun or continued last."""
     if run_id is not None:
         folder = place_of(project, run_id)
         _require_readable(folder.database)
@@ -34,7 +34,7 @@ def newest_run(project: Project, run_id: str | None) -> RunFolder:
     if not found:
         _require_readable(project.shown_path)
         raise NotFoundError(f"there is no run in {project.shown_path} yet", hint="start one: ganger run")
-    return max(found, key=lambda folder: _last_written(folder.database))
+    return found[0]
 
 
 def _exists(path: Path) -> bool:
@@ -54,11 +54,6 @@ def _require_readable(folder: Path) -> None:
             f"{folder} cannot be read: it belongs to user {owner}, and this is user {os.geteuid()}",
             hint="ask as the user that started the run",
         )
-
-
-def _last_written(database: Path) -> int:
-    log = database.with_name(database.name + "-wal")
-    return max(p.stat().st_mtime_ns for p in (database, log) if p.exists())
 
 
 def read_state(folder: RunFolder) -> RunState:

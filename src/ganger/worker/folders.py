@@ -11,12 +11,15 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 # Says which project a folder is for, and what in the project's own state folder is Ganger's.
 BOOK = "project.json"
 STORE = "ganger.db"
+# Which run was led last: written by its lead alone, as reading a store changes the times of its files.
+LED = "led.json"
+_LONGEST_LED = 4096
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _LONGEST_NAME = 40
 _LONGEST_BOOK = 4 * 1024 * 1024
@@ -71,6 +74,39 @@ def run_folders(shown: str, private: str) -> list[str]:
     names = {os.path.basename(folder) for folder in own}
     others = [folder for folder in _folders(shown) if os.path.basename(folder) in kept - names and is_kept(folder)]
     return own + others
+
+
+def newest_first(folders: Iterable[str]) -> list[str]:
+    """The run that was begun or continued last comes first, whatever clocks and file times say. Of a folder and its
+    copy the copy comes after; runs of earlier versions, which noted no number, come last."""
+    return sorted(folders, key=_led_last, reverse=True)
+
+
+def lead_number(folder: str) -> int:
+    """The how-manieth lead of the project's runs its last one was; 0 where nobody noted it."""
+    return _led(folder)[0]
+
+
+def _led_last(folder: str) -> tuple[int, bool, int, str]:
+    number, name = _led(folder)
+    try:
+        # Written by leads, and by nobody who reads.
+        written = os.lstat(f"{folder}/state.json").st_mtime_ns
+    except OSError:
+        written = 0
+    return number, name == os.path.basename(folder), written, folder
+
+
+def _led(folder: str) -> tuple[int, str]:
+    try:
+        with open(os.open(f"{folder}/{LED}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8") as stream:
+            noted = json.loads(stream.read(_LONGEST_LED))
+    except (OSError, ValueError, RecursionError):
+        return 0, ""
+    number = noted.get("number") if isinstance(noted, dict) else None
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        return 0, ""
+    return number, str(noted.get("folder", ""))
 
 
 def is_kept(folder: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .claims import read_object, stem
-from .folders import private_folder, read_book, run_folders
+from .folders import newest_first, private_folder, read_book, run_folders
 from .trouble import Away, NoRun, Trouble
 
 TYPE_CHECKING = False
@@ -99,24 +99,14 @@ def _plain_state_dir(text: str) -> str:
 
 
 def runs(project: str, run: str, environ: Mapping[str, str]) -> list[str]:
-    """The folders of the project's runs, the one written last first; or that of the named one."""
+    """The folders of the project's runs, the newest first; or that of the named one."""
     state = state_of(project, environ)
     if run:
         folder = state.folder_of(run)
         if not folder:
             raise NoRun(run, state.shown)
         return [folder]
-    return sorted(state.runs(), key=_written_at, reverse=True)
-
-
-def _written_at(folder: str) -> int:
-    times = [0]
-    for name in ("ganger.db", "ganger.db-wal"):
-        try:
-            times.append(os.stat(f"{folder}/{name}").st_mtime_ns)
-        except OSError:
-            continue
-    return max(times)
+    return newest_first(state.runs())
 
 
 def is_over(folder: str) -> bool:
