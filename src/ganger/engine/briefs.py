@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ganger.core.names import prompt_file
+from ganger.core.questions import answers_of
 from ganger.engine.handoff import ci_brief, plan_brief, repo_brief
 from ganger.engine.prompts import Reader, checkpoint_text, contract_text, file_text
 from ganger.engine.tools import Tools
@@ -81,7 +82,7 @@ def _reminder(tools: Tools, task: str) -> str:
 
 
 def _answers(tools: Tools, task: str) -> str:
-    return "\n\n".join(tools.journal.state.tasks[task].hints)
+    return "\n\n".join(answers_of(tools.journal.state, task))
 
 
 def _plan(tools: Tools, task: str) -> str:

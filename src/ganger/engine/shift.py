@@ -16,6 +16,7 @@ from ganger.core.budgets import time_limit
 from ganger.core.delivery_changes import rules_of
 from ganger.core.moments import seconds_between, stamp
 from ganger.core.names import desk_folder, prompt_file
+from ganger.core.questions import answers_of
 from ganger.core.records import Ended
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Lost
@@ -224,7 +225,7 @@ class Shift:
         git = bool(self.tools.repositories)
         advice = Advice(
             hints=self.tools.overlay.hints(self.case.task, patches) if now.healed else (),
-            answers=now.hints,
+            answers=answers_of(self.state, self.case.task),
             rules=self.tools.rules,
             role=self.case.role.prompt,
             workspace=git,
