@@ -120,6 +120,10 @@ def reviewed(run: Run) -> None:
     run.ask(reviews.REVIEW, "other", OPTIONS[reviews.REVIEW])
 
 
+def hinted(state: RunState, name: str) -> str:
+    return "".join(state.tasks[name].hints)
+
+
 # kind of question, how it comes about, which option, and what is different afterwards
 EFFECTS: dict[str, tuple[Callable[[Run], None], int, Callable[[RunState], bool]]] = {
     "refs: it was me": (moved_refs, 1, lambda s: not s.paused and s.questions["q-1"].answer is not None),
