@@ -1,8 +1,9 @@
-"""The prompts a first and a second attempt get, as docs/guide/prompts.md shows them: made by the code that makes them."""
+"""The prompts a first and a second attempt get, as docs/guide/prompts.md shows them: by the code that makes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from settings import NoPlaceError
@@ -41,8 +42,8 @@ def render(root: Path) -> str:
 
 def samples(root: Path) -> Iterator[str]:
     known = Advice(workspace=True, protocol=True, checks=(COMMAND,), edits=True)
-    goes_on = Advice(**{**_fields(known), "turned_down": "there", "saved": COMMIT, "saved_files": ("calc.py",)})
-    afresh = Advice(**{**_fields(known), "saved": COMMIT, "saved_files": ("calc.py",)})
+    afresh = replace(known, saved=COMMIT, saved_files=("calc.py",))
+    goes_on = replace(afresh, turned_down="there")
     note = reminder(root)
     prompts = {
         "The first attempt": assemble(SPEC, _Texts(), "", known),
@@ -62,7 +63,3 @@ def reminder(root: Path) -> str:
     told = note_of(telling((root / LOG).read_text(encoding="utf-8"), "/checkout"))
     step = StepResult("unit", Tier.CORRECTNESS, COMMAND, "failed", 1, 0.4, "AssertionError: 4 != 3")
     return why_red(Verdict(False, (step,), step, command=COMMAND, says=step.first_error, told=told), {}).reminder
-
-
-def _fields(advice: Advice) -> dict[str, object]:
-    return {name: getattr(advice, name) for name in Advice.__dataclass_fields__}
