@@ -22,8 +22,9 @@ for number in range(300):
     print("looked at row", number)
 found = pathlib.Path(sys.argv[1]).read_text()
 if found != {MADE!r}:
-    print("FAILED tests/test_made.py::test_text - wrong text")
-    print(f"tests/test_made.py:7: AssertionError: {{found!r}} is not what was wanted")
+    why = f"AssertionError: {{found!r}} is not what was wanted"
+    print(f"tests/test_made.py:7: {{why}}")
+    print(f"FAILED tests/test_made.py::test_text - {{why}}")
     print("\\n".join(f"closed page {{number}}" for number in range(300)))
     sys.exit(3)
 """

@@ -188,7 +188,7 @@ def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path, rou
     assert (now.status, now.reworks, now.ci_fixes) == (TaskStatus.ESCALATED, allowed, 0)
     assert launches(project) == allowed + 1 and [q.kind for q in project.find(ev.QuestionAsked)] == ["escalated"]
     why = json.loads(project.ganger("why", "a", "--json").stdout)
-    assert why["counters"]["rework_rounds"] == f"{allowed} of {allowed}"
+    assert why["counters"]["reworks"] == f"{allowed} of {allowed}"
 
 
 def test_a_person_may_always_send_back(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from ganger.engine.hearing import Hearing
 from ganger.engine.launching import at_home, confined, forget_login, owner_of, reporting, with_desk
 from ganger.engine.log_masks import note_masks
 from ganger.engine.posts import Post
-from ganger.engine.prompts import Advice, assemble, continuation
+from ganger.engine.prompts import Advice, assemble, continuation, edits_files
 from ganger.engine.road import Road
 from ganger.engine.tools import one_line
 from ganger.errors import GangerError, InputError
@@ -235,7 +235,7 @@ class Shift:
             saved_refused=now.saved_refused,
             turned_down=self.road.found_work if now.remade and now.continued else None,
             checks=self.tools.checks.commands(spec.verify_profile),
-            edits=self.pulled or self.agent.capabilities.edits,
+            edits=self.pulled or edits_files(self.agent.capabilities),
             checkpoint=now.checkpoint,
             protocol=self.tools.endpoint is not None and self.tools.tell_protocol,
             handoff=handoff_of(rules_of(self.state, self.case.task), spec.repo),
