@@ -18,7 +18,6 @@ def failed(*more: ev.Event) -> RunState:
     events = (
         ev.RunStarted("r", "digest", Policy(), (TaskSpec("a", prompt_ref="a.md"),)),
         ev.LeadStarted(1, Policy()),
-        ev.WindowOpened(1, 1, ("a",)),
         ev.AttemptStarted("a", 1, "t", "agent", "", "log"),
         ev.AttemptFailed(
             "a", 1, "test_error", "test_error:x", "red", "worker_attempts", "why", resume="s-1", remade=True
