@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import conformance
+import prompt_samples
 import settings
 
 import agents
@@ -49,6 +50,10 @@ def settings_page() -> Files:
     return {settings.PAGE: settings.render(ROOT, importlib.import_module("ganger.config").Config)}
 
 
+def prompts_page() -> Files:
+    return {prompt_samples.PAGE: prompt_samples.render(ROOT)}
+
+
 def cli_page() -> Files:
     return rendered("ganger.cli.reference", Path("docs/cli.md"))
 
@@ -72,6 +77,7 @@ GENERATORS: Generators = {
     "own schemas": own_schemas,
     "settings": settings_page,
     "settings by mode": settings_by_mode_page,
+    "prompts": prompts_page,
     "cli": cli_page,
     "codes": codes_page,
     "agents": agents_page,

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache, partial
 
-from ganger.app import role_rules
+from ganger.app import agent_of_role, role_rules
 from ganger.check import Checked
 from ganger.config import Project
 from ganger.core.tokens import calibrations, estimate
 from ganger.delivery import rules_for
 from ganger.engine.handoff import handoff_of
-from ganger.engine.prompts import Advice, CiNote, ci_text, pieces
+from ganger.engine.prompts import Advice, CiNote, ci_text, edits_files, pieces
 from ganger.engine.rules import learned_elsewhere
 from ganger.engine.usage import usage_of_runs
 from ganger.engine.verification import commands_of
 from ganger.errors import GangerError
-from ganger.fleet import agent_of_role
 from ganger.places import place_of
 from ganger.ports import RoleRules
 from ganger.views.prompts import PromptSize, PromptSizes, weighed
@@ -70,7 +69,7 @@ def _sizes(project: Project, checked: Checked, budget: int) -> Iterator[PromptSi
 def _edits(project: Project, role: str) -> bool:
     """A role nobody can be found for is told all there is to tell."""
     try:
-        return agent_of_role(project, role).capabilities.edits
+        return edits_files(agent_of_role(project, role).capabilities)
     except GangerError:
         return False
 

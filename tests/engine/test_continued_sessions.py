@@ -172,15 +172,6 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again_in_its_session(in_git:
     assert "half.txt" in project.merged_files()
 
 
-def test_what_was_wrong_is_begun_anew_and_not_continued(tmp_path: Path, speech: Speech) -> None:
-    """H05: a change that failed its checks; the next attempt gets a fresh workspace and the whole prompt."""
-    agent = speech.write([HALF, DONE], [REST, DONE])
-    check = "import os, sys\nsys.exit(0 if os.path.exists('rest.txt') else 1)\n"
-    project = GitProject(tmp_path / "p", agent=agent, check=check).make()
-    assert project.run() == 0
-    assert speech.sessions() == ["", ""] and "half.txt" not in speech.starts()[1]["files"]
-
-
 @pytest.mark.parametrize("name", ["{own}", "../own.json", "a/../../own.json"])
 def test_a_login_file_outside_a_home_is_refused_before_anything_runs(tmp_path: Path, speech: Speech, name: str) -> None:
     """G06: `home_files` names files in a home; the operator's own one stays as it is."""

@@ -57,10 +57,12 @@ def took_one(project: GitProject, env: dict[str, str], name: str) -> dict[str, A
 
 
 def test_the_prompt_of_a_real_run_is_lean(worker: Worker) -> None:
-    """D15: the opening, the task, the contract, and nothing else."""
+    """D15 G22: the opening, the task, the command that judges it, the contract, and nothing else."""
     opening, _, rest = worker.prompt.partition("\n\n## What to do\n\n")
     assert opening.startswith("# Task b\n\nWork in this folder only") and "`ganger worker brief`" in opening
-    assert rest.startswith("Do it.\n\n## How to answer")
+    assert rest.startswith("Do it.\n\n## What will be run\n\n")
+    checks, _, contract = rest.partition("\n\n## ")[2].partition("\n\n## ")
+    assert checks.endswith("\n\n- `true`") and contract.startswith("How to answer")
 
 
 @pytest.mark.parametrize(

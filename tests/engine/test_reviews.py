@@ -177,7 +177,7 @@ def test_an_agent_sends_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rounds", [None, 0, 1])
 def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path, rounds: int | None) -> None:
-    """W08 H13 G20: two rounds, or as many as are set; CI's counter is not touched, and `why` shows this one."""
+    """W08 H13: two rounds, or as many as are set; CI's counter is not touched, and `why` shows this one."""
     project = judged(tmp_path, BAD)
     config = project.root / "ganger.toml"
     if rounds is not None:
@@ -188,7 +188,7 @@ def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path, rou
     assert (now.status, now.reworks, now.ci_fixes) == (TaskStatus.ESCALATED, allowed, 0)
     assert launches(project) == allowed + 1 and [q.kind for q in project.find(ev.QuestionAsked)] == ["escalated"]
     why = json.loads(project.ganger("why", "a", "--json").stdout)
-    assert why["counters"]["rework_rounds"] == f"{allowed} of {allowed}"
+    assert why["counters"]["reworks"] == f"{allowed} of {allowed}"
 
 
 def test_a_person_may_always_send_back(tmp_path: Path) -> None:

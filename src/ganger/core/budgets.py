@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ganger.core.delivery import NO_RULES
@@ -76,6 +77,12 @@ def spent_out(state: RunState, now: str) -> str:
     if budget.wall_sec is not None and (used_sec := active_seconds(state, now)) >= budget.wall_sec:
         return f"budget.wall_sec: the run has worked for {used_sec:.0f} of {budget.wall_sec:.0f} s"
     return ""
+
+
+def budget_named(text: str) -> str:
+    """Which limit a sentence about a budget is about; without one, an estimate is what is missing."""
+    found = re.search(r"\bbudget\.\w+(?=:)", text)
+    return found[0] if found else "budget.attempt_usd"
 
 
 def _unknown_price(state: RunState, wanted: Reservation, taken: Purse) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from ganger.core.records import RunState
 from ganger.core.repos import graph_of, shown
 
 _MOST_SHOWN = 5
+_SHORT = 12
+REVERT, MEND, BOTH = "revert", "mend", "both"
+_CULPRIT = re.compile(rf"{REVERT} (?P<repo>.+?) (?P<commit>[0-9a-zA-Z]{{1,{_SHORT}}}) \(task (?P<task>.+)\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +105,27 @@ def question(state: RunState, repo: str, red_sha: str) -> CascadeQuestion | None
     if not found:
         return None
     first = found[0]
-    culprit = f"{first.repo} {first.commit[:12]} (task {first.task})"
+    culprit = f"{first.repo} {first.commit[:_SHORT]} (task {first.task})"
     told = [f"{s.repo} {s.commit[:12]} (task {s.task}){_evidence(s)}" for s in found[:_MOST_SHOWN]]
     more = f", and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
     here = shown(repo)
     return CascadeQuestion(
         f"{here} is red at {red_sha[:12]}. What it builds on has moved since it was last green; the likeliest cause "
         f"comes first: {', '.join(told)}{more}. What shall be done?",
-        (
-            f"revert {culprit}",
-            f"mend {here}: its worker adapts it to what changed",
-            f"both: {first.repo} and {here} are changed together",
-        ),
+        _options(culprit, here, known=first.task in state.tasks),
     )
+
+
+def _options(culprit: str, here: str, *, known: bool) -> tuple[str, ...]:
+    """Only what can be done is offered: whose task is not in the run any more cannot be asked to change anything."""
+    mend = f"{MEND} {here}: its worker adapts it to what changed"
+    return (f"{REVERT} {culprit}", mend, f"{BOTH} {culprit} and {here}, changed together") if known else (mend,)
+
+
+def culprit_of(options: Sequence[str]) -> Suspect | None:
+    """Whom the options of such a question name."""
+    match = _CULPRIT.fullmatch(options[0]) if options else None
+    return None if match is None else Suspect(match["repo"], match["task"], match["commit"], "")
 
 
 def _evidence(suspect: Suspect) -> str:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ganger.core import events as ev, reviews, worker_control
-from ganger.core.accounts import answer_account
+from ganger.core import answers, events as ev, reviews, worker_control
 from ganger.core.comeback import bad_need, bring_back, but, close_questions, following
 from ganger.core.dependents import behind_failed
 from ganger.core.effects import Effect, Refusal as Refusal, counted, number_of, task_named, text_of
-from ganger.core.questions import answer, chosen, find_question as find_question
+from ganger.core.questions import chosen, find_question as find_question
 from ganger.core.records import RunState
 from ganger.core.repos import PROJECT, graph_of, shown
 from ganger.core.vocabulary import BlockReason, TaskStatus
@@ -215,12 +214,7 @@ def _answer(state: RunState, data: Mapping[str, object], now: float) -> Effect:
     question, text = find_question(state, data.get("question")), text_of(data, "text")
     if not text:
         raise Refusal("the answer is empty")
-    meant = chosen(question, text)
-    if question.kind == reviews.REVIEW and reviews.is_open(state, question.task):
-        return reviews.answer_review(state, question, meant, now)
-    if question.account:
-        return answer_account(state, question, meant)
-    return answer(state, question, meant, now)
+    return answers.given(state, question, chosen(question, text), now)
 
 
 def _undo_patch(state: RunState, data: Mapping[str, object], _now: float) -> Effect:

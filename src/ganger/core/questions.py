@@ -11,6 +11,8 @@ from ganger.core.effects import Effect, Refusal
 from ganger.core.records import Question, RunState, TaskState
 from ganger.core.vocabulary import TaskStatus
 
+_LONGEST_ASKED = 2_000
+_NOT_BY_A_WORKER = frozenset({"ci", "cascade", "fatal"})
 BY_DEFAULT = "(nobody answered in time: this is the default the question came with)"
 
 
@@ -64,9 +66,26 @@ def answer(state: RunState, question: Question, text: str, now: float) -> Effect
 
 
 def _told(state: RunState, question: Question, task: TaskState, text: str) -> str:
-    """Who asked more than one thing must know which of them this answers."""
+    """Who asked more than one thing must know which of them this answers; who did not ask it, what was asked."""
+    if question.attempt != task.attempts or question.kind in _NOT_BY_A_WORKER:
+        return f"Asked ({question.kind}): {_short(question.text)}\nAnswered: {text}"
     asked = [q for q in state.questions.values() if q.task == question.task and q.attempt == task.attempts]
     return f"{question.id}: {text}" if len(asked) > 1 else text
+
+
+def answers_of(state: RunState, name: str) -> tuple[str, ...]:
+    """What people told the workers of a task, an answer with what was asked."""
+    asked = [q for q in state.questions.values() if q.task == name and q.answer is not None]
+    told: list[str] = []
+    for hint in state.tasks[name].hints:
+        found = [q for q in asked if hint in (q.answer, f"{q.id}: {q.answer}")]
+        lines = [f"Asked ({q.kind}): {_short(q.text)}" for q in found]
+        told.append("\n".join([*lines, f"Answered: {found[0].answer}"]) if found else hint)
+    return tuple(told)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_ASKED else f"{text[:_LONGEST_ASKED]} …"
 
 
 def due(state: RunState, now: float, remind_sec: float) -> list[ev.Event]:

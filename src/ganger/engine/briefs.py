@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ganger.core.names import prompt_file
+from ganger.core.questions import answers_of
 from ganger.engine.handoff import ci_brief, plan_brief, repo_brief
-from ganger.engine.prompts import Reader, checkpoint_text, contract_text, file_text
+from ganger.engine.prompts import Reader, checkpoint_text, contract_text, edits_files, file_text
 from ganger.engine.tools import Tools
 from ganger.errors import NotFoundError
 
@@ -68,7 +69,7 @@ def _contract(tools: Tools, task: str) -> str:
     worker = state.tasks[task].worker
     pulled = worker is not None and worker.pulled
     agent = tools.agent_of(state.specs[task], state.tasks[task], state.policy)
-    return contract_text(task, writes=not (pulled or agent.capabilities.edits))
+    return contract_text(task, writes=not (pulled or edits_files(agent.capabilities)))
 
 
 def _checkpoint(tools: Tools, task: str) -> str:
@@ -81,7 +82,7 @@ def _reminder(tools: Tools, task: str) -> str:
 
 
 def _answers(tools: Tools, task: str) -> str:
-    return "\n\n".join(tools.journal.state.tasks[task].hints)
+    return "\n\n".join(answers_of(tools.journal.state, task))
 
 
 def _plan(tools: Tools, task: str) -> str:

@@ -13,6 +13,7 @@ from ganger.core.records import TaskSpec
 from ganger.core.tokens import clipped, estimate
 from ganger.core.workers import Checkpoint
 from ganger.engine.road import FoundWork
+from ganger.ports import Capabilities
 
 # The closing line is named before the opening one and neither stands at a line's edge: an echoed prompt is no answer.
 _CONTRACT = """## How to answer
@@ -281,6 +282,11 @@ def checkpoint_text(known: Checkpoint) -> str:
             lines += [f"{name}:", *(f"- {entry}" for entry in entries[:50])]
     text = "\n".join(lines)
     return text if len(text) <= _LONGEST_STAND else f"{text[:_LONGEST_STAND]} …"
+
+
+def edits_files(able: Capabilities) -> bool:
+    """Whether an agent works on files with its own tools, so that nobody has to write them for it."""
+    return able.stream or able.interactive
 
 
 def contract_text(task_id: str, *, writes: bool = True) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ganger.contracts.parser import neutralise
 from ganger.core import events as ev
+from ganger.core.answers import OPTIONS
 from ganger.core.delivery_changes import rules_of
 from ganger.core.names import repo_store
-from ganger.core.reviews import APPROVE_WORD, APPROVED, PERSON, REVIEW, REWORK, WANTED
+from ganger.core.reviews import APPROVED, PERSON, REVIEW, REWORK, WANTED
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.case import Case, Failed
 from ganger.engine.prompts import quoted
@@ -53,7 +54,7 @@ class Reviewing:
             why = f"{why}: the reviewer gave no usable answer ({opinion.text})"
             await case.record(*opinion.costs, ev.ReviewAsked(case.task, case.number, PERSON, commit))
         text = f"{why}: ganger approve {case.task}, or ganger rework {case.task} TEXT; {self._where(commit)}"
-        raise Waits(BlockReason.AWAITING_REVIEW, why, question=REVIEW, text=text, options=(APPROVE_WORD,))
+        raise Waits(BlockReason.AWAITING_REVIEW, why, question=REVIEW, text=text, options=OPTIONS[REVIEW])
 
     def _is_persons(self, commit: str) -> bool:
         """An agent was asked in vain."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ganger.contracts.worker import Next
 from ganger.core import events as ev
-from ganger.core.budgets import reservation
+from ganger.core.budgets import budget_named, reservation
 from ganger.core.control import act, refused
 from ganger.core.delivery import RepoRules
 from ganger.core.indexes import is_delivering
@@ -354,7 +354,9 @@ class Lead:
             return
         events: list[ev.Event] = list(moot(self.state))
         if finish.question and not any(q.kind == "budget" and q.answer is None for q in self.state.questions.values()):
-            text = f"{finish.question}; raise it and run again, or leave the rest undone"
+            key = budget_named(finish.question)
+            raised = f"raise it in ganger.toml or for this run (ganger run --set {key}=AMOUNT)"
+            text = f"{finish.question}; {raised} and run again, or leave the rest undone"
             events.append(ev.QuestionAsked("", "", "budget", text))
         counts = {status.value: self.state.counts[status] for status in TaskStatus}
         events.append(ev.RunFinished(finish.run_status, finish.abort_reason, counts, finish.why))

@@ -16,6 +16,7 @@ from ganger.core.budgets import time_limit
 from ganger.core.delivery_changes import rules_of
 from ganger.core.moments import seconds_between, stamp
 from ganger.core.names import desk_folder, prompt_file
+from ganger.core.questions import answers_of
 from ganger.core.records import Ended
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Lost
@@ -27,7 +28,7 @@ from ganger.engine.hearing import Hearing
 from ganger.engine.launching import at_home, confined, forget_login, owner_of, reporting, with_desk
 from ganger.engine.log_masks import note_masks
 from ganger.engine.posts import Post
-from ganger.engine.prompts import Advice, assemble, continuation
+from ganger.engine.prompts import Advice, assemble, continuation, edits_files
 from ganger.engine.road import Road
 from ganger.engine.settling import heed_person
 from ganger.engine.tools import one_line
@@ -226,7 +227,7 @@ class Shift:
         git = bool(self.tools.repositories)
         advice = Advice(
             hints=self.tools.overlay.hints(self.case.task, patches) if now.healed else (),
-            answers=now.hints,
+            answers=answers_of(self.state, self.case.task),
             rules=self.tools.rules,
             role=self.case.role.prompt,
             workspace=git,
@@ -236,7 +237,7 @@ class Shift:
             saved_refused=now.saved_refused,
             turned_down=self.road.found_work if now.remade and now.continued else None,
             checks=self.tools.checks.commands(spec.verify_profile),
-            edits=self.pulled or self.agent.capabilities.edits,
+            edits=self.pulled or edits_files(self.agent.capabilities),
             checkpoint=now.checkpoint,
             protocol=self.tools.endpoint is not None and self.tools.tell_protocol,
             handoff=handoff_of(rules_of(self.state, self.case.task), spec.repo),

@@ -6,6 +6,7 @@ They are no task's to change. Refs are never touched: one that moved may be a pe
 from __future__ import annotations
 
 from ganger.core import events as ev
+from ganger.core.answers import OPTIONS, PACKAGES, PACKAGES_SIGNAL, REFS
 from ganger.core.names import saved_folder
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Failed
@@ -13,11 +14,8 @@ from ganger.engine.company import Company
 from ganger.engine.tools import one_line
 from ganger.errors import WriteRefused
 
-_REFS, _PACKAGES = "refs", "packages"
 _REMOTES = "refs/remotes/"
 _NAMED = 10
-_ANSWERS = ("it was me", "it was not me: I look at it")
-_REINSTALLED = ("they are as they shall be again",)
 
 
 class Upkeep:
@@ -32,9 +30,9 @@ class Upkeep:
     def require_sound(self) -> None:
         """No agent starts, and no check judges, with packages that somebody changed and nobody could put back."""
         for question in self.case.state.questions.values():
-            if question.kind == _PACKAGES and question.answer is None:
-                detail = f"{question.text} (answer {question.id}, then ganger retry {self.case.task})"
-                raise self.case.failed(FailureClass.BLOCKED_EXTERNAL, "packages changed", detail)
+            if question.kind == PACKAGES and question.answer is None:
+                detail = f"{question.text} (ganger answer {question.id} 1 goes on)"
+                raise self.case.failed(FailureClass.BLOCKED_EXTERNAL, PACKAGES_SIGNAL, detail)
 
     async def mend(self) -> tuple[str, ...]:
         """Puts back whatever was changed since this attempt last ran something, and tells; what it was that an agent
@@ -54,12 +52,12 @@ class Upkeep:
             return ()
         shown = tuple(one_line(path) for path in (found.grave or found.paths)[: 5 * _NAMED])
         told: list[ev.Event] = [ev.FixedRestored(shown, name, self.company.tasks, left[: 5 * _NAMED])]
-        if left and not self._asked(_PACKAGES):
+        if left and not self._asked(PACKAGES):
             text = (
                 f"installed packages or git's settings were changed while {', '.join(self.company.tasks)} ran, and "
                 f"cannot be put back: {_listed(left)}. Install them anew, or put them right by hand"
             )
-            told.append(ev.QuestionAsked("", "", _PACKAGES, text, options=_REINSTALLED))
+            told.append(ev.QuestionAsked("", "", PACKAGES, text, options=OPTIONS[PACKAGES]))
         await self.journal.record(*told)
         return found.grave
 
@@ -91,12 +89,12 @@ class Upkeep:
         told: list[ev.Event] = [ev.RefsMoved(moves[: 5 * _NAMED], tasks)]
         own = tuple(move for move in moves if _REMOTES not in move)
         fixed = self.case.tools.fixed
-        if own and tasks and not (fixed is not None and fixed.walled) and not self._asked(_REFS):
+        if own and tasks and not (fixed is not None and fixed.walled) and not self._asked(REFS):
             text = (
                 f"refs moved while {', '.join(tasks)} ran, and Ganger moved none: {_listed(own)}. Was it you? If not, "
                 "look at it (git reflog, git log) and put it back yourself (git update-ref): Ganger never does"
             )
-            told.append(ev.QuestionAsked("", "", _REFS, text, options=_ANSWERS))
+            told.append(ev.QuestionAsked("", "", REFS, text, options=OPTIONS[REFS]))
         await self.journal.record(*told)
 
     def _asked(self, kind: str) -> bool:

@@ -326,7 +326,7 @@ def _red_note(verdict: Verdict, where: str, how: str) -> str:
     command = verdict.command or step.cmd
     if command:
         parts.append(f"Its command:\n\n    {' '.join(command.split())}")
-    if verdict.says and verdict.says != how:
+    if verdict.says and verdict.says != how and verdict.says not in verdict.told:
         parts.append(f"It says:\n\n    {' '.join(verdict.says.split())}")
     return "\n\n".join([*parts, verdict.told] if verdict.told else parts)
 

@@ -222,11 +222,6 @@ class Capabilities:
     schema: bool = False
     turns: bool = False
 
-    @property
-    def edits(self) -> bool:
-        """Whether it works on files with its own tools, so that nobody has to write them for it."""
-        return self.stream or self.interactive
-
 
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
@@ -464,8 +459,7 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An attempt's own workspace: its folder, and the commit it was made from. `fresh`: it was made just now.
-    `holds_work`: with an earlier change in it."""
+    """An attempt's own workspace and the commit it was made from. `fresh`: just now; `holds_work`: with a change."""
 
     folder: Path
     base: str
@@ -526,8 +520,7 @@ class Repository(Protocol):
         """Compare and swap, durable; False when the head is neither `expected` nor `new` already."""
 
     async def place(self, task: str, attempt: int, work: str = "") -> Place:
-        """The attempt's workspace, made from the head where it does not exist yet; where it fits, with the change of
-        the commit `work` in it."""
+        """The attempt's workspace, made from the head where there is none yet; if it fits, with the change `work`."""
 
     async def take(self, task: str, attempt: int, writes: Sequence[Write], rules: Rules, message: str) -> Taken:
         """What the agent changed in its workspace, and `writes` on top, judged and committed; raises WriteRefused.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
+from ganger.core.budgets import budget_named
 from ganger.core.moments import stamp
 from ganger.core.quota import account_of
 from ganger.core.records import Question, RunState
+from ganger.core.repos import PROJECT
 from ganger.core.reviews import REVIEW
 from ganger.core.vocabulary import TaskStatus
 
@@ -134,5 +136,11 @@ def _commands(state: RunState, question: Question) -> tuple[str, ...]:
         task = shlex.quote(question.task)
         if question.kind == REVIEW:
             return f"ganger approve {task}{run}", f"ganger rework {task} TEXT{run}", f"ganger ledger {task}{run}"
-        return answer, f"ganger logs {task}{run}", f"ganger skip {task}{run}"
-    return (f"ganger set budget.usd=AMOUNT{run}", answer) if question.kind == "budget" else (answer,)
+        rest = (answer, f"ganger logs {task}{run}", f"ganger skip {task}{run}")
+        repo = state.specs[question.task].repo if question.task in state.specs else ""
+        if question.kind == "fatal" and repo in state.halted:
+            return (f"ganger unlock {shlex.quote(repo or PROJECT)} --why TEXT{run}", *rest)
+        return rest
+    if question.kind == "budget":
+        return f"ganger run --set {budget_named(question.text)}=AMOUNT", answer
+    return (answer,)

@@ -261,7 +261,7 @@ def _counters(state: RunState, name: str, task: TaskState) -> dict[str, str]:
         "transient_retries": f"{task.transient_retries} of {policy.transient_retries}",
         "merge_retries": f"{task.merge_retries} of {policy.merge_retries}",
         "ci_fixes": f"{task.ci_fixes} of {rules_of(state, name).fixes}",
-        "rework_rounds": f"{task.reworks} of {policy.rework_rounds}",
+        "reworks": f"{task.reworks} of {policy.rework_rounds}",
         "no_change_retries": f"{task.no_change_retries} of {policy.no_change_retries}",
         "heal_rounds": str(task.healer_attempts),
         "same_failure_after_healing": f"{task.repeats} of {policy.signature_repeat_limit}",

@@ -1,0 +1,285 @@
+"""Every option of every kind of question acts, an answer goes with its question, a question names its matter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ganger.core import events as ev, reviews
+from ganger.core.answers import CASCADE, OPTIONS, PACKAGES, PACKAGES_SIGNAL, REFS, given
+from ganger.core.budgets import budget_named
+from ganger.core.cascade import culprit_of, question as cascade_question
+from ganger.core.control import act
+from ganger.core.delivery import RepoRules, RepoVerdict
+from ganger.core.questions import answers_of, chosen
+from ganger.core.records import Policy, RunState, TaskSpec
+from ganger.core.transitions import apply
+from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
+from ganger.views.inbox import inbox
+
+AT = "2026-01-01T00:00:00.000000Z"
+NOW = 1_000_000.0
+OFF = Policy(heal_schedule=HealSchedule.OFF)
+P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
+SHA = "0123456789abcdef" * 2 + "01234567"
+LIB = RepoRules("lib", (), "exclusive", completion=("verified", "pushed", "ci"), branch="main")
+APP = RepoRules("app", ("lib",), "exclusive", completion=("verified", "pushed", "ci"), branch="main")
+
+
+class Run:
+    """lib-1 is done in lib; app-1 in app builds on it."""
+
+    def __init__(self) -> None:
+        specs = (TaskSpec("lib-1", repo="lib"), TaskSpec("app-1", repo="app"), TaskSpec("other", repo="app"))
+        self.state, self.seq = RunState(), 0
+        self.record(ev.RunStarted("r", "digest", OFF, specs), ev.LeadStarted(1, OFF, repos=(LIB, APP)))
+        self.state.verdicts.append(RepoVerdict("lib", SHA, "lib-1", True, AT))
+
+    def record(self, *events: ev.Event) -> None:
+        for event in events:
+            self.seq += 1
+            apply(self.state, ev.Recorded(self.seq, AT, event))
+        assert self.state.refused == []
+
+    def start(self, name: str) -> None:
+        number = self.state.tasks[name].attempts + 1
+        self.record(ev.AttemptStarted(name, number, f"{name}.{number}", "agent", "", "log"))
+
+    def put(self, name: str, status: TaskStatus, reason: BlockReason | None = None) -> None:
+        self.start(name)
+        if status is not R:
+            self.record(ev.TaskSettled(name, status, "so it ended", reason))
+
+    def ask(self, kind: str, task: str = "", options: tuple[str, ...] = (), text: str = "what now?") -> None:
+        attempt = self.state.tasks[task].attempts if task else 0
+        self.record(ev.QuestionAsked("q-1", task, kind, text, attempt, options=options))
+
+    def answer(self, text: str) -> str:
+        command = _Command(self.state.commands_taken + 1, {"question": "q-1", "text": text})
+        events = act(self.state, command, NOW)
+        self.record(*events)
+        last = events[-1]
+        assert isinstance(last, ev.CommandTaken)
+        return last.outcome
+
+
+class _Command:
+    kind = "answer"
+
+    def __init__(self, number: int, data: dict[str, object]) -> None:
+        self.number, self.data = number, data
+
+
+def red_app(run: Run, status: TaskStatus) -> None:
+    run.put("app-1", status)
+    run.state.verdicts.append(RepoVerdict("app", "a" * 40, "app-1", False, AT, (("lib", SHA),)))
+    asked = cascade_question(run.state, "app", "a" * 40)
+    assert asked is not None and len(asked.options) == 3
+    run.ask(CASCADE, "app-1", asked.options, asked.text)
+
+
+def done_lib(run: Run) -> None:
+    run.start("lib-1")
+    run.record(ev.TaskSettled("lib-1", TaskStatus.FAILED, "stands for what was delivered"))
+    run.record(ev.RepoUnlocked("lib", "it is delivered", ("lib-1",)))
+
+
+def red_and_over(run: Run) -> None:
+    done_lib(run)
+    red_app(run, TaskStatus.ESCALATED)
+
+
+def red_and_running(run: Run) -> None:
+    done_lib(run)
+    red_app(run, R)
+
+
+def lacking(run: Run) -> None:
+    run.start("other")
+    signature = f"blocked_external:{PACKAGES_SIGNAL}"
+    run.record(
+        ev.AttemptFailed("other", 1, "blocked_external", signature, "packages", "none"),
+        ev.TaskSettled("other", TaskStatus.BLOCKED, "packages", BlockReason.EXTERNAL),
+    )
+    run.ask(PACKAGES, options=OPTIONS[PACKAGES])
+
+
+def moved_refs(run: Run) -> None:
+    run.ask(REFS, options=OPTIONS[REFS])
+
+
+def reviewed(run: Run) -> None:
+    run.start("other")
+    run.record(
+        ev.ReviewAsked("other", 1, "person", SHA),
+        ev.TaskSettled("other", TaskStatus.BLOCKED, "review", BlockReason.AWAITING_REVIEW, final=False),
+    )
+    run.ask(reviews.REVIEW, "other", OPTIONS[reviews.REVIEW])
+
+
+def hinted(state: RunState, name: str) -> str:
+    return "".join(state.tasks[name].hints)
+
+
+# kind of question, how it comes about, which option, and what is different afterwards
+EFFECTS: dict[str, tuple[Callable[[Run], None], int, Callable[[RunState], bool]]] = {
+    "refs: it was me": (moved_refs, 1, lambda s: not s.paused and s.questions["q-1"].answer is not None),
+    "refs: it was not me": (moved_refs, 2, lambda s: s.paused),
+    "packages: they are right again": (lacking, 1, lambda s: s.tasks["other"].status is P),
+    "review: approve": (reviewed, 1, lambda s: _delivery(s) == "approved" and s.tasks["other"].status is P),
+    "cascade: revert": (
+        red_and_over,
+        1,
+        lambda s: (
+            "Take back" in "".join(s.tasks["lib-1"].hints) and s.tasks["lib-1"].status is P and not s.locks.get("app")
+        ),
+    ),
+    "cascade: mend": (
+        red_and_over,
+        2,
+        lambda s: (
+            s.tasks["app-1"].status is P and "mend" in "".join(s.tasks["app-1"].hints) and not s.tasks["lib-1"].hints
+        ),
+    ),
+    "cascade: both": (
+        red_and_over,
+        3,
+        lambda s: all(s.tasks[name].status is P and s.tasks[name].hints for name in ("lib-1", "app-1")),
+    ),
+    "cascade while its worker runs: revert": (
+        red_and_running,
+        1,
+        lambda s: s.tasks["lib-1"].status is P and not s.tasks["app-1"].locked and bool(s.tasks["app-1"].hints),
+    ),
+}
+
+
+def _delivery(state: RunState) -> str:
+    found = state.tasks["other"].delivery
+    return found.review if found is not None else ""
+
+
+@pytest.mark.parametrize("case", EFFECTS)
+def test_every_option_acts(case: str) -> None:
+    """Z06 D13 W08: by its number, as a person types it."""
+    arrange, number, acted = EFFECTS[case]
+    run = Run()
+    arrange(run)
+    assert not acted(run.state) or case == "refs: it was me"
+    outcome = run.answer(str(number))
+    assert acted(run.state), outcome
+    assert outcome.startswith(("q-1 is answered", "other is approved")) and run.state.questions["q-1"].answer
+
+
+def test_no_kind_of_question_offers_options_that_are_not_shown_to_act() -> None:
+    """Z06: the options of a kind stand in one table, or come from a cascade, or from whoever asks."""
+    sources = Path(__file__).parents[2] / "src" / "ganger"
+    asked = [
+        line.strip()
+        for path in sources.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if re.search(r"\boptions=(?!\(\)|event\.options|question\.options|given\.many|waits\.)", line)
+    ]
+    known = ("options=OPTIONS[", "options=options", "options=OPTIONS[REVIEW]")
+    assert all(any(word in line for word in known) for line in asked), asked
+    shown = {case.partition(":")[0].partition(" ")[0] for case in EFFECTS}
+    assert shown == {*OPTIONS, CASCADE}
+
+
+def test_an_upstream_task_that_is_not_in_the_run_is_not_offered() -> None:
+    """D13: nobody could act on it."""
+    run = Run()
+    run.put("app-1", TaskStatus.ESCALATED)
+    run.state.verdicts[:] = [RepoVerdict("lib", SHA, "gone", True, AT)]
+    run.state.verdicts.append(RepoVerdict("app", "a" * 40, "app-1", False, AT, (("lib", SHA),)))
+    asked = cascade_question(run.state, "app", "a" * 40)
+    assert asked is not None and [option.split()[0] for option in asked.options] == ["mend"]
+
+
+@pytest.mark.parametrize("task", ["lib-1", "a (b) c", "x (task y)", "weird\nname"])
+def test_whom_a_cascade_names_is_read_back_from_its_options(task: str) -> None:
+    """D13: whatever its task is called."""
+    run = Run()
+    run.state.verdicts[:] = [RepoVerdict("lib", SHA, task, True, AT)]
+    run.state.verdicts.append(RepoVerdict("app", "a" * 40, "app-1", False, AT, (("lib", SHA),)))
+    run.state.tasks[task] = run.state.tasks["lib-1"]
+    asked = cascade_question(run.state, "app", "a" * 40)
+    assert asked is not None
+    found = culprit_of(asked.options)
+    assert found is not None and (found.repo, found.task, found.commit) == ("lib", task, SHA[:12])
+
+
+def test_words_of_ones_own_are_told_whatever_the_kind() -> None:
+    """Z06: a person is not held to the options."""
+    run = Run()
+    done_lib(run)
+    red_app(run, TaskStatus.ESCALATED)
+    run.answer("ask Ada first")
+    assert run.state.tasks["app-1"].hints == ("ask Ada first",) and run.state.tasks["lib-1"].hints == ()
+
+
+def test_an_answer_goes_with_what_was_asked() -> None:
+    """Z06: for whoever works next and never saw the question."""
+    run = Run()
+    run.put("other", TaskStatus.ESCALATED)
+    run.ask("ambiguous_spec", "other", text="Which port?")
+    run.answer("8080")
+    assert answers_of(run.state, "other") == ("Asked (ambiguous_spec): Which port?\nAnswered: 8080",)
+
+
+def test_a_worker_that_did_not_ask_is_told_the_question_with_the_answer() -> None:
+    """Z06 D06: Ganger asked about CI, and somebody else works by now."""
+    run = Run()
+    run.put("other", R)
+    run.ask("ci", "other", text="CI is red after 3 attempts")
+    run.answer("pin the compiler")
+    worker = run.state.tasks["other"].worker
+    assert worker is not None and "CI is red after 3 attempts" in worker.messages[-1].text
+    (told,) = answers_of(run.state, "other")
+    assert "CI is red after 3 attempts" in told and "pin the compiler" in told
+
+
+def test_a_hint_that_answers_nothing_stands_alone() -> None:
+    """G12: `ganger retry --hint` is no answer."""
+    run = Run()
+    run.put("other", TaskStatus.FAILED)
+    run.record(ev.TaskRequeued("other", "retried", hint="use tabs", by_person=True, granted=1))
+    assert answers_of(run.state, "other") == ("use tabs",)
+
+
+def test_a_fatal_halt_names_unlock_among_its_commands() -> None:
+    """D12: nothing else lifts it."""
+    run = Run()
+    run.put("app-1", TaskStatus.FAILED)
+    run.record(ev.ChainHalted("app", "app-1", "a key leaked"))
+    run.ask("fatal", "app-1")
+    (row,) = inbox(run.state)
+    assert row.commands[0] == "ganger unlock app --why TEXT --run r"
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("budget.tokens: 900 of 1000 tokens are used; raise it", "budget.tokens"),
+        ("a: budget.task_wall_sec: 60 of 60 s are used", "budget.task_wall_sec"),
+        ("budget: there is one in dollars, and nobody knows what an attempt costs", "budget.attempt_usd"),
+    ],
+)
+def test_a_question_of_budget_names_the_limit_that_is_out(text: str, key: str) -> None:
+    """G04: in its words and in what to type."""
+    run = Run()
+    run.ask("budget", text=text)
+    (row,) = inbox(run.state)
+    assert budget_named(text) == key and f"--set {key}=AMOUNT" in row.commands[0]
+
+
+def test_the_number_of_an_option_is_that_option() -> None:
+    """Z06: `chosen` is what `given` gets."""
+    run = Run()
+    moved_refs(run)
+    question = run.state.questions["q-1"]
+    effect = given(run.state, question, chosen(question, "2"), NOW)
+    assert any(isinstance(event, ev.RunPaused) for event in effect.events)
