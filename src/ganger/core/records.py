@@ -313,6 +313,7 @@ class TaskState:
     merged: str = ""
     saved: str = ""
     saved_files: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     contended: tuple[str, ...] = ()
     delivery: Delivery | None = None
     locked: bool = False

@@ -126,8 +126,14 @@ class Case:
             ),
         ]
 
+    async def expect(self, missing: tuple[str, ...]) -> None:
+        """W04: expected files that did not come are a failure, or told."""
+        if missing and self.tools.expected_must_come:
+            raise self.missing(missing)
+        if missing:
+            await self.record(ev.ExpectedMissing(self.task, self.number, missing))
+
     def missing(self, names: tuple[str, ...]) -> Failed:
-        """W04: expected files that did not come, where that is a failure."""
         listed = ", ".join(names[:10])
         detail = f"expected files are missing: {listed}"
         return self.failed(FailureClass.POLICY_VIOLATION, "EXPECTED_MISSING", detail, f"The task must create {listed}.")
