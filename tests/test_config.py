@@ -27,7 +27,7 @@ def values(root: Path, env: dict[str, str], flags: dict[str, object] | None = No
 
 
 def test_each_layer_wins_over_the_one_below_and_is_named(root: Path) -> None:
-    """W10: flag, environment, project, user, default."""
+    """Flag, environment, project, user, default."""
     found = values(root, {"GANGER_POLICY_BATCH_SIZE": "11"}, {"policy.concurrency": 5})
     assert found["policy.concurrency"] == (5, "flag")
     assert found["policy.batch_size"] == (11, "environment GANGER_POLICY_BATCH_SIZE")
@@ -37,7 +37,7 @@ def test_each_layer_wins_over_the_one_below_and_is_named(root: Path) -> None:
 
 
 def test_every_setting_can_come_from_the_environment(root: Path) -> None:
-    """W10: strings, numbers, lists, pairs, named sections."""
+    """Strings, numbers, lists, pairs, named sections."""
     env = {
         "GANGER_MANIFEST": "other.yaml",
         "GANGER_WORKSPACE_PROTECTED": "a/**, b",
@@ -52,7 +52,7 @@ def test_every_setting_can_come_from_the_environment(root: Path) -> None:
 
 
 def test_what_differs_for_one_repository_can_come_from_the_environment_too(root: Path) -> None:
-    """W10 W02: and the rest of its delivery is shown nowhere as if it were set here."""
+    """And the rest of its delivery is shown nowhere as if it were set here."""
     (root / "ganger.toml").write_text(f'{PROJECT}[delivery]\nbranch = "trunk"\n[repos.lib]\npath = "../lib"\n')
     env = {"GANGER_REPOS_LIB_DELIVERY_POLL_SEC": "7", "GANGER_REPOS_LIB_DELIVERY_REQUIRED_JOBS": "build,test"}
     own = load_project(root, environ={"GANGER_HOME": "/nowhere", **env}).delivery_of("lib")
@@ -73,14 +73,14 @@ def test_what_differs_for_one_repository_can_come_from_the_environment_too(root:
     ],
 )
 def test_a_wrong_variable_is_named(root: Path, env: dict[str, str], place: str) -> None:
-    """W10: nothing is silently ignored."""
+    """Nothing is silently ignored."""
     with pytest.raises(InputError) as caught:
         load_project(root, environ={"GANGER_HOME": "/nowhere", **env})
     assert caught.value.faults[0].path == place
 
 
 def test_a_worker_s_own_variables_are_no_settings(root: Path) -> None:
-    """T24: Ganger may run inside an attempt."""
+    """Ganger may run inside an attempt."""
     env = {"GANGER_RUN_ID": "x", "GANGER_TASK_ID": "y", "GANGER_ATTEMPT": "1", "GANGER_ROLE": "worker"}
     assert load_project(root, environ={"GANGER_HOME": "/nowhere", **env}).config.policy.concurrency == 3
 
@@ -100,7 +100,7 @@ def test_a_role_must_name_a_configured_agent(root: Path) -> None:
 
 
 def test_the_project_is_found_upwards(root: Path) -> None:
-    """T26: from any folder below."""
+    """From any folder below."""
     deep = root / "a" / "b"
     deep.mkdir(parents=True)
     assert find_root(deep) == root

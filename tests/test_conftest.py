@@ -51,7 +51,7 @@ def test_planted():
 
 @pytest.mark.parametrize(("outcome", "told"), [(True, "1 passed, 1 error"), (False, "1 failed, 1 error")])
 def test_a_process_that_a_test_leaves_is_ended_and_told(tmp_path: Path, outcome: bool, told: str) -> None:
-    """H08: so that no test is red for what another has left."""
+    """So that no test is red for what another has left."""
     report = run_planted(tmp_path, "", LEAVES_A_PROCESS.format(outcome=outcome))
     assert told in report and "left running: [['sleep', '61.25']]" in report
     assert not Path("/proc", (tmp_path / "pid").read_text()).exists()

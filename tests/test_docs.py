@@ -268,3 +268,11 @@ def test_the_picture_is_whole_and_loads_nothing() -> None:
 def test_the_screen_of_the_picture_keeps_only_what_was_not_drawn_over() -> None:
     said = "start\r\n\x1b[?25lbar 1\r\n\r\x1b[1A\x1b[2K\x1b[32mdone\x1b[0m\r\nbar 2\r\x1b[2K\x1b[?25hend"
     assert picture.last_screen(said) == ["start", "\x1b[32mdone\x1b[0m", "end"]
+
+
+def test_every_place_of_the_worker_designs_settings_is_a_setting() -> None:
+    page = (ROOT / "docs" / "decisions" / "0033-settings-of-the-worker-design.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([A-Z_]+)` \| (?:`([\w.]+)`|(n\w+)).* \|$", page, re.MULTILINE)
+    known = {key for key, _ in setting_rows()}
+    assert len(rows) == 23
+    assert [place for _, place, without in rows if not without and place not in known] == []

@@ -98,6 +98,17 @@ def test_a_broken_generator_is_told_and_stops_no_other(tmp_path: Path, capsys: p
     assert (tmp_path / "b.md").read_text(encoding="utf-8") == "b"
 
 
+def test_every_line_of_the_matrix_is_named_by_a_test_of_its_own() -> None:
+    """T28: and nobody else claims the whole of it."""
+    rows = conformance.load_rows(generate.ROOT / "docs" / "rows.toml")
+    tests = conformance.gather(generate.ROOT, rows).tests
+    lines = [row for row in rows.sentences if row.startswith("T28 ")]
+    assert len(lines) == 21 and [row for row in lines if not tests[row]] == []
+    assert {name.rpartition("::")[2] for name in tests["T28"]} <= {
+        "test_every_line_of_the_matrix_is_named_by_a_test_of_its_own"
+    }
+
+
 @pytest.mark.parametrize("generator", generate.GENERATORS)
 def test_every_generated_file_is_fresh(generator: str) -> None:
     assert generate.stale(generate.ROOT, generate.GENERATORS[generator]()) == [], "run `make generate`"

@@ -93,7 +93,7 @@ def test_apart_a_command_has_temporary_folders_of_its_own() -> None:
 
 @pytest.mark.needs("root")
 def test_a_control_group_that_is_left_is_found(watched: Path) -> None:
-    """G05 H08: planted bug; where no group can be made, none can be left."""
+    """G05: planted bug; where no group can be made, none can be left."""
     if cgroups.own_cgroup() is None:
         pytest.skip("needs control groups of version 2")
     where = f"{sys.executable} -c 'from ganger.launchers.cgroups import own_cgroup; print(own_cgroup())'"

@@ -24,7 +24,7 @@ print(find_bwrap(os.environ["PATH"]) is not None, is_there(), "CI" in os.environ
     [((), "True True False"), (("bwrap",), "False True False"), (("bwrap", "landlock"), "False False False")],
 )
 def test_what_is_named_is_gone_and_only_for_the_command(names: tuple[str, ...], found: str) -> None:
-    """G05: so the tests run as on a machine with Landlock only, or with neither."""
+    """So the tests run as on a machine with Landlock only, or with neither."""
     words = [sys.executable, str(ROOT / "scripts" / "without.py"), *names, "--", sys.executable, "-c", LOOK]
     env = {**os.environ, "CI": "true"}
     assert subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout.strip() == found

@@ -103,7 +103,7 @@ def test_what_is_not_allowed_is_rejected_and_told(tmp_path: Path) -> None:
 
 
 def test_an_old_session_told_again_is_no_answer(tmp_path: Path) -> None:
-    """H05 T09: what a loaded session said before counts for nothing."""
+    """H05: what a loaded session said before counts for nothing."""
     found = heard(tmp_path, "max_tokens", session="s-1", mode="free")
     assert (found.session, found.answer, how(found)) == ("s-1", "", "length")
     assert (tmp_path / "mode").read_text() == "free"
@@ -216,7 +216,7 @@ def test_a_profile_or_a_program_must_be_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_profile_makes_a_call_without_secrets(tmp_path: Path, name: str) -> None:
-    """T24 G06: keys stay in the environment; what the profile adds is in the call once."""
+    """T24: keys stay in the environment; what the profile adds is in the call once."""
     like = PROFILES[name].like
     environ = dict.fromkeys(like.keys if like is not None else (), KEY) | {"HOME": str(tmp_path)}
     program = Installed(name, "", ("/bin/true", *PROFILES[name].arguments), "/bin")
@@ -284,7 +284,7 @@ REAL = [
 
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_agent_edits_with_its_own_tools_and_answers(tmp_path: Path, name: str) -> None:
-    """T24 G04 G06: tokens as the server counted them where the agent tells them, and the key nowhere."""
+    """T24 G04: tokens as the server counted them where the agent tells them, and the key nowhere."""
     with playing(WORK) as server:
         trial = place(tmp_path, name, server)
         ran = trial.run("make two files", walled=True)

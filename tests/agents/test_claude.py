@@ -274,7 +274,7 @@ def test_claude_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_claude_key_of_another_name_is_the_only_one(tmp_path: Path) -> None:
-    """G06: the key the operator named is used, and its value is in no argument and no file."""
+    """The key the operator named is used, and its value is in no argument and no file."""
     given = agent({"MINE": KEY, "ANTHROPIC_API_KEY": "other"}, key_env="MINE", base_url="http://127.0.0.1:9")
     launch, files = given.prepare(context(tmp_path)), given.furnish(context(tmp_path))
     assert (launch.env["ANTHROPIC_API_KEY"], launch.env["ANTHROPIC_BASE_URL"]) == (KEY, "http://127.0.0.1:9")
@@ -288,7 +288,7 @@ def trial(folder: Path, server: ModelServer, **settings: Any) -> Trial:
 
 @pytest.mark.timeout(FAR)
 def test_real_claude_writes_a_file_and_answers(tmp_path: Path) -> None:
-    """T24 G04 G06: by its own tools, tokens as the server counted them, the key nowhere."""
+    """T24 G04: by its own tools, tokens as the server counted them, the key nowhere."""
     steps = [{"write": {"path": "a.txt", "content": "hello\n"}}, {"run": "env"}, {"result": {}}]
     with ModelServer(steps) as server:
         one = trial(tmp_path, server)

@@ -246,7 +246,7 @@ def test_codex_outside_the_walls_keeps_its_own(tmp_path: Path) -> None:
 
 
 def test_codex_another_endpoint_is_a_provider(tmp_path: Path) -> None:
-    """T24 G06: from the config or OPENAI_BASE_URL, which the program does not read; the key by its name alone."""
+    """T24: from the config or OPENAI_BASE_URL, which the program does not read; the key by its name alone."""
     given = agent({"MINE": KEY, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, key_env="MINE", retries=3)
     launch = given.prepare(context(tmp_path))
     provider = next(word for word in launch.argv if word.startswith("model_providers."))
@@ -278,7 +278,7 @@ def test_what_the_context_holds_is_known_while_it_works_and_the_operators_word_c
 
 @pytest.mark.timeout(FAR)
 def test_real_codex_writes_a_file_and_answers(tmp_path: Path) -> None:
-    """T24 G04 G06: by its own tools, tokens as the server counted them, the key nowhere."""
+    """T24 G04: by its own tools, tokens as the server counted them, the key nowhere."""
     steps = [{"write": {"path": "a.txt", "content": "hello\n"}}, {"run": "env"}, {"result": {}}]
     with ModelServer(steps) as server:
         one = trial(tmp_path, server)

@@ -460,7 +460,7 @@ def test_the_server_runs_as_a_process_and_its_journal_holds_no_key(tmp_path: Pat
 def test_a_wrong_scenario_file_is_refused_with_a_sentence(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """T24 T26: before anything listens."""
+    """T24: before anything listens."""
     file = tmp_path / "play.json"
     file.write_text(text)
     assert run_command(["dev", "model-server", "--scenario", str(file)]) == 1

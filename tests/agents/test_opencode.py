@@ -46,7 +46,7 @@ LOCAL = AgentSettings("opencode", model="local/m", base_url="http://127.0.0.1:1/
 
 
 def test_another_endpoint_becomes_a_provider_without_its_key(tmp_path: Path) -> None:
-    """T24 G06: the key is named, not written."""
+    """T24: the key is named, not written."""
     provider = config(tmp_path, LOCAL)["provider"]["local"]
     assert provider["options"] == {"baseURL": "http://127.0.0.1:1/v1", "apiKey": "{env:LOCAL_KEY}"}
     assert list(provider["models"]) == ["m"]
@@ -201,7 +201,7 @@ WRITE = {"write": {"path": "a.txt", "content": "hi\n"}}
 
 @pytest.mark.agents_full
 def test_the_program_edits_with_its_own_tools_and_answers(tmp_path: Path) -> None:
-    """T24 G04 G06: its tokens are those the server counted, and the key is nowhere."""
+    """T24 G04: its tokens are those the server counted, and the key is nowhere."""
     with playing([WRITE, {"run": "echo x > b.txt"}, {"result": {}}]) as server:
         trial = place(tmp_path, server)
         ran = trial.run("make two files", walled=True)

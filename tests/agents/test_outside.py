@@ -107,7 +107,7 @@ def aviary(tmp_path: Path) -> Callable[..., Aviary]:
 
 
 def test_the_adapter_of_the_page_drives_its_cli_to_done(aviary: Callable[..., Aviary]) -> None:
-    """T24 T27: from its own file and one entry point; its edit is taken and verified, its tokens are counted."""
+    """T24: from its own file and one entry point; its edit is taken and verified, its tokens are counted."""
     project = aviary()
     code, said = project.ganger("run")
     assert code == 0, said
@@ -172,7 +172,7 @@ def test_a_package_that_cannot_be_loaded_is_named(aviary: Callable[..., Aviary])
 def test_a_package_cannot_take_the_place_of_a_kind_that_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """G06: `command` stays Ganger's own."""
+    """`command` stays Ganger's own."""
     monkeypatch.syspath_prepend(install(tmp_path / "site", block("python"), {"command": "ganger_parrot:ParrotAgent"}))
     agent = make_agent("mine", AgentSettings("command", argv=("true",)), tmp_path, {})
     assert type(agent).__module__ == "ganger.agents.command"
@@ -184,7 +184,7 @@ BROKEN = block("python").replace("data = read_json(line)", 'raise ValueError("a 
 
 
 def test_a_reader_that_fails_costs_its_attempt_and_never_the_lead(aviary: Callable[..., Aviary]) -> None:
-    """G06 T24: the run ends by itself and says whose fault it was."""
+    """T24: the run ends by itself and says whose fault it was."""
     project = aviary(module=BROKEN)
     _, said = project.ganger("run")
     (task,) = project.json("tasks")["tasks"]

@@ -286,7 +286,7 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
 
 
 def test_no_secret_is_in_an_argument_and_keys_are_passed_only_when_named(tmp_path: Path) -> None:
-    """T25 G06: the environment holds what the operator named."""
+    """T25: the environment holds what the operator named."""
     environ = {"PATH": os.environ["PATH"], "MY_API_KEY": "canary-1", "OTHER_TOKEN": "canary-2"}
     given = AgentSettings("pty", argv=("sh",), env=("MY_API_KEY",))
     launch = PtyAgent("mine", given, tmp_path, environ).prepare(context(tmp_path, "x"))

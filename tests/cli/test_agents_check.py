@@ -167,7 +167,7 @@ def test_a_broken_cache_of_versions_is_none(machine: Machine, cache: str) -> Non
 
 
 def test_the_version_is_asked_without_the_operators_keys(machine: Machine) -> None:
-    """G06: asking who it is needs no secret."""
+    """Asking who it is needs no secret."""
     path = machine.has("claude", "2.1.325")
     path.write_text(path.read_text().replace("print(*sys.argv[1:]", "print(*__import__('os').environ.values()"))
     machine.program("claude", {"ANTHROPIC_API_KEY": "canary-key", "OTHER_TOKEN": "canary-other"})

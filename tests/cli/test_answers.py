@@ -230,7 +230,7 @@ def test_parse_prints_the_value(tmp_path: Path) -> None:
 
 
 def test_init_writes_a_project_that_runs_and_keeps_what_exists(tmp_path: Path) -> None:
-    """G06: from nothing to a verified task; outside of git in the folder itself."""
+    """From nothing to a verified task; outside of git in the folder itself."""
     (tmp_path / "verify.json").write_text(
         '{"profiles": {"check": {"steps": [{"name": "t", "cmd": "test -s HELLO.md"}]}}}'
     )
@@ -241,7 +241,7 @@ def test_init_writes_a_project_that_runs_and_keeps_what_exists(tmp_path: Path) -
 
 
 def test_in_a_repository_init_gives_agents_workspaces_of_their_own(tmp_path: Path) -> None:
-    """G06 W01: without a commit it says what to do first; then the same project runs and lands."""
+    """Without a commit it says what to do first; then the same project runs and lands."""
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "verify.json").write_text(
         '{"profiles": {"check": {"steps": [{"name": "t", "cmd": "test -s HELLO.md"}]}}}'
@@ -257,7 +257,7 @@ def test_in_a_repository_init_gives_agents_workspaces_of_their_own(tmp_path: Pat
 
 
 def test_a_folder_inside_a_repository_is_worked_on_in_place(tmp_path: Path) -> None:
-    """G06: workspaces are made of whole repositories; and a folder that only looks like one is none."""
+    """Workspaces are made of whole repositories; and a folder that only looks like one is none."""
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     inner, broken = tmp_path / "inner", tmp_path / "broken"
     inner.mkdir()
@@ -297,7 +297,7 @@ def test_the_demo_ends_as_its_script_says(tmp_path: Path) -> None:
 
 
 def test_help_is_answered_without_importing_anything_heavy() -> None:
-    """G06: instant start."""
+    """Instant start."""
     code = (
         "import sys; sys.argv = ['ganger', '--help']; from ganger.__main__ import main; main();"
         "heavy = {'click', 'pydantic', 'rich', 'asyncio', 'apsw', 'yaml', 'json'} & set(sys.modules);"

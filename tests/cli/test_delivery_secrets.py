@@ -50,6 +50,6 @@ def test_a_webhook_secret_that_is_not_set_is_told(
 
 
 def test_a_folder_that_only_holds_settings_needs_no_remote(tmp_path: Path) -> None:
-    """D08: where other repositories are worked on, the doctor asks about those."""
+    """Where other repositories are worked on, the doctor asks about those."""
     office = build_delivery(tmp_path)
     assert delivering_repos(load_project(office, environ={})) == ["lib", "app"]

@@ -56,7 +56,7 @@ def test_a_hostile_id_cannot_leave_the_log_folder(tmp_path: Path) -> None:
 
 
 def test_secrets_are_withheld_unless_named(tmp_path: Path) -> None:
-    """T24: an agent gets only the secrets its section names."""
+    """An agent gets only the secrets its section names."""
     root = make_project(tmp_path)
     agent = (
         '[agents.worker]\nkind = "command"\nargv = ["env"]\nenv = ["MY_API_KEY"]\n[roles.worker]\nagent = "worker"\n'

@@ -113,7 +113,7 @@ def test_a_learned_rule_is_recorded_and_given_to_later_runs_only_on_request(tmp_
 
 
 def test_a_healer_that_gives_no_readable_answer_is_asked_once_more_and_then_done_without(tmp_path: Path) -> None:
-    """T08 T13 T28: invalid healer JSON; each round has one format retry, and the run still ends."""
+    """T08 T13 T28 invalid-heal-json: no answer; each round has one format retry, and the run still ends."""
     project = HealProject(tmp_path / "p", 2, names(1, 1), ("sorry",), QUICK.format("batch")).make()
     answer = project.run()
     rounds = project.state()["healing_rounds"]

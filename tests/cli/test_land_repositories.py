@@ -108,7 +108,7 @@ def test_of_what_was_pushed_is_said_that_the_remote_has_it(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_what_a_run_made_for_itself_is_cleaned_in_every_repository(tmp_path: Path) -> None:
-    """G06: workspaces of a repository are looked at with its own history."""
+    """Workspaces of a repository are looked at with its own history."""
     root = ran(tmp_path)
     place = root / ".ganger" / "r1" / "repos" / "core"
     for left in (place / "checks" / "left", place / "pool" / "left", place / "work" / "t0.9" / "only-here.txt"):

@@ -107,7 +107,7 @@ def test_no_screen_shows_what_was_handed_on(tmp_path: Path) -> None:
 
 
 def test_a_run_can_be_shown_by_somebody_without_its_environment(tmp_path: Path) -> None:
-    """D19 T05: every screen and the replay work; what is kept holds no value."""
+    """D19: every screen and the replay work; what is kept holds no value."""
     root = make(tmp_path)
     ganger("run", cwd=root, env=PLANTED)
     for words in (("status",), ("events",), ("why", "one"), ("replay",), ("logs", "one"), ("logs", "one", "--json")):

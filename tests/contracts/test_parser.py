@@ -133,14 +133,14 @@ REPAIRED = [
 
 @pytest.mark.parametrize(("log", "code"), [c[1:] for c in CODES], ids=[c[0] for c in CODES])
 def test_an_answer_that_breaks_its_contract_gets_its_code(log: str, code: str) -> None:
-    """T07 T09 T28: the first stage that fails names the error."""
+    """T07 T09: the first stage that fails names the error."""
     parsed = parse_result(log.encode())
     assert isinstance(parsed, Refused) and parsed.code == code and parsed.message
 
 
 @pytest.mark.parametrize("log", [a[1] for a in ACCEPTED], ids=[a[0] for a in ACCEPTED])
 def test_the_last_complete_block_is_found(log: str) -> None:
-    """T07 T28: whatever stands around it, and whatever a terminal put into it."""
+    """T07: whatever stands around it, and whatever a terminal put into it."""
     parsed = parse_result(log.encode(), task_id="a")
     assert isinstance(parsed, Parsed), parsed
     assert (parsed.value.summary, parsed.repaired, parsed.data) == ("did it", False, json.loads(GOOD))
@@ -225,7 +225,7 @@ HEAL_CASES = [
 
 @pytest.mark.parametrize(("body", "code"), [c[1:] for c in HEAL_CASES], ids=[c[0] for c in HEAL_CASES])
 def test_a_heal_decision_is_parsed_by_the_same_rules(body: str, code: str) -> None:
-    """T07 T09 T28: own sentinels, the same five codes."""
+    """T07 T09: own sentinels, the same five codes."""
     parsed = parse_heal(f"{block(GOOD)}{HEAL_START}\n{body}\n{HEAL_END}\n{block(GOOD)}".encode())
     assert parsed.code == code if isinstance(parsed, Refused) else parsed.data == HEAL and not code
 

@@ -13,7 +13,7 @@ HEALERS: dict[str, Healer | None] = {"none": None, "idle": in_turn(answer()), "w
 FAILED, ESCALATED, REWORK = "FAILED", "ESCALATED", "BLOCKED(needs_rework)"
 PAUSED, DENIED, EXTERNAL = "BLOCKED(paused)", "BLOCKED(permission_denied)", "BLOCKED(external)"
 AS_WORKER = (FAILED, FAILED, ESCALATED)
-# class, signal: the end without a healer, with an idle one, with a wrong one; the counter that pays first, and how often
+# class, signal; the end without a healer, with an idle one, with a wrong one; the counter that pays first, how often
 ROWS: dict[str, tuple[F, str, tuple[str, str, str], str, int]] = {
     "T13 Z10 failed tests": (F.TEST_ERROR, "assert", AS_WORKER, "worker_attempts", 2),
     "T13 Z10 failed build": (F.BUILD_ERROR, "no such name", AS_WORKER, "worker_attempts", 2),

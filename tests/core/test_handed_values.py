@@ -103,7 +103,7 @@ def test_what_can_stand_alone_of_a_value_is_taken_out(value: str, piece: str) ->
 
 
 def test_an_event_is_masked_in_every_field_and_stays_what_it_is() -> None:
-    """D19 T11: enumerations, numbers and texts without it are untouched; the form in the store is valid."""
+    """D19: enumerations, numbers and texts without it are untouched; the form in the store is valid."""
     settled = ev.TaskSettled("a", TaskStatus.BLOCKED, f"it said {VALUE}", BlockReason.PAUSED)
     masked = Masker({"A": VALUE}).event(settled)
     assert masked == ev.TaskSettled("a", TaskStatus.BLOCKED, f"it said {MASKED}", BlockReason.PAUSED)

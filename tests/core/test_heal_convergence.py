@@ -34,7 +34,7 @@ GAP_SIGN = "prompt_gap:the header is missing"
 
 
 def test_a_cluster_whose_canary_fails_twice_alike_ends_the_run() -> None:
-    """T12 T22 T28: PBH abort with recorded non-convergence reason, after two rounds and two canary runs."""
+    """T12 T22 T28 pbh-abort: with recorded non-convergence reason, after two rounds and two canary runs."""
     run = ward(30, names(4, 30), in_turn(WRONG))
     assert run.status("t04", "t05", "t06") == ["ESCALATED"] * 3 and run.status("t07") == ["PENDING"]
     assert len(run.started) == 6 + 2 and len(rounds(run)) == 2
@@ -44,7 +44,7 @@ def test_a_cluster_whose_canary_fails_twice_alike_ends_the_run() -> None:
 
 
 def test_a_single_hopeless_task_escalates_and_independent_ones_go_on() -> None:
-    """T12 T22 T28: repeated-signature escalation; its dependents are blocked."""
+    """T12 T22 T28 repeated-signature: it escalates; its dependents are blocked."""
     specs = (*tasks(6), TaskSpec("after", ("t03",)))
     run = Ward(specs, {"t03": [SICK]}, in_turn(WRONG)).begin().run()
     assert run.state.tasks["t03"].repeats == 2 and run.started.count("t03") == 3

@@ -48,7 +48,7 @@ def next_sizes(run: Ward) -> list[int]:
     [(AUTO, [1, 2, 3, 5, 8, 13, 21, 7]), (TASK, [1] * 60), (BATCH, [5] * 12), (EPOCH, [60]), (HealSchedule.OFF, [])],
 )
 def test_every_schedule_has_its_window_sizes(schedule: HealSchedule, sizes: list[int]) -> None:
-    """T10 T28: PBH growth on stable windows; only `auto` grows."""
+    """T10 T28 pbh-growth: on stable windows; only `auto` grows."""
     assert ward(60, (), in_turn(RIGHT), policy(schedule)).sizes == sizes
 
 
@@ -60,7 +60,7 @@ def test_a_fixed_schedule_neither_grows_nor_shrinks(schedule: HealSchedule, size
 
 
 def test_a_bad_window_shrinks_by_one_level_and_one_stays_one() -> None:
-    """T12 T28: PBH shrink on instability. 1 2 3 5, then 5 fail: 3; its canary fails too: 2; it passes: 3 again."""
+    """T12 T28 pbh-shrink: on instability. 1 2 3 5, then 5 fail: 3; its canary fails too: 2; it passes: 3 again."""
     run = ward(20, names(7, 11), in_turn(WRONG, RIGHT))
     assert next_sizes(run)[:7] == [2, 3, 5, 3, 2, 3, 5]
     assert next_sizes(ward(1, ("t01",), in_turn(RIGHT))) == [1, 2]
@@ -97,7 +97,7 @@ def test_what_no_prompt_can_mend_asks_no_healer_and_pays_no_heal_budget(case: st
 
 
 def test_a_format_retry_pays_with_nothing_but_itself() -> None:
-    """T08 T28: neither a worker attempt nor a heal round."""
+    """T08 T28 format-retry: neither a worker attempt nor a heal round."""
     run = Ward(tasks(1), {"t01": [NO_HEALER["an answer that breaks the contract once"]]}, in_turn(RIGHT)).begin().run()
     now = run.state.tasks["t01"]
     assert (now.attempts, now.worker_attempts, now.format_retries, now.healer_attempts) == (2, 1, 1, 0)
@@ -107,7 +107,7 @@ def test_a_format_retry_pays_with_nothing_but_itself() -> None:
 
 
 def test_a_moderate_window_is_healed_once_and_only_its_failed_tasks_run_again() -> None:
-    """T12 T28: PBH retry on moderate failures; clean tasks are not paid twice."""
+    """T12 T28 pbh-retry: on moderate failures; clean tasks are not paid twice."""
     run = ward(10, ("t03",), in_turn(RIGHT), policy(BATCH))
     assert run.windows == [names(1, 5), ("t03",), names(6, 10)]
     assert rounds(run) == [("t03",)] and run.state.status is RunStatus.COMPLETED

@@ -128,7 +128,7 @@ def test_sessions_take_no_place_from_agents() -> None:
 
 
 def test_a_session_may_have_any_task_unless_it_names_roles() -> None:
-    """W03 Z07: in the order of the plan, and of its roles alone when it names some."""
+    """W03: in the order of the plan, and of its roles alone when it names some."""
     yard = Yard(handed("a", "b", "c", a="worker", b="tester"), OFF).begin()
     state = yard.state
     assert (offer(state, 0.0), offer(state, 0.0, ("tester", "handed")), offer(state, 0.0, ())) == ("a", "b", None)

@@ -246,7 +246,7 @@ def resting(count: int, **more: Any) -> RunState:
 
 @pytest.mark.parametrize(("now", "budget_sec"), [(500.0, 0.02), (1010.0, 0.3), (1021.0, 0.02)])
 def test_ten_thousand_tasks_behind_an_account_are_decided_about_at_once(now: float, budget_sec: float) -> None:
-    """G09 W07: while it rests, while they start, and after it; the bounds are ten times what it takes."""
+    """W07: while it rests, while they start, and after it; the bounds are ten times what it takes."""
     state = resting(10_000)
     began = time.process_time()
     decisions = decide(state, now)

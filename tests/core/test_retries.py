@@ -114,7 +114,7 @@ def test_retry_on_decides_which_classes_are_retried() -> None:
 
 
 def test_a_real_bug_is_not_retried() -> None:
-    """T11: no prompt can mend it."""
+    """No prompt can mend it."""
     chosen = after(FailureClass.REAL_BUG, TaskState(worker_attempts=1))
     assert (chosen.then, chosen.status) == (Then.SETTLE, TaskStatus.FAILED)
 

@@ -140,7 +140,7 @@ BEYOND: dict[str, tuple[Sign, Callable[[Heard], object], object]] = {
 
 @pytest.mark.parametrize("name", BEYOND)
 def test_what_is_beyond_all_measure_is_as_good_as_not_said(name: str) -> None:
-    """T24 G01: an agent's output never brings the lead down, nor keeps it down."""
+    """T24: an agent's output never brings the lead down, nor keeps it down."""
     sign, look, wanted = BEYOND[name]
     assert look(heard(sign)) == wanted
 

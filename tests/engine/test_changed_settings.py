@@ -103,7 +103,7 @@ def test_an_attempt_that_ended_meanwhile_is_read_by_those_who_know_it(
 def test_an_answer_that_is_harvested_is_read_by_those_who_know_it(
     tmp_path: Path, speech: Speech, mode: type[Project]
 ) -> None:
-    """G01 T23: a stop came while it was checked."""
+    """G01: a stop came while it was checked."""
     checking, go = tmp_path / "checking", tmp_path / "go"
     wait = f"touch {checking}; while ! test -e {go}; do sleep 0.02; done"
     work: list[dict[str, Any]] = [PAID, DONE] if mode is Project else [HALF, PAID, DONE]
@@ -145,7 +145,7 @@ def test_no_session_goes_on_with_another_agent(tmp_path: Path, speech: Speech, c
 
 @pytest.mark.needs("bwrap")
 def test_no_session_goes_on_in_other_walls(tmp_path: Path, speech: Speech, monkeypatch: pytest.MonkeyPatch) -> None:
-    """G06: what it left in its home within walls is not met by anybody without them."""
+    """What it left in its home within walls is not met by anybody without them."""
     book = Speech(tmp_path / "book" / "plan.json")
     book.plan.parent.mkdir()
     book.plan.parent.chmod(0o777)
@@ -189,7 +189,7 @@ def test_the_next_lead_removes_a_login_that_the_last_one_left(
 
 
 def test_a_task_that_left_the_manifest_leaves_no_home(tmp_path: Path, speech: Speech, login: str) -> None:
-    """T24 G06: also when its agent was at work as the lead died."""
+    """T24: also when its agent was at work as the lead died."""
     project = GitProject(tmp_path / "p", agent=f"{speech.write([HALF, HANG], [REST, DONE])}\n{login}").make()
     orphan(project)
     assert len(logins(project)) == 1

@@ -59,7 +59,7 @@ def test_after_a_crash_the_session_goes_on_in_the_same_workspace(in_git: Any, sp
 
 
 def test_a_task_that_is_done_leaves_no_home(in_git: Any, speech: Speech) -> None:
-    """G06: a session ends with its task."""
+    """A session ends with its task."""
     assert in_git([REST, DONE]).run() == 0
     assert not Path(speech.starts()[0]["home"]).exists()
 
@@ -162,7 +162,7 @@ def test_in_the_projects_own_folder_no_session_is_continued(tmp_path: Path, spee
 
 
 def test_an_answer_that_cannot_be_read_is_asked_for_again_in_its_session(in_git: Any, speech: Speech) -> None:
-    """H05 T11: the work is there; only the last words were wrong, and the session is told so."""
+    """H05: the work is there; only the last words were wrong, and the session is told so."""
     wordless = {"say": {"type": "said", "text": "All done!"}}
     project = in_git([HALF, wordless, {"say": {"type": "over", "how": "success"}}], [DONE])
     assert project.run() == 0
@@ -174,7 +174,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again_in_its_session(in_git:
 
 @pytest.mark.parametrize("name", ["{own}", "../own.json", "a/../../own.json"])
 def test_a_login_file_outside_a_home_is_refused_before_anything_runs(tmp_path: Path, speech: Speech, name: str) -> None:
-    """G06: `home_files` names files in a home; the operator's own one stays as it is."""
+    """`home_files` names files in a home; the operator's own one stays as it is."""
     own = tmp_path / "own.json"
     own.write_text("mine")
     agent = f'{speech.write([REST, DONE])}\nhome_files = ["{name.format(own=own)}"]'

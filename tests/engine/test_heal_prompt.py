@@ -179,7 +179,7 @@ def test_no_text_can_end_its_own_quotation(run: Run) -> None:
 
 
 def test_the_same_run_gives_the_same_bytes(run: Run) -> None:
-    """G01: a round that is asked again after a crash is asked the same."""
+    """A round that is asked again after a crash is asked the same."""
     run.log("t0", "x\n" * 10_000)
     assert run.prompt() == run.prompt()
 

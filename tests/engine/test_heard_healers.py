@@ -152,7 +152,7 @@ def test_priced_rounds_hide_no_attempt_of_unknown_cost(tmp_path: Path, speech: S
 
 
 def test_a_healer_leaves_no_home(tmp_path: Path, speech: Speech) -> None:
-    """G06 T24: its sessions and its login end with the run."""
+    """T24: its sessions and its login end with the run."""
     project = sick(tmp_path / "p", speech, [WORDLESS], [RIGHT])
     assert project.run() == 0
     homes = {Path(start["home"]) for start in speech.starts()}
@@ -160,7 +160,7 @@ def test_a_healer_leaves_no_home(tmp_path: Path, speech: Speech) -> None:
 
 
 def test_a_healer_works_in_its_own_folder_and_the_project_is_not_its_to_touch(tmp_path: Path, speech: Speech) -> None:
-    """W07 G06: in the project's own folder nobody would watch it, and it reads what failed workers wrote."""
+    """W07: in the project's own folder nobody would watch it, and it reads what failed workers wrote."""
     evil = dict.fromkeys(("evil.txt", "verify.json", "ganger.toml", "prompt.md"), "mine now")
     project = sick(tmp_path / "p", speech, [{"write": evil}, RIGHT])
     before = project.tree()
@@ -169,7 +169,7 @@ def test_a_healer_works_in_its_own_folder_and_the_project_is_not_its_to_touch(tm
 
 
 def test_a_healer_meets_nothing_that_an_earlier_call_left(tmp_path: Path, speech: Speech) -> None:
-    """G06: programs take up settings and hooks from the folder they work in and from their home."""
+    """Programs take up settings and hooks from the folder they work in and from their home."""
     planted = {"write": {"AGENTS.md": "obey"}, "home": {".hook": "run me"}}
     project = sick(tmp_path / "p", speech, [planted, WORDLESS], [RIGHT])
     assert project.run() == 0
@@ -179,7 +179,7 @@ def test_a_healer_meets_nothing_that_an_earlier_call_left(tmp_path: Path, speech
 def test_a_healer_that_cannot_be_called_ends_no_run(
     tmp_path: Path, speech: Speech, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """G02 W07: an adapter may be anybody's; what it raises is the round's problem."""
+    """W07: an adapter may be anybody's; what it raises is the round's problem."""
 
     def prepare(_agent: object, _context: object) -> None:
         raise ValueError("no such option")

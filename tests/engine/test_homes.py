@@ -57,7 +57,7 @@ def test_what_the_agent_keeps_there_is_there_for_its_next_attempt(homes: Homes, 
 
 
 def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(homes: Homes, home: Path, outside: Path) -> None:
-    """G06: nothing outside the home is written."""
+    """Nothing outside the home is written."""
     (home / ".tool").mkdir(parents=True)
     (home / ".tool" / "login.json").symlink_to(outside / "login.json")
     homes.furnish(home, LOGIN, None)
@@ -66,7 +66,7 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(homes: Homes
 
 
 def test_a_link_in_the_place_of_a_folder_is_replaced_and_not_followed(homes: Homes, home: Path, outside: Path) -> None:
-    """G06: also when it leads to a folder that holds such a file."""
+    """Also when it leads to a folder that holds such a file."""
     home.mkdir(parents=True)
     (home / ".tool").symlink_to(outside)
     homes.furnish(home, LOGIN, None)
@@ -77,7 +77,7 @@ def test_a_link_in_the_place_of_a_folder_is_replaced_and_not_followed(homes: Hom
 
 
 def test_a_link_in_the_place_of_the_home_is_replaced_and_not_followed(homes: Homes, home: Path, outside: Path) -> None:
-    """G06: an agent without walls reaches the folder its home is in."""
+    """An agent without walls reaches the folder its home is in."""
     home.parent.mkdir()
     home.symlink_to(outside)
     homes.furnish(home, LOGIN, None)
@@ -86,7 +86,7 @@ def test_a_link_in_the_place_of_the_home_is_replaced_and_not_followed(homes: Hom
 
 
 def test_a_folder_in_the_place_of_a_file_is_replaced(homes: Homes, home: Path, outside: Path) -> None:
-    """G06: with what is in it; a link in it is removed, not what it leads to."""
+    """With what is in it; a link in it is removed, not what it leads to."""
     (home / "settings.toml" / "deep").mkdir(parents=True)
     (home / "settings.toml" / "deep" / "link").symlink_to(outside)
     homes.furnish(home, LOGIN, None)
@@ -96,7 +96,7 @@ def test_a_folder_in_the_place_of_a_file_is_replaced(homes: Homes, home: Path, o
 
 @pytest.mark.parametrize("name", [".tool", "settings.toml"])
 def test_a_pipe_in_the_way_is_replaced_and_nobody_waits_for_it(homes: Homes, home: Path, name: str) -> None:
-    """G06: opening one would wait for its other end."""
+    """Opening one would wait for its other end."""
     home.mkdir(parents=True)
     os.mkfifo(home / name)
     homes.furnish(home, LOGIN, None)
@@ -105,7 +105,7 @@ def test_a_pipe_in_the_way_is_replaced_and_nobody_waits_for_it(homes: Homes, hom
 
 @pytest.mark.parametrize("name", ["/{own}/login.json", "../../../own/login.json", "a/../../../../own/login.json", ".."])
 def test_a_name_that_leads_out_of_the_home_is_refused(homes: Homes, home: Path, outside: Path, name: str) -> None:
-    """G06: `home_files` of a config is a path in a home; the operator's own file is neither written nor removed."""
+    """`home_files` of a config is a path in a home; the operator's own file is neither written nor removed."""
     given = {name.replace("/{own}", str(outside)): b"theirs"}
     with pytest.raises(GangerError, match="no path inside a home"):
         homes.furnish(home, given, None)
@@ -115,7 +115,7 @@ def test_a_name_that_leads_out_of_the_home_is_refused(homes: Homes, home: Path, 
 
 @pytest.mark.needs("root")
 def test_as_root_everything_that_was_put_there_is_given_to_whoever_works_there(homes: Homes, home: Path) -> None:
-    """G06: inside the walls root is somebody else."""
+    """Inside the walls root is somebody else."""
     homes.furnish(home, LOGIN, (61023, 61023))
     given = [home, home / ".tool", *(home / name for name in LOGIN)]
     assert {(path.stat().st_uid, path.stat().st_gid) for path in given} == {(61023, 61023)}
@@ -132,7 +132,7 @@ def test_a_login_is_there_only_while_the_agent_works(homes: Homes, home: Path) -
 
 
 def test_to_forget_follows_no_link(homes: Homes, home: Path, outside: Path) -> None:
-    """G06: an agent that replaced a folder by a link gets nothing outside removed."""
+    """An agent that replaced a folder by a link gets nothing outside removed."""
     home.mkdir(parents=True)
     (home / ".tool").symlink_to(outside)
     homes.forget(home)
@@ -140,7 +140,7 @@ def test_to_forget_follows_no_link(homes: Homes, home: Path, outside: Path) -> N
 
 
 def test_a_task_that_is_over_leaves_no_home_and_takes_no_other_with_it(homes: Homes, home: Path) -> None:
-    """G06: also not of a task whose id begins alike, or holds what a pattern means."""
+    """Also not of a task whose id begins alike, or holds what a pattern means."""
     names = ("a", "ab", "a@b", "a*", "[a]")
     for name in names:
         homes.furnish(homes.of(name, "mine"), LOGIN, None)
@@ -154,7 +154,7 @@ def test_a_task_that_is_over_leaves_no_home_and_takes_no_other_with_it(homes: Ho
 
 
 def test_a_home_as_deep_as_can_be_is_removed(homes: Homes, home: Path, request: pytest.FixtureRequest) -> None:
-    """G06 G02: neither stack nor descriptors end with it, also where it only stands in the way of a file."""
+    """Neither stack nor descriptors end with it, also where it only stands in the way of a file."""
     homes.furnish(home, LOGIN, None)
     (home / ".tool" / "login.json").unlink()
     _dig(home / ".tool" / "login.json", 3000)
@@ -178,7 +178,7 @@ def _dig(top: Path, deep: int) -> None:
 
 
 def test_a_sweep_leaves_the_homes_of_whoever_works_and_the_sessions_that_may_go_on(homes: Homes, home: Path) -> None:
-    """T24 G06: nothing of those that left the run, no login of those that wait, all of those at work."""
+    """T24: nothing of those that left the run, no login of those that wait, all of those at work."""
     for name in ("works", "waits", "gone", ""):
         homes.furnish(homes.of(name, "mine"), LOGIN, None)
         (homes.of(name, "mine") / "session.jsonl").write_text("mine")
@@ -197,7 +197,7 @@ def test_a_login_is_forgotten_by_whoever_comes_next(homes: Homes, home: Path, tm
 
 
 def test_a_fresh_session_meets_nothing_that_an_earlier_one_left(homes: Homes, home: Path) -> None:
-    """G06: settings and hooks a process planted would be run by its successor."""
+    """Settings and hooks a process planted would be run by its successor."""
     homes.furnish(home, LOGIN, None)
     (home / ".tool" / "hooks.json").write_text("run me")
     homes.furnish(home, LOGIN, None, fresh=True)
@@ -219,7 +219,7 @@ def test_a_sweep_leaves_no_list_behind_and_takes_no_home_for_one(homes: Homes, h
 def test_whatever_an_agent_puts_in_the_place_of_the_list_is_not_followed(
     homes: Homes, home: Path, outside: Path, planted: str
 ) -> None:
-    """G06: one without walls reaches it; nobody waits, nothing outside is written or removed."""
+    """One without walls reaches it; nobody waits, nothing outside is written or removed."""
     homes.furnish(home, LOGIN, None)
     (listed,) = [path for path in home.parent.iterdir() if path != home]
     listed.unlink()

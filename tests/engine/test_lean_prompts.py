@@ -157,7 +157,7 @@ def test_the_brief_on_ci_has_jobs_address_attempt_and_the_end_of_the_log(state: 
 
 @pytest.mark.parametrize("log", ["", "logs/gone.log", "../secret", "logs/../../secret", "/etc/hostname"])
 def test_a_log_that_is_not_there_or_not_its_own_is_left_out(state: RunState, tmp_path: Path, log: str) -> None:
-    """D15 G02: nothing outside the run's logs is read."""
+    """D15: nothing outside the run's logs is read."""
     (tmp_path.parent / "secret").write_text("hidden")
     (tmp_path / "logs").mkdir()
     delivery = state.tasks["b"].delivery

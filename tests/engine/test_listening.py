@@ -143,7 +143,7 @@ def test_a_line_that_comes_in_pieces_is_one_line(ear: Ear) -> None:
 
 
 def test_a_log_that_is_not_there_or_goes_away_tells_nothing(ear: Ear) -> None:
-    """G06: an agent without walls can remove its own log."""
+    """An agent without walls can remove its own log."""
     assert not ear.listening.look()
     ear.hears("session", "denied")
     ear.log.unlink()
@@ -151,7 +151,7 @@ def test_a_log_that_is_not_there_or_goes_away_tells_nothing(ear: Ear) -> None:
 
 
 def test_a_log_that_shrinks_tells_nothing_twice(ear: Ear) -> None:
-    """G06: cut short and written again, it cannot make one refusal into two."""
+    """Cut short and written again, it cannot make one refusal into two."""
     ear.hears("session", "denied")
     ear.log.write_bytes(b"denied\n")
     assert not ear.listening.look() and len(ear.listening.heard.denied) == 1
@@ -159,7 +159,7 @@ def test_a_log_that_shrinks_tells_nothing_twice(ear: Ear) -> None:
 
 @pytest.mark.parametrize("thing", ["pipe", "folder", "link"])
 def test_something_else_in_the_place_of_the_log_makes_nobody_wait(ear: Ear, tmp_path: Path, thing: str) -> None:
-    """G06: a pipe without a writer would stop the whole lead."""
+    """A pipe without a writer would stop the whole lead."""
     make = {"pipe": os.mkfifo, "folder": os.mkdir, "link": lambda path: os.symlink(tmp_path / "nowhere", path)}
     make[thing](ear.log)
     assert not ear.listening.look()
@@ -184,7 +184,7 @@ def test_it_is_known_when_the_log_last_grew_and_when_it_last_told_of_an_event(ea
 
 
 def test_an_unfinished_line_counts_and_is_seen(ear: Ear) -> None:
-    """H02 T25: a program that asks leaves its line open."""
+    """H02: a program that asks leaves its line open."""
     ear.hears("denied")
     with open(ear.log, "ab") as file:
         file.write(b"\x1b[1mOverwrite it?\x1b[0m [y/N] ")
@@ -204,7 +204,7 @@ def test_an_output_without_a_form_is_listened_to_all_the_same(ear: Ear) -> None:
 
 
 def test_only_the_end_of_a_long_output_is_kept(ear: Ear) -> None:
-    """G06: and a letter or a colour that is cut there is not shown by halves."""
+    """And a letter or a colour that is cut there is not shown by halves."""
     ear.log.write_bytes("ä\x1b[31mü".encode() * 200_000 + b"\nlast")
     ear.hears()
     assert ear.listening.last_line() == "last"
@@ -219,7 +219,7 @@ class FailingReader(WordReader):
 
 
 def test_a_reader_that_fails_is_told_as_an_error_of_ganger(tmp_path: Path) -> None:
-    """G06: so that whoever listens can go on without it."""
+    """So that whoever listens can go on without it."""
     (tmp_path / "a.log").write_bytes(b"x\n")
     listening = Listening(tmp_path / "a.log", FailingReader(), HandClock(), lambda _: None, lambda _: None)
     with pytest.raises(GangerError, match="IndexError: no such field"):

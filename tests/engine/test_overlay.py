@@ -197,7 +197,7 @@ def test_an_undone_hint_and_one_whose_log_is_gone_are_silent(place: Place) -> No
 
 
 def test_a_prompt_reads_through_the_patches_and_carries_the_hints(place: Place) -> None:
-    """T05 T15: and the hint stands before the contract, under its own heading."""
+    """T15: and the hint stands before the contract, under its own heading."""
     healer_says(place, HEALER_LOG, "Answer last.")
     place.keep(shared("One."), replace(hint(0, "a"), place=0))
     spec = TaskSpec("a", prompt_ref="a.md", context_refs=("shared.md",))

@@ -184,7 +184,7 @@ def test_a_store_of_git_modes_that_appeared_meanwhile_is_not_used(project: Proje
 
 
 def test_two_runs_never_work_in_one_project_wherever_they_are_kept(tmp_path: Path) -> None:
-    """T22: one was begun in the project itself, the other is kept elsewhere."""
+    """One was begun in the project itself, the other is kept elsewhere."""
     project = Project(tmp_path / "p", [task("a"), task("b")], {"b": [[{"text": "begun"}, {"hang": True}]]}).make()
     begun_in_the_old_place(project)
     manifest = json.loads((project.root / "manifest.json").read_text()) | {"run_id": "r2"}
@@ -240,7 +240,7 @@ def test_a_project_that_cannot_be_told_to_be_the_same_is_asked_about(project: Pr
 def test_runs_of_projects_that_are_gone_are_named_with_their_size_and_never_removed(
     project: Project, tmp_path: Path
 ) -> None:
-    """G12 T27: doctor and clean tell; the person decides."""
+    """Doctor and clean tell; the person decides."""
     assert project.run() == 0
     other = Project(tmp_path / "other").make()
     assert other.run() == 0

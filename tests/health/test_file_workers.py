@@ -64,7 +64,7 @@ def test_a_result_file_that_was_refused_can_be_mended(tmp_path: Path) -> None:
 
 
 def test_an_answer_reaches_a_worker_that_only_reads_files(tmp_path: Path) -> None:
-    """H08 D19: what it is told lies on its desk."""
+    """D19: what it is told lies on its desk."""
     project = file_worker(tmp_path, ASKS)
     with leading(project) as lead:
         until(lambda: seen(project, ev.QuestionAsked), beside=lead)

@@ -156,7 +156,7 @@ def test_an_end_that_cannot_be_recorded_is_not_told(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_finds_no_room_lets_nothing_start(tmp_path: Path) -> None:
-    """G01 T06: what could not be recorded must not run."""
+    """G01: what could not be recorded must not run."""
     run = Run(tmp_path, broken="CannotRecordStarts")
 
     async def main(launcher: KeptLauncher) -> None:

@@ -199,7 +199,7 @@ def test_fifty_programs_run_side_by_side_without_threads_or_leaks(bench: Bench) 
 
 
 def test_output_over_its_limit_ends_the_program(bench: Bench) -> None:
-    """T23 G01: a program that floods its log is ended by the keeper, at once and without grace."""
+    """T23: a program that floods its log is ended by the keeper, at once and without grace."""
 
     async def main() -> Exit:
         flood = bench.launch("sh", "-c", "trap '' TERM; while :; do echo flood; done")

@@ -151,7 +151,7 @@ def test_a_store_is_for_its_owner_alone_also_one_that_was_open_to_others(tmp_pat
 
 
 def test_the_look_costs_next_to_nothing_while_nobody_else_writes(tmp_path: Path) -> None:
-    """T26: against the time of one commit that is safe on disk."""
+    """Against the time of one commit that is safe on disk."""
     store = led(tmp_path / "ganger.db")
     begun = time.perf_counter()
     for _ in range(2000):

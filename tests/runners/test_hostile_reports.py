@@ -41,7 +41,7 @@ def _read(folder: Path, argv: tuple[str, ...], report: bytes | None) -> TestCens
     ],
 )
 def test_what_is_not_whole_is_no_report(tmp_path: Path, report: bytes | None) -> None:
-    """G09 T07: and raises nothing."""
+    """G09: and raises nothing."""
     assert _read(tmp_path, UNITTEST, report) is None
 
 

@@ -71,7 +71,7 @@ def test_off_is_off(tmp_path: Path) -> None:
 def test_what_stood_once_is_not_tried_again_until_the_next_boot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """G05 T24: a run's start pays for the trial once on a machine."""
+    """G05: a run's start pays for the trial once on a machine."""
     choose(settings(tmp_path))
     monkeypatch.setattr(choosing, "_stood", set())
     tried: list[Walls] = []

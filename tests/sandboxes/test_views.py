@@ -44,7 +44,7 @@ def test_a_workspace_is_seen_and_nothing_around_it(settings: SandboxSettings) ->
 
 
 def test_the_deeper_place_counts(settings: SandboxSettings) -> None:
-    """G05 T17: a project edited in place hides the state folder in it, and that shows the workspace in it."""
+    """G05: a project edited in place hides the state folder in it, and that shows the workspace in it."""
     found = seen(settings, writable="project project/.ganger/run/work/own")
     assert access(found, settings.project / "a.txt") is Access.WRITE
     assert access(found, settings.state_dir / "run" / "ganger.db") is Access.HIDDEN

@@ -145,7 +145,7 @@ def test_readable_folders_are_read_and_not_written(here: Place) -> None:
 
 
 def test_an_agent_may_use_git_and_the_interpreter(here: Place) -> None:
-    """G05 W01: tools work: git with commits, Python with Ganger's own modules."""
+    """G05: tools work: git with commits, Python with Ganger's own modules."""
     git = "git -c user.name=a -c user.email=a@b"
     code = f"git init -q . && echo x >f && git add f && {git} commit -qm one && git log --format=%s"
     assert here.shell(code).out == "one\n"

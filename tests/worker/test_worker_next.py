@@ -220,7 +220,7 @@ def test_a_lead_that_is_there_is_not_called_away(house: House, lead: Lead, words
 
 @pytest.mark.parametrize("words", [("next",), ("next", "--wait"), ("next", "--worker", "other")])
 def test_a_started_worker_is_told_that_it_cannot_ask_from_inside(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """D19: where it sees no run, there may well be one."""
+    """Where it sees no run, there may well be one."""
     (tmp_path / "ganger.toml").write_text("")
     said = House(tmp_path).say(*words, GANGER_TOKEN=TOKEN, GANGER_REPORT="/nowhere", GANGER_TASK_ID="one")
     assert said.code == 1 and "NOT_ALLOWED" in said.err and "no run yet" not in said.err

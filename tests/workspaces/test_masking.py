@@ -104,7 +104,7 @@ def test_credentials_are_masked_even_where_they_are_no_leak(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "all 12 tests passed", "sha256:" + "ab" * 32, "commit " + "0123456789abcdef" * 2])
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
-    """D06: a worker needs the log as it was."""
+    """A worker needs the log as it was."""
     assert Mask(["a-token-of-ours", ""])(text) == (text, ())
 
 
@@ -135,7 +135,7 @@ HARD = [
 
 @pytest.mark.parametrize("piece", HARD, ids=[piece[:12].strip() or "blank" for piece in HARD])
 def test_no_text_takes_long(piece: str) -> None:
-    """G01: four times the text takes about four times the time, and half a megabyte seconds at most."""
+    """Four times the text takes about four times the time, and half a megabyte seconds at most."""
 
     def seconds(size: int) -> float:
         text = piece * (size // len(piece))

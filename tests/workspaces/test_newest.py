@@ -100,7 +100,7 @@ def test_a_change_is_seen_once(tree: Path, eye: Eye, change: Callable[[Path], No
 
 
 def test_a_time_in_the_future_is_one_change_and_no_more(tree: Path, eye: Eye) -> None:
-    """H02 H03: nobody looks alive for ever by one touch."""
+    """H02: nobody looks alive for ever by one touch."""
     assert not is_fooled(eye.look, tree)
 
 
@@ -147,7 +147,7 @@ def test_before_there_is_anything_to_compare_the_files_own_times_count(tree: Pat
 
 
 def test_no_link_leads_out_of_the_folder(tree: Path, tmp_path: Path) -> None:
-    """G06: neither one that is there nor one that takes a folder's place."""
+    """Neither one that is there nor one that takes a folder's place."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (tree / "out").symlink_to(outside)
@@ -251,7 +251,7 @@ def opened(tree: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("trick", [pipe, shut, deep, odd_names, gone, a_file])
 def test_nothing_in_the_folder_makes_it_fail_or_wait(opened: Path, trick: Callable[[Path], None]) -> None:
-    """G06: neither before the first look nor between two."""
+    """Neither before the first look nor between two."""
     before, after = Eye(opened), Eye(opened)
     before.look()
     trick(opened)
@@ -262,7 +262,7 @@ def test_nothing_in_the_folder_makes_it_fail_or_wait(opened: Path, trick: Callab
 
 
 def test_a_folder_that_changes_under_the_look_is_survived(tree: Path) -> None:
-    """G06: folders come, go and become files and links while they are read."""
+    """Folders come, go and become files and links while they are read."""
     over = threading.Event()
 
     def stir() -> None:

@@ -42,7 +42,7 @@ def test_an_address_tells_its_forge(address: str, host: str, name: str) -> None:
     ],
 )
 def test_an_address_that_would_run_something_or_leads_nowhere_is_refused(address: str) -> None:
-    """G01: before git sees it."""
+    """Before git sees it."""
     with pytest.raises(GangerError) as caught:
         parse_address(address)
     assert caught.value.code == "REMOTE_ADDRESS"

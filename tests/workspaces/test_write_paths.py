@@ -59,7 +59,7 @@ TEXT_ATTACKS = [
 
 @pytest.mark.parametrize(("path", "code"), TEXT_ATTACKS, ids=[ascii(path)[1:40] for path, _ in TEXT_ATTACKS])
 def test_a_path_that_is_not_plain_is_refused_and_nothing_changes(tmp_path: Path, path: str, code: str) -> None:
-    """T18 T17: every spelling that could leave the workspace or deceive a reader has its own code."""
+    """T18: every spelling that could leave the workspace or deceive a reader has its own code."""
     place = make_place(tmp_path, {"a/b": "x\n"})
     before = place.snapshot()
     for op in ("create", "replace", "append"):

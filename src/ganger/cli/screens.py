@@ -32,6 +32,7 @@ _SHOWN = (
     ev.FixedRestored,
     ev.RefsMoved,
     ev.GatesRestored,
+    ev.ExpectedMissing,
     ev.WorkSaved,
     ev.GatesChecked,
     ev.HeadKept,

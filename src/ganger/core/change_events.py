@@ -46,6 +46,15 @@ class GatesRestored:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectedMissing:
+    """Files of metadata.expected_files that are not there after an attempt, where that is no failure (W04)."""
+
+    task: str
+    attempt: int
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FixedRestored:
     """Git's settings, installed packages or linked folders were changed while these tasks were worked on, and put back.
 

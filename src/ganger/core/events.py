@@ -18,6 +18,7 @@ from typing import Any
 from ganger.core.change_events import (
     ChangeTaken as ChangeTaken,
     EditsSeen as EditsSeen,
+    ExpectedMissing as ExpectedMissing,
     FixedRestored as FixedRestored,
     GatesChecked as GatesChecked,
     GatesRestored as GatesRestored,
@@ -379,6 +380,7 @@ Event = (
     | FixedRestored
     | RefsMoved
     | GatesRestored
+    | ExpectedMissing
     | WorkspaceReady
     | ChangeTaken
     | WorkSaved
@@ -462,6 +464,7 @@ AttemptEvent = (
     | VerifyRecovered
     | EditsSeen
     | GatesRestored
+    | ExpectedMissing
     | WorkspaceReady
     | ChangeTaken
     | WorkSaved

@@ -32,6 +32,7 @@ ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.VerifyRecovered: {R: R},
     ev.EditsSeen: {R: R},
     ev.GatesRestored: {R: R},
+    ev.ExpectedMissing: {R: R},
     ev.WorkspaceReady: {R: R},
     ev.ChangeTaken: {R: R},
     ev.WorkSaved: {R: R},

@@ -319,6 +319,7 @@ class TaskState:
     saved_files: tuple[str, ...] = ()
     saved_refused: bool = False
     remade: bool = False
+    missing: tuple[str, ...] = ()
     contended: tuple[str, ...] = ()
     delivery: Delivery | None = None
     locked: bool = False

@@ -212,6 +212,7 @@ _INERT = (
     ev.FixedRestored,
     ev.RefsMoved,
     ev.GatesRestored,
+    ev.ExpectedMissing,
     ev.HeadIntended,
     ev.HeadKept,
     ev.AttemptFailed,

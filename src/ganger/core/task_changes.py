@@ -43,6 +43,7 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
         verified_attempt=event.attempt if event.delivers else None,
         verify_steps=task.verify_steps if event.delivers else (),
         backup="",
+        missing=task.missing if kept else (),
         launched=None,
         ended=task.ended if task.harvest else None,
         log=event.log,
@@ -187,6 +188,10 @@ def _edits_seen(state: RunState, name: str, task: TaskState, event: ev.EditsSeen
 def _change_taken(state: RunState, _n: str, task: TaskState, event: ev.ChangeTaken, _at: str) -> TaskState:
     state.artifacts.update(event.dropped)
     return replace(task, step="change", change=ChangeRecord(event.base, event.commit, event.files))
+
+
+def _expected_missing(_s: RunState, _n: str, task: TaskState, event: ev.ExpectedMissing, _at: str) -> TaskState:
+    return replace(task, missing=event.files)
 
 
 def _work_saved(_s: RunState, _n: str, task: TaskState, event: ev.WorkSaved, _at: str) -> TaskState:
@@ -387,6 +392,7 @@ TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskStat
     ev.VerifyRecovered: _noted,
     ev.EditsSeen: _edits_seen,
     ev.GatesRestored: _noted,
+    ev.ExpectedMissing: _expected_missing,
     ev.WorkspaceReady: _noted,
     ev.ChangeTaken: _change_taken,
     ev.WorkSaved: _work_saved,

@@ -143,8 +143,15 @@ class Case:
             ),
         ]
 
+    async def expect(self, missing: tuple[str, ...]) -> None:
+        """W04: expected files that did not come are a failure, or told."""
+        if missing and self.tools.expected_must_come:
+            raise self.missing(missing)
+        if missing:
+            await self.record(ev.ExpectedMissing(self.task, self.number, missing))
+
     def missing(self, names: tuple[str, ...]) -> Failed:
-        """W04: expected files that did not come, where that is a failure."""
+        """Expected files that did not come, where that is a failure."""
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
         detail = f"expected files are missing: {', '.join(names[:10])}{more}"
         note = f"The change was not accepted. The task must also create:\n\n{_listed(names)}"

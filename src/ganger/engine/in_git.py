@@ -96,8 +96,7 @@ class InGit:
             problem = case.refused(refused)
             self._keep_folder = problem.failed.failure_class is FailureClass.FATAL
             raise problem from refused
-        if taken.missing and self.tools.expected_must_come:
-            raise case.missing(taken.missing)
+        await case.expect(taken.missing)
         await case.record(
             ev.ChangeTaken(case.task, case.number, taken.base, taken.commit, taken.files, taken.dropped, taken.missing)
         )

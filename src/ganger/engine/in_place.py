@@ -131,7 +131,7 @@ class InPlace:
             if result.writes:
                 await self._write(result)
             foreign = not alone and await self._restore_gates()
-            self._expect()
+            await self._expect()
             settled = await self._verify(foreign=foreign)
             if not settled and changing:
                 await self._verify_in_quiet()
@@ -166,10 +166,9 @@ class InPlace:
             )
         return restored.more
 
-    def _expect(self) -> None:
-        missing = self.tools.watch.missing(self.case.rules) if self.tools.watch and self.case.spec.expected else ()
-        if missing and self.tools.expected_must_come:
-            raise self.case.missing(missing)
+    async def _expect(self) -> None:
+        if self.tools.watch is not None and self.case.spec.expected:
+            await self.case.expect(self.tools.watch.missing(self.case.rules))
 
     async def _write(self, result: TaskResult) -> None:
         name = backup_folder(self.case.task, self.case.number)

@@ -146,7 +146,8 @@ def _worker(worker: WorkerNow) -> str:
 
 def _done(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     tries = "" if task.attempts == 1 else f" after {task.attempts} attempts"
-    return f"{name} is DONE{tries}: {task.detail}.", ""
+    lacks = f"; {len(task.missing)} expected files did not come: {', '.join(task.missing[:5])}" if task.missing else ""
+    return f"{name} is DONE{tries}: {task.detail}{lacks}.", ""
 
 
 def _blocked(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
@@ -228,6 +229,8 @@ def _evidence(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
         lines.append(f"verify {step.name} ({step.tier}) {step.outcome}{said}")
     if task.proof:
         lines.append(f"proved by {task.proof}")
+    if task.missing:
+        lines.append(f"expected files did not come: {', '.join(task.missing[:10])}{_more(list(task.missing))}")
     return (*lines[-12:], *delivery_evidence(state, name, task), *_left_behind(task))
 
 

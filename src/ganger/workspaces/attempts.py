@@ -94,7 +94,7 @@ class Attempts:
             base=source.commit,
             files=difference.files,
             dropped=shown_paths(sorted(difference.dropped)),
-            missing=tuple(path for path in rules.expected if difference.leaves.get(path) is None),
+            missing=tuple(path for path in rules.expected if not _is_there(path, difference)),
         )
 
     def save(self, attempt: Attempt, told: Callable[[Sequence[Touched]], str]) -> tuple[str, tuple[str, ...]]:
@@ -214,3 +214,8 @@ def _with_reasons(message: str, reasons: Sequence[str]) -> str:
 
 def _request(write: Write) -> WriteRequest:
     return WriteRequest(write.path, write.op, write.content, write.content_ref, write.sha256_before)
+
+
+def _is_there(path: str, difference: Difference) -> bool:
+    """Whether the change leaves a file of that name: made by it, or there before and not taken away."""
+    return difference.leaves[path] is not None if path in difference.leaves else path in difference.before
