@@ -1,4 +1,4 @@
-"""Sessions that the model does not take up again: begun afresh once, from where they stood, with the reason in words."""
+"""Sessions that the model does not take up again: begun afresh once, from where they stood, and said in words."""
 
 from __future__ import annotations
 
