@@ -180,7 +180,7 @@ def test_gemini_key_of_another_name_is_passed_under_the_programs_own(tmp_path: P
 
 
 def test_gemini_session_that_goes_on_holds_every_answer_of_a_tool_once(tmp_path: Path) -> None:
-    """H05 G22: its file has them in the call and in a record of their own; it would send both, which a model refuses."""
+    """H05 G22: its file has them with the call and in a record of their own, and both would be sent."""
     response = {"functionResponse": {"id": "w1", "name": "write_file", "response": {"output": "ok"}}}
     call = {"id": "1", "type": "gemini", "content": "", "toolCalls": [{"id": "w1", "result": [response]}]}
     alone = {"functionResponse": {"id": "w2", "name": "write_file", "response": {"output": "ok"}}}
