@@ -94,6 +94,26 @@ def good(prompt: Message) -> None:
     answer(prompt, stopReason="end_turn", usage=USED)
 
 
+def costs(prompt: Message) -> None:
+    update(sessionUpdate="usage_update", used=100, size=1000, cost={"amount": 0.75, "currency": "USD"})
+    good(prompt)
+
+
+def complains(prompt: Message) -> None:
+    """As some programs do: what went wrong is a message."""
+    speak("Error: 401 Unauthorized: invalid API key")
+    answer(prompt, stopReason="end_turn")
+
+
+def quotes(prompt: Message) -> None:
+    """The same words, of a model that worked."""
+    update(
+        sessionUpdate="tool_call", toolCallId="t1", kind="execute", status="completed", title="curl", rawInput={"c": 1}
+    )
+    speak("Error: 401 Unauthorized: invalid API key")
+    answer(prompt, stopReason="end_turn", usage=USED)
+
+
 def commands(prompt: Message) -> None:
     outside = {"toolCallId": "t0", "kind": "edit", "title": "write", "locations": [{"path": "/etc/hosts"}]}
     command = {"toolCallId": "t1", "kind": "execute", "rawInput": {"command": "rm x"}}
@@ -167,6 +187,7 @@ FAILURES: dict[str, tuple[int, str, object]] = {
     "limit": (-32603, "Internal error", {"errorKind": "rate_limit", "details": "429 Too Many Requests"}),
     "down": (-32603, "Internal error", {"info": {"http_status_code": 503}}),
     "status": (401, "Incorrect key", None),
+    "orphan": (-32603, "Internal error", {"details": "400 `tool_use` ids were found without `tool_result` blocks"}),
 }
 STOPS = ("max_tokens", "max_turn_requests", "refusal")
 
@@ -182,6 +203,7 @@ def play(how: str) -> Callable[[Message], None]:
 
     known = {"good": good, "commands": commands, "noisy": noisy, "dies": dies, "keeps": keeps, "cancels": cancels}
     known |= {"thinks": thinks, "knows": knows_the_question, "deaf": is_deaf}
+    known |= {"costs": costs, "complains": complains, "quotes": quotes}
     return known.get(how, ends)
 
 

@@ -21,6 +21,7 @@ from ganger.core.records import TaskSpec
 from ganger.core.signs import Heard
 from ganger.engine.prompts import assemble
 from ganger.ports import Agent, AttemptContext, Launch
+from ganger.ports.sessions import Mending
 
 KEY = "sk-ganger-trial-5d1f0c7be2a94f6380aa41d7e6b3c958"
 TASK = "T1"
@@ -128,7 +129,8 @@ class Trial:
     def start(self, text: str, *, session: str = "", walled: bool = False, **more: Any) -> Going:
         self.attempt += 1
         agent, context = self.agent(**more), self.context(text, session=session, walled=walled)
-        for name, data in agent.furnish(context).items():
+        mended = agent.mended(self.home, session) if session and isinstance(agent, Mending) else {}
+        for name, data in {**mended, **agent.furnish(context)}.items():
             place = self.home / name
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)

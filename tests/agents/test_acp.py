@@ -22,6 +22,8 @@ from ganger.agents.settings import AgentSettings
 from ganger.agents.sign_lines import decode
 from ganger.agents.streams import hear
 from ganger.contracts.parser import Parsed
+from ganger.core.pricing import used_by
+from ganger.core.records import Totals
 from ganger.core.signs import Alive, Denied, Heard, Over, Sign, Tokens
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
@@ -131,6 +133,27 @@ def test_it_logs_in_only_where_that_is_offered(tmp_path: Path) -> None:
 def test_how_it_ended_is_told_apart(tmp_path: Path, plays: str, ends: str) -> None:
     """D12: by the reason it gives, its error, or the way its process ended."""
     assert how(heard(tmp_path, plays)) == ends
+
+
+def test_what_a_session_cost_is_a_running_total(tmp_path: Path) -> None:
+    """G04: after a resume the dollars of the processes before are in it again, and are taken off."""
+    told = heard(tmp_path, "costs").tokens
+    assert told is not None and (told.usd, told.session_usd, told.session_tokens) == (0.75, True, False)
+    before = Totals(100, 10, usd=0.5)
+    assert used_by(told, "m", {}, before).usd == pytest.approx(0.25)
+
+
+def test_a_wrong_key_that_is_only_said_in_words_is_heard_where_nothing_else_was_done(tmp_path: Path) -> None:
+    """G14: a model that worked may quote such words; then they stop no account."""
+    pattern = r"\bError: .*"
+    assert heard(tmp_path, "complains", errors=pattern).login
+    quoted = heard(tmp_path, "quotes", errors=pattern)
+    assert (quoted.login, how(quoted)) == ("", "error")
+
+
+def test_a_conversation_that_the_model_does_not_take_is_heard(tmp_path: Path) -> None:
+    """G22: whatever its number, by its words."""
+    assert how(heard(tmp_path, "orphan")) == "unfit"
 
 
 @pytest.mark.parametrize("plays", ["login", "status"])

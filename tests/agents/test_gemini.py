@@ -24,6 +24,9 @@ STREAMS = Path(__file__).with_name("streams")
 CHAT = ".gemini/tmp/work/chats/session-1.jsonl"
 
 
+SESSION = "384d79a6-c365-471d-8e0a-e78972a7345d"
+
+
 def stream(name: str) -> Path:
     return STREAMS / f"gemini-{name}.jsonl"
 
@@ -176,6 +179,22 @@ def test_gemini_key_of_another_name_is_passed_under_the_programs_own(tmp_path: P
     assert (env["GEMINI_API_KEY"], env["GOOGLE_GEMINI_BASE_URL"]) == (KEY, "http://127.0.0.1:1")
 
 
+def test_gemini_session_that_goes_on_holds_every_answer_of_a_tool_once(tmp_path: Path) -> None:
+    """H05 G22: its file has them with the call and in a record of their own, and both would be sent."""
+    response = {"functionResponse": {"id": "w1", "name": "write_file", "response": {"output": "ok"}}}
+    call = {"id": "1", "type": "gemini", "content": "", "toolCalls": [{"id": "w1", "result": [response]}]}
+    alone = {"functionResponse": {"id": "w2", "name": "write_file", "response": {"output": "ok"}}}
+    rows = [{"sessionId": SESSION}, {"type": "user", "content": [{"text": "Go"}]}, call]
+    rows += [{"type": "user", "content": [response]}, {"type": "user", "content": [alone]}]
+    file = tmp_path / f".gemini/tmp/work/chats/session-2026-11-16T16-45-{SESSION[:8]}.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (mended,) = agent().mended(tmp_path, SESSION).values()
+    assert [json.loads(line) for line in mended.splitlines()] == [*rows[:3], rows[4]]
+    file.write_bytes(mended)
+    assert agent().mended(tmp_path, SESSION) == {} == agent().mended(tmp_path, "0" * 36)
+
+
 # --- the real program -------------------------------------------------------------------------------------------------
 
 
@@ -189,6 +208,9 @@ def appears(file: Path, seconds: float = 90) -> bool:
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.02)
     return file.exists()
+
+
+PAIR = ("calls", "results")
 
 
 def used(ran: Ran) -> tuple[int | None, int | None]:
@@ -207,7 +229,7 @@ def test_gemini_edits_a_file_and_answers(tmp_path: Path) -> None:
         assert place.leaks(ran) == []
 
 
-@pytest.mark.agents_full
+@pytest.mark.slow
 def test_gemini_that_was_killed_at_work_goes_on(tmp_path: Path) -> None:
     """H05 G04: the model sees what was done before, and the tokens of both processes are counted once."""
     steps = [{"write": {"path": "a.txt", "content": "one\n"}}, {"run": "touch begun; sleep 600"}]
@@ -221,6 +243,8 @@ def test_gemini_that_was_killed_at_work_goes_on(tmp_path: Path) -> None:
         assert (killed.tokens.input or 0) + (again.heard.tokens.input or 0) == server.tokens().input
         earlier = " ".join(str(turn) for turn in server.requests[-1].conversation)
         assert "FIRST" in earlier and "a.txt" in earlier
+        calls, results = (sum(len(getattr(t, what)) for t in server.requests[-1].conversation) for what in PAIR)
+        assert calls == results == 1
 
 
 @pytest.mark.agents_full

@@ -198,6 +198,10 @@ def test_what_it_showed_last_says_why(tmp_path: Path) -> None:
     (tmp_path / "journal").unlink()
     told = talk(tmp_path, quick, "say:Not logged in. Please run /login", "crash")
     assert told.heard.login and "exit code 3" in told.over.text
+    (tmp_path / "journal").unlink()
+    work = [f"say:line {n} of the work" for n in range(8)]
+    told = talk(tmp_path, quick, *work, "say:Not logged in. Please run /login", "crash")
+    assert told.heard.login == ""
 
 
 @pytest.mark.slow

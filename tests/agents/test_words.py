@@ -116,7 +116,6 @@ NOTHING = [
     "process exited with code 503",
     "the request limiter in rate.py has a bug",
     "ENOENT: no such file or directory, open 'network.py'",
-    "Prompt is too long",
     "There's an issue with the selected model (gpt-nonsense). It may not exist or you may not have access to it.",
     "unexpected argument '--full-auto' found",
     "the authentication module was not changed",
@@ -317,3 +316,35 @@ _PIECES = st.sampled_from(
 def test_texts_made_of_its_own_phrases_do_not_make_it_raise_or_slow(pieces: list[str], times: int) -> None:
     """T24: long texts are cut and no pattern goes back far."""
     assert len(meaning("".join(pieces) * times, now=NOW)) == 1
+
+
+UNFIT = [
+    "API Error: 400 messages.2: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_01.",
+    "unexpected `tool_use_id` found in `tool_result` blocks: toolu_x. Each `tool_result` block must have a `tool_use`",
+    "prompt is too long: 1048577 tokens > 1000000 maximum",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+    "unexpected status 400 Bad Request: An assistant message with 'tool_calls' must be followed by tool messages",
+    "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+    "No tool output found for function call call_abc.",
+    "messages.1.content.0: Invalid `signature` in `thinking` block",
+    "Expected `thinking` or `redacted_thinking`, but found `text`.",
+    "thinking or redacted_thinking blocks in the latest assistant message cannot be modified.",
+    "The encrypted content gAAA... could not be verified.",
+    "Previous response with id 'resp_1' not found.",
+    "Item 'rs_x' of type 'reasoning' was provided without its required following item.",
+    "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+    "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
+    "Codex ran out of room in the model's context window. Start a new conversation or clear earlier history.",
+    "automatic compaction failed",
+    "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000",
+    "context_length_exceeded",
+]
+FIT = ["model: no-such-model", "max_tokens: must be greater than 0", "400 The request was not accepted."]
+
+
+@pytest.mark.parametrize(("words", "how"), [*((w, "unfit") for w in UNFIT), *((w, "error") for w in FIT)])
+def test_a_conversation_that_is_refused_is_told_from_a_request_that_is(words: str, how: str) -> None:
+    """G22: the one is begun afresh, the other would fail again."""
+    (sign,) = meaning(words, now=0.0)
+    assert isinstance(sign, Over) and sign.how == how

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ganger.core.signs import Denied, Heard, Limited, LoginMissing, Over, Retrying, Said, Sign
-from ganger.core.trouble import Trouble, has_no_session, trouble_of
+from ganger.core.trouble import Trouble, is_over_for_good, trouble_of
 from ganger.core.vocabulary import FailureClass as C
 
 
@@ -83,4 +83,4 @@ def test_a_session_that_is_gone_is_known_as_such() -> None:
     """H05: then a fresh one is begun."""
     heard = Heard()
     heard.add([Over("no_session", "unknown id")])
-    assert has_no_session(heard) and not has_no_session(Heard()) and trouble_of(heard, cut_short=True) is None
+    assert is_over_for_good(heard) and not is_over_for_good(Heard()) and trouble_of(heard, cut_short=True) is None

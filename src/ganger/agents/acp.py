@@ -43,8 +43,10 @@ class AcpAgent(CliAgent):
 
     def prepare(self, context: AttemptContext) -> Launch:
         # Modules come from where Ganger is installed, never from the folder the agent works in.
-        talk = (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.acp_talk", self.errand(context).written())
-        return replace(super().prepare(context), argv=talk)
+        talk = (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.acp_talk")
+        errand = self.errand(context)
+        # The words of its own call stand there once more, for the walls to show the files they name.
+        return replace(super().prepare(context), argv=(*talk, errand.written(), *errand.argv))
 
     def errand(self, context: AttemptContext) -> Errand:
         profile, allow = self.profile, "all" if self.may_all(context) else "edit"
@@ -75,6 +77,9 @@ class AcpAgent(CliAgent):
 
     def has_login(self) -> bool | None:
         return self.like is None or self.like.has_login()
+
+    def mended(self, home: Path, session: str) -> Mapping[str, bytes]:
+        return self.like.mended(home, session) if self.like is not None else {}
 
     def credentials(self) -> str:
         return self.like.credentials() if self.like is not None else super().credentials()

@@ -66,6 +66,7 @@ class Errand:
     `allow`: "all" or "edit". `mode`, `model` and `auth` are the agent's own names; one it does not offer is left out.
     `errors` is a pattern for a last message that is an error of the model's; `retrying` one for lines of its stderr.
     `usage`: what the numbers of an answer are: "prompt", "session" (a running total), "none" (not of the whole prompt).
+    What it cost is a running total of the session wherever it is told.
     `quiet_sec`: one that was silent for so long at its work is asked whether it is there.
     """
 
@@ -218,11 +219,19 @@ class Talk:
         stop, last = text(answer, "stopReason"), "".join(self._message).strip()
         wrong = re.search(self.errand.errors, last, re.DOTALL) if self.errand.errors and "<<<" not in last else None
         if stop == "end_turn" and wrong is not None:
-            return [*signs, *meaning(wrong[0].strip(), now=time.time())]
+            return [*signs, *self._error_in_words(wrong[0].strip(), worked=used is not None and bool(used.output))]
         return [
             *signs,
             Over(_STOPS.get(stop, "error"), "" if stop in _STOPS else f"the agent stopped: {stop or answer}"),
         ]
+
+    def _error_in_words(self, words: str, *, worked: bool) -> list[Sign]:
+        """Some programs say as a message what went wrong. A model that answered may say such words itself, so they
+        stop no account then."""
+        told = meaning(words, now=time.time())
+        if not (worked or self._begun):
+            return told
+        return [Over("error", words) if isinstance(sign, LoginMissing) else sign for sign in told]
 
     def _refused(self, refusal: Refusal) -> list[Sign]:
         if refusal.code in _LOGIN_CODES:
@@ -321,8 +330,8 @@ class Talk:
     def _tokens(self, answer: Mapping[str, Any]) -> Tokens | None:
         used, total = used_in(answer) if self.errand.usage != "none" else None, self.errand.usage == "session"
         if used is None:
-            return Tokens(usd=self._usd, session_usd=total) if self._usd else None
-        return Tokens(*used, usd=self._usd or None, session_tokens=total, session_usd=total and bool(self._usd))
+            return Tokens(usd=self._usd, session_usd=True) if self._usd else None
+        return Tokens(*used, usd=self._usd or None, session_tokens=total, session_usd=bool(self._usd))
 
     # --- its other output ---------------------------------------------------------------------------------------------
 

@@ -89,6 +89,10 @@ class CliAgent(ABC):
     def furnish(self, context: AttemptContext) -> Mapping[str, bytes]:
         return {**self._copied(), **self.files(context)}
 
+    def mended(self, home: Path, session: str) -> Mapping[str, bytes]:
+        """Files of a session that must read otherwise before it can go on, by their path in the home."""
+        return {}
+
     def prepare(self, context: AttemptContext) -> Launch:
         return Launch(
             key=str(context.log_path),

@@ -13,8 +13,8 @@ from typing import Any
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.shells import shell_file, shell_settings
-from ganger.agents.streams import number, part, plain, read_json, text
-from ganger.agents.transcripts import moment, records, span, summed
+from ganger.agents.streams import items, number, part, plain, read_json, text
+from ganger.agents.transcripts import lines, moment, records, span, summed
 from ganger.agents.words import meaning, status_in
 from ganger.core.signs import (
     Denied,
@@ -44,6 +44,7 @@ _MODEL = "pro"
 # It sets this for the commands it runs. Its own setting that withholds keys takes GIT_AUTHOR_NAME and the like too.
 _INSIDE = "GEMINI_CLI"
 _SHORT = 200
+_CHATS = ".gemini/tmp/*/chats"
 
 
 class GeminiAgent(CliAgent):
@@ -102,6 +103,9 @@ class GeminiAgent(CliAgent):
             ours["security"] = {"auth": {"selectedType": chosen}}
         return {".gemini/settings.json": json.dumps(ours).encode(), **shell_file(self, _INSIDE)}
 
+    def mended(self, home: Path, session: str) -> Mapping[str, bytes]:
+        return mended_session(home, session)
+
     def has_login(self) -> bool:
         return super().has_login() or self._way_in() == "vertex-ai"
 
@@ -112,7 +116,7 @@ class GeminiAgent(CliAgent):
         """A process that was killed never said what it used, but its session's file holds every call."""
         if heard.tokens is not None:
             return []
-        written = records(home, ".gemini/tmp/*/chats/session-*.jsonl", span(log))
+        written = records(home, f"{_CHATS}/session-*.jsonl", span(log))
         # A call is written again when its tools are through.
         used = summed({text(record, "id"): _call(record) for _, record in written if "tokens" in record}.values())
         return [used] if used else []
@@ -123,6 +127,25 @@ class GeminiAgent(CliAgent):
         if self.passed.get(_KEY):
             return "gemini-api-key"
         return "oauth-personal" if any(name == _LOGIN_FILE for name, _ in self._login_files()) else ""
+
+
+def mended_session(home: Path, session: str) -> Mapping[str, bytes]:
+    """Its session's file without the answers of tools that it holds twice: it would send both, and the model takes one.
+
+    They stand in the record of the call and in one of their own, which is left out.
+    """
+    kept: dict[Path, list[bytes]] = {}
+    answered: set[str] = set()
+    changed: set[Path] = set()
+    for path, line in lines(home, f"{_CHATS}/session-*{session[:8]}.jsonl"):
+        record = read_json(line) or {}
+        answered |= {text(call, "id") for call in items(record, "toolCalls") if call.get("result")}
+        given = [text(piece, "functionResponse", "id") for piece in items(record, "content")]
+        if text(record, "type") == "user" and given and all(name and name in answered for name in given):
+            changed.add(path)
+        else:
+            kept.setdefault(path, []).append(line.rstrip(b"\r\n") + b"\n")
+    return {str(path.relative_to(home)): b"".join(kept.get(path, ())) for path in changed}
 
 
 def _call(record: Mapping[str, Any]) -> Tokens:

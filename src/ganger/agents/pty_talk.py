@@ -41,6 +41,8 @@ _DIALOG_LINES = 6
 _ABOVE = 3
 _LONGEST_LINE = 1000
 _LAST_LINES = 12
+# A program that can only complain shows no more than this of its own.
+_COMPLAINT_LINES = 6
 _UNTYPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -325,9 +327,17 @@ class Talk:
         last = [line.strip() for line in (look.text.split("\n") if look else []) if len(gist(line)) > 1][-_LAST_LINES:]
         text = "\n".join(last)
         for found in meaning(text, now=time.time()):
-            if isinstance(found, Limited | LoginMissing):
+            if isinstance(found, Limited) or (isinstance(found, LoginMissing) and self._has_only_complained(look)):
                 sign(found)
         return Over(how, f"{reason}; it showed last:\n{text}" if text else reason)
+
+    def _has_only_complained(self, look: Look | None) -> bool:
+        """Whether it did nothing with its task: later on, such words may be its model's, or a tool's."""
+        return not self.handed_over or look is None or _told_lines(self.transcript.said(look.lines)) <= _COMPLAINT_LINES
+
+
+def _told_lines(text: str) -> int:
+    return sum(len(gist(line)) > 1 for line in text.split("\n"))
 
 
 def _gists(lines: Sequence[str]) -> tuple[str, ...]:

@@ -51,15 +51,17 @@ _REFUSED = _phrases(r"reason\W{1,4}content_filter|content_policy_violation|block
 # What vendors say of a conversation that they will not take, however often it is sent.
 _UNFIT = _phrases(
     r"(?:prompt|input|request|context|conversation|messages?) (?:(?:is|are|was|were) )?too (?:long|large|big)\b",
-    r"context[_ ](?:length|window)[_\W]{0,3}(?:is |was |has been |limit |size )*(?:exceeded|full|overflow)|context_overflow",
+    r"context[_ ](?:length|window)[_\W]{0,3}(?:is |was |has been |limit |size )*(?:exceeded|full|over)",
     r"(?:exceeds?|exceeded|over|beyond|larger than|ran out of room in) (?:\S{1,20} ){0,5}?"
     r"(?:context|(?:maximum|input) (?:number of )?(?:input )?tokens)\b|maximum context length|model_context_window_ex",
     r"token count\b.{0,60}\bexceeds|too many (?:input )?tokens\b(?! per)|request_too_large|payload too large",
     r"(?:compact(?:ion|ing)|compression)\b.{0,40}\b(?:failed|not possible|impossible)",
     r"tool_use\W.{0,60}\bwithout\b.{0,40}tool_result|tool_result\W.{0,80}\btool_use\b|unexpected `?tool_(?:use|result)",
     r"tool_calls?\W.{0,120}\b(?:followed|preced|respond|response|did not have)|no tool (?:call|output) found for",
-    r"role\W{1,4}tool\b.{0,60}\bmust (?:be|follow)|function (?:call|response) (?:turn|parts?)\b.{0,160}\b(?:comes|equal)",
-    r"(?:invalid|bad)\W{1,4}signature|signature\W{1,4}in\W{1,4}thinking|thought[_ ]signatures?\b|expected\W{1,4}thinking\b",
+    r"role\W{1,4}tool\b.{0,60}\bmust (?:be|follow)",
+    r"function (?:call|response) (?:turn|parts?)\b.{0,160}\b(?:comes|equal)",
+    r"(?:invalid|bad)\W{1,4}signature|signature\W{1,4}in\W{1,4}thinking|thought[_ ]signatures?\b",
+    r"expected\W{1,4}thinking\b",
     r"thinking\W{1,4}(?:or redacted_thinking\W{1,4})?blocks?\b.{0,80}\b(?:cannot be|must|modified|expected)",
     r"encrypted[_ ]content\b.{0,60}\b(?:could not|cannot|not be|invalid|verified)|invalid_encrypted_content",
     r"previous_response_not_found|previous response\b.{0,60}\bnot found|without its required following item",

@@ -26,6 +26,7 @@ _IN_THE_WAY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 # No task's or agent's name has a "+" in a file's name.
 _LIST = "+files"
 _LONGEST_LIST = 1024 * 1024
+_NOTHING: Mapping[str, bytes] = {}
 
 Owner = tuple[int, int] | None
 Clear = Callable[[int, str], None]
@@ -41,22 +42,31 @@ class Homes:
     def of(self, task: str, agent: str) -> Path:
         return self._folder / f"{file_stem(task)}@{file_stem(agent)}"
 
-    def furnish(self, home: Path, files: Mapping[str, bytes], owner: Owner, *, fresh: bool = False) -> None:
+    def furnish(
+        self,
+        home: Path,
+        files: Mapping[str, bytes],
+        owner: Owner,
+        *,
+        fresh: bool = False,
+        own: Mapping[str, bytes] = _NOTHING,
+    ) -> None:
         """Makes it and writes the agent's own settings; what stands in the way, also a link it left, is replaced.
 
-        `fresh`: no session goes on in it, so nothing that an earlier process left there is kept.
+        `fresh`: no session goes on in it, so nothing that an earlier process left there is kept. `own`: files of its
+        session, which are written too and never forgotten.
         """
         with named_os_errors(home):
             if fresh:
                 self._discard(home)
             try:
-                self._fill(home, files, owner)
+                self._fill(home, files, owner, own)
             except PermissionError:
                 # The agent locked a folder against its owner: then nothing of its session can be used either.
                 self._discard(home)
-                self._fill(home, files, owner)
+                self._fill(home, files, owner, _NOTHING)
 
-    def _fill(self, home: Path, files: Mapping[str, bytes], owner: Owner) -> None:
+    def _fill(self, home: Path, files: Mapping[str, bytes], owner: Owner, own: Mapping[str, bytes]) -> None:
         self._folder.mkdir(mode=0o711, exist_ok=True)
         above = os.open(self._folder, _FOLDER)
         try:
@@ -68,7 +78,7 @@ class Homes:
         top = _descend(above, (home.name,), clear=self._clear)
         try:
             _give(top, owner)
-            for name, data in files.items():
+            for name, data in {**own, **files}.items():
                 self._write(top, _inside(name), data, owner)
         finally:
             os.close(top)

@@ -10,6 +10,7 @@ from pathlib import Path
 from ganger.engine.tools import Tools
 from ganger.errors import GangerError
 from ganger.ports import Agent, AttemptContext, Launch, Room
+from ganger.ports.sessions import Mending
 
 REPORT = "GANGER_REPORT"
 
@@ -25,10 +26,10 @@ def at_home(tools: Tools, agent: Agent, task: str, context: AttemptContext) -> A
 
 def confined(tools: Tools, agent: Agent, context: AttemptContext, room: Room) -> Launch:
     """Everything is ready when this returns; raises GangerError for what stands in the way."""
-    launch, files = _called(agent, context)
+    launch, files, own = _called(agent, context)
     room = replace(room, readable=(*room.readable, context.prompt_file))
     if context.home is not None and context.shared is not None:
-        tools.homes.furnish(context.home, files, _owner(room), fresh=not context.session)
+        tools.homes.furnish(context.home, files, _owner(room), fresh=not context.session, own=own)
         readable, writable = (*room.readable, context.shared), (*room.writable, context.home)
         room = replace(room, readable=readable, writable=writable, home=context.home)
     launch = _with_program(tools, launch) if REPORT in context.environment else launch
@@ -62,10 +63,12 @@ def with_desk(tools: Tools, room: Room, desk: Path) -> Room:
     )
 
 
-def _called(agent: Agent, context: AttemptContext) -> tuple[Launch, Mapping[str, bytes]]:
+def _called(agent: Agent, context: AttemptContext) -> tuple[Launch, Mapping[str, bytes], Mapping[str, bytes]]:
     """An adapter may be anybody's: what it raises concerns the task, never the run."""
+    home = context.home if context.session else None
     try:
-        return agent.prepare(context), agent.furnish(context)
+        own = agent.mended(home, context.session) if home is not None and isinstance(agent, Mending) else {}
+        return agent.prepare(context), agent.furnish(context), own
     except GangerError:
         raise
     except Exception as error:

@@ -1,0 +1,13 @@
+"""Agents that leave their session in a state in which it cannot go on as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Mending(Protocol):
+    def mended(self, home: Path, session: str) -> Mapping[str, bytes]:
+        """Files of the session in its home, by relative path, as they must read for it to go on; they stay its own."""
