@@ -30,6 +30,7 @@ from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.gate import Stopped
 from ganger.engine.hearing import Hearing
 from ganger.engine.journal import Journal
+from ganger.engine.last_words import explain_end
 from ganger.engine.prompts import FORMAT_REMINDER
 from ganger.engine.road import Road
 from ganger.engine.settling import Left, Waits, heed_person, meaning, open_question, result_of, speaks_for_itself
@@ -65,6 +66,7 @@ class Attempt:
         if (case.again or case.now.harvest or pulled) and not known:
             # The settings changed under it, or nobody started it: its output is still read by those who know it.
             self.agent = case.tools.reading(case.now.worked_by) or self.agent
+        self._folder: Path | None = None
         self.hearing = Hearing(case, self.agent)
         self.shift = Shift(case, road, self.hearing, self.agent, starts)
 
@@ -104,7 +106,7 @@ class Attempt:
             # What an agent wrote shortly before a power cut may be gone from its workspace, and nothing tells.
             self._answered = False
             raise Lost
-        folder = await self.road.enter()
+        folder = self._folder = await self.road.enter()
         if self.road.lost_work:
             await self._interrupt("the workspace of its session is gone; begun anew", resume=False)
             return
@@ -146,7 +148,9 @@ class Attempt:
     async def _read_result(self, agent: Agent, ended: Ended) -> TaskResult:
         if ended.error:
             raise self.case.failed(
-                FailureClass.CRASH, f"not started: {ended.error}", f"the agent could not be started: {ended.error}"
+                FailureClass.ENVIRONMENT,
+                f"not started: {ended.error}",
+                f"the agent could not be started: {ended.error}",
             )
         answer = await self._extract(agent, self.case.log_path)
         if isinstance(answer, Refused) and speaks_for_itself(self.case.now):
@@ -188,8 +192,7 @@ class Attempt:
             return self.case.failed(FailureClass.TIMEOUT, "worker", detail)
         abnormal = ended.signal is not None or ended.code != 0
         if abnormal and answer.code == "NO_SENTINEL":
-            how = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
-            return self.case.failed(FailureClass.CRASH, how, f"the agent ended with {how} and no result block")
+            return await asyncio.to_thread(explain_end, self.case, self.road, self.agent, ended, self._folder)
         return self._contract_error(answer.code, answer.message)
 
     def _account_asked(self) -> bool:
