@@ -100,7 +100,7 @@ WORDS = {
         "KeyError: 'MODEL'",
     ),
     "a node stack": (
-        "node:internal/modules/cjs/loader:1143\n  throw err;\n\nError: Cannot find module '/x/y.js'\n    at Module._load\n"
+        "node:internal/modules/cjs/loader:1143\n  throw err;\n\nError: Cannot find module '/x/y.js'\n    at load\n"
         "    at main {\n  code: 'MODULE_NOT_FOUND',\n  requireStack: []\n}\n\nNode.js v20.1.0\n",
         "Error: Cannot find module '/x/y.js'",
     ),
