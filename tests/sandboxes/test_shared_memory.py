@@ -72,7 +72,8 @@ from ganger.sandboxes.trial import run
 top = pathlib.Path("/tmp/try")
 (top / "work").mkdir(parents=True), (top / "home").mkdir()
 pathlib.Path("/dev/shm/canary").write_text("secret")
-walls, room = Landlock(SandboxSettings(top, top / "state", top / "home", "/usr/bin:/bin")), Room(writable=(top / "work",))
+settings = SandboxSettings(top, top / "state", top / "home", "/usr/bin:/bin")
+walls, room = Landlock(settings), Room(writable=(top / "work",))
 for argv in ((sys.argv[1], "-c", sys.argv[2]), ("/bin/sh", "-c", sys.argv[3])):
     made = run(walls, argv, room, {"PATH": "/usr/bin:/bin"})
     print(made.code, made.out, made.err)
