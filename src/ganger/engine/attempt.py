@@ -110,6 +110,8 @@ class Attempt:
         if self.road.lost_work:
             await self._interrupt("the workspace of its session is gone; begun anew", resume=False)
             return
+        if self.case.now.ended is None and not self.case.again:
+            self._require_checkable()
         ended = self.case.now.ended or await self._execute(folder)
         self._require_whole_log(ended)
         heed_person(self.case.now)
@@ -126,6 +128,12 @@ class Attempt:
         return await self._read_result(agent, ended)
 
     # --- the agent ------------------------------------------------------------------------------------------------
+
+    def _require_checkable(self) -> None:
+        """Nobody is paid for work that no check could pass."""
+        missing = self.tools.checks.missing_program(self.spec.verify_profile)
+        if missing is not None:
+            raise self.case.red(missing)
 
     async def _execute(self, folder: Path) -> Ended:
         ended, self._answered = await self.shift.work(folder)
