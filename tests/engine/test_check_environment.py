@@ -275,7 +275,7 @@ def test_an_interpreter_outside_the_sandbox_is_told_with_the_setting_that_shows_
 
 
 def test_an_ignored_environment_that_no_checkout_has_is_told_with_the_setting_that_links_it(tmp_path: Path) -> None:
-    """G14 G15: `.venv/bin/python` in the project and not in what git has."""
+    """G14: `.venv/bin/python` in the project and not in what git has."""
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
     project = lay(tmp_path, "local-git", ".venv/bin/python -c pass", base={".gitignore": ".venv\n.ganger\n"})
@@ -284,7 +284,7 @@ def test_an_ignored_environment_that_no_checkout_has_is_told_with_the_setting_th
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_agent_is_started_where_a_checks_program_is_nowhere_on_path(tmp_path: Path, mode: str) -> None:
-    """G13 G14: nobody is paid for work that no check could pass; the run goes on with what can be checked."""
+    """G14: nobody is paid for work that no check could pass; the run goes on with what can be checked."""
     tasks = [task("a"), task("b"), task("c", verify_profile="other")]
     project = lay(tmp_path, mode, "pytestt -q", tasks=tasks)
     known = json.loads((tmp_path / "verify.json").read_text())
