@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 EXAMPLES ?= 20000
+SUITES ?= /var/tmp/ganger-suites
 UPGRADE ?=
 
 BIN := .venv/bin
@@ -11,7 +12,7 @@ COMPILE := pip compile --no-config --system-certs --universal --python-version 3
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test harmless check bench fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim agents
+.PHONY: help demo test harmless check bench suites fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim agents
 
 # An environment that was moved, or whose interpreter is gone, is set up again.
 ifneq ($(wildcard .venv/.runtime .venv/.dev),)
@@ -42,6 +43,9 @@ check: .venv/.dev ## format, lint, types, layers, public names, generated files
 
 bench: .venv/.dev ## speed and memory, as ratios against baselines of the same run
 	@$(BIN)/python -m bench
+
+suites: .venv/.dev ## unchanged suites of known packages in each sandbox, kept in SUITES=/var/tmp/ganger-suites
+	@$(BIN)/python scripts/suites.py $(SUITES)
 
 fuzz: .venv/.dev ## the contract properties with EXAMPLES=20000 examples each
 	@GANGER_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest --timeout 0 tests/contracts

@@ -62,4 +62,4 @@ def reminder(root: Path) -> str:
     """Why the first attempt's change is not accepted, from the log of its check."""
     told = note_of(telling((root / LOG).read_text(encoding="utf-8"), "/checkout"))
     step = StepResult("unit", Tier.CORRECTNESS, COMMAND, "failed", 1, 0.4, "AssertionError: 4 != 3")
-    return why_red(Verdict(False, (step,), step, command=COMMAND, says=step.first_error, told=told), {}).reminder
+    return why_red(Verdict(False, (step,), step, command=COMMAND, says=step.first_error, told=told)).reminder

@@ -22,7 +22,7 @@ from sim.clock import SimClock
 from sim.keeper import Keeper, SimLauncher
 from sim.life import Life
 from sim.plan import Plan
-from sim.programs import CHECK, HEALER
+from sim.programs import CHECK, HEALER, PROFILE
 from sim.store import Disk, SimStore
 from sim.witness import Witness
 from sim.workspace import Project, SimWorkspace
@@ -74,7 +74,7 @@ class House:
             clock=self.clock,
             agents={"worker": SimAgent("worker"), HEALER: healer},
             checks=Checks(
-                profiles={CHECK: Profile(steps=(step,))},
+                profiles={PROFILE: Profile(steps=(step,))},
                 tiers={},
                 expect={},
                 deny=(),

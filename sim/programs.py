@@ -15,7 +15,8 @@ from sim.workspace import Project
 
 RESULT = "<<<TASK_RESULT_V2>>>\n{body}\n<<<END_TASK_RESULT_V2>>>\n"
 DECISION = "<<<HEAL_DECISION_V2>>>\n{body}\n<<<END_HEAL_DECISION_V2>>>\n"
-CHECK = "check"
+# By its path: what is only a name would be looked for on the PATH of the machine.
+CHECK, PROFILE = "./check", "check"
 HEALER = "healer"
 GOOD = "good"
 _BIG = 300_000

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from ganger.check_argv import argv_faults, argv_warnings
 from ganger.check_copies import copy_faults
 from ganger.check_delivery import delivery_faults
 from ganger.config import PROJECT_FILE, Project
@@ -143,6 +144,8 @@ def _check_references(project: Project, checked: Checked) -> None:
         checked.faults.extend(found)
         _check_profiles(project, checked)
         checked.faults.extend(_role_faults(project, checked.specs))
+        checked.faults.extend(argv_faults(project))
+        checked.warnings.extend(argv_warnings(project))
         for place, name in project.unset_names():
             message = f"there is no variable {name}, so nothing is passed on by that name; set it or take it out"
             checked.warnings.append(Fault(_in_file(PROJECT_FILE, place), "VARIABLE_NOT_SET", message))

@@ -22,7 +22,14 @@ from ganger.outposts import delivering_repos, meet
 from ganger.places import gone_projects, runs_of
 from ganger.runs import read_state, size_of
 from ganger.sandboxes.bare import Bare
-from ganger.sandboxes.choose import HOW_TO_GET_WALLS, choose, who
+from ganger.sandboxes.choose import (
+    HOW_TO_GET_WALLS,
+    HOW_TO_SHARE_MEMORY,
+    NO_SHARED_MEMORY,
+    choose,
+    has_shared_memory,
+    who,
+)
 from ganger.sandboxes.landlock import Landlock
 from ganger.sandboxes.probes import probe
 from ganger.stores.sqlite import OLDEST_SQLITE, sqlite_version
@@ -96,7 +103,18 @@ def _sandbox(project: Project) -> Iterator[Finding]:
     weaker = f"{HOW_TO_GET_WALLS}: it closes these" if isinstance(walls, Landlock) else ""
     yield Finding("ok" if len(held) == len(results) else "warning", "sandbox", text, weaker)
     yield Finding("ok", "held", ", ".join(held))
+    if not has_shared_memory(walls, settings):
+        yield Finding("warning", "memory", NO_SHARED_MEMORY, HOW_TO_SHARE_MEMORY)
     yield from (Finding("warning", "open", f"{r.sentence}: {r.detail}") for r in results if not r.held)
+
+
+def sandbox_lacks(project: Project) -> list[str]:
+    """What checks may need and do not have within these walls. Only Landlock's may be without shared memory."""
+    settings = sandbox_settings(project)
+    walls = choose(settings)
+    if not isinstance(walls, Landlock) or has_shared_memory(walls, settings):
+        return []
+    return [f"{NO_SHARED_MEMORY}; {HOW_TO_SHARE_MEMORY}"]
 
 
 def _programs(cwd: Path) -> Finding:

@@ -275,8 +275,22 @@ def test_an_interpreter_outside_the_sandbox_is_told_with_the_setting_that_shows_
 
 
 def test_an_ignored_environment_that_no_checkout_has_is_told_with_the_setting_that_links_it(tmp_path: Path) -> None:
-    """G14 G15: `.venv/bin/python` in the project and not in what git has."""
+    """G14: `.venv/bin/python` in the project and not in what git has."""
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
     project = lay(tmp_path, "local-git", ".venv/bin/python -c pass", base={".gitignore": ".venv\n.ganger\n"})
     assert 'linked = [".venv"]' in blocked_by(project)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_agent_is_started_where_a_checks_program_is_nowhere_on_path(tmp_path: Path, mode: str) -> None:
+    """G14: nobody is paid for work that no check could pass; the run goes on with what can be checked."""
+    tasks = [task("a"), task("b"), task("c", verify_profile="other")]
+    project = lay(tmp_path, mode, "pytestt -q", tasks=tasks)
+    known = json.loads((tmp_path / "verify.json").read_text())
+    known["profiles"]["other"] = {"steps": [{"name": "test", "cmd": "true"}]}
+    (tmp_path / "verify.json").write_text(json.dumps(known))
+    commit(project)
+    assert project.run() == 3
+    assert {launched.task for launched in project.find(ev.AttemptLaunched)} == {"c"}
+    assert project.status("c") is TaskStatus.DONE and "no agent was started" in project.state().tasks["b"].detail

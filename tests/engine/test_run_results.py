@@ -174,13 +174,13 @@ def test_an_agent_that_is_not_installed_is_named_before_anything_starts(tmp_path
     assert not project.folder.database.exists()
 
 
-def test_an_agent_whose_program_vanishes_pauses_its_tasks(tmp_path: Path) -> None:
-    """H04: not a traceback, and the message names the program."""
+def test_an_agent_whose_program_vanishes_blocks_its_tasks(tmp_path: Path) -> None:
+    """H04 G14: not a traceback, no crash, and the message names the program."""
     program = tmp_path / "agent.sh"
     program.write_text(f"#!/bin/sh\nrm {program}\n")
     program.chmod(0o755)
     project = Project(tmp_path / "project", agent=f'kind = "command"\nargv = ["{program}"]').make()
-    assert project.run() == 4
+    assert project.run() == 3 and project.state().tasks["a"].block_reason is BlockReason.EXTERNAL
     assert "was not found" in project.state().tasks["a"].detail
 
 

@@ -15,6 +15,7 @@ from ganger.cli.run import show_difference
 from ganger.cli.screens import JsonLines, Lines, Screen
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
+from ganger.doctor import sandbox_lacks
 from ganger.engine.run import Lead
 from ganger.errors import EXIT_INTERRUPTED, GangerError
 from ganger.land import land
@@ -98,6 +99,7 @@ def _already_complete(lead: Lead) -> bool:
 def warnings(project: Project, checked: Checked) -> list[str]:
     """What a person should know before agents are paid."""
     found = [f"{program} is not on PATH; verification would fail" for program in missing_programs(project, checked)]
+    found += sandbox_lacks(project)
     if project.config.policy.heal_schedule != "off" and "healer" not in project.config.roles:
         found.append("no [roles.healer] is configured: failed tasks are tried again as they are, nothing is healed")
     if project.config.workspace.mode != "direct":

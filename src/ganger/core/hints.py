@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Iterator
 
-_LONGEST = 2000
+_LONGEST, _LONGEST_AROUND = 2000, 16_000
 _ABSENT = re.compile(
     r"no such file|not found|cannot open|can't open|cannot find|can't find|could not find|cannot access|does not exist"
     r"|permission denied|not accessible|unable to open|failed to open|\bENOENT\b|\bEACCES\b|no such directory"
@@ -24,18 +26,33 @@ _NETWORK = re.compile(
 _NO_SOCKET = re.compile(
     r"PermissionError: \[Errno 13\] Permission denied$|\bsocket\b.*(?:permission denied|EACCES|EPERM)", re.I
 )
+_MODULE = re.compile(r"No module named '(?P<python>[\w.]+)'|Cannot find module '(?P<node>[^']+)'")
+_ASKED = re.compile(r'File "(?P<python>/[^"\n]+)", line \d|^- (?P<node>/\S+)$', re.MULTILINE)
 _FORBIDDEN = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _TOO_LARGE = re.compile(r"file too large|\bEFBIG\b|file size limit exceeded", re.IGNORECASE)
 _FULL = re.compile(r"no space left on device|\bENOSPC\b", re.IGNORECASE)
 
 
-def absent_paths(line: str) -> tuple[str, ...]:
-    """The full paths in a line that complains of something it did not find or could not open."""
+def absent_paths(line: str, around: str = "") -> tuple[str, ...]:
+    """The full paths in a line that complains of something it did not find or could not open; and where a module that
+    was not found would lie, beside the files that `around` names as the ones that asked for it."""
     text = line[:_LONGEST]
     if not _ABSENT.search(text):
         return ()
-    found = (path.rstrip(".!") for path in _PATH.findall(text))
-    return tuple(dict.fromkeys(path for path in found if path != "/" and "\0" not in path))
+    found = [path.rstrip(".!") for path in _PATH.findall(text)]
+    return tuple(dict.fromkeys(path for path in (*found, *_modules(text, around)) if path != "/" and "\0" not in path))
+
+
+def _modules(line: str, around: str) -> Iterator[str]:
+    module = _MODULE.search(line)
+    name = module["python"].replace(".", "/") if module is not None and module["python"] else ""
+    name = name or (module["node"] if module is not None and module["node"] else "")
+    if not name or name.startswith("/"):
+        return
+    for found in _ASKED.finditer(around[-_LONGEST_AROUND:]):
+        folder = (found["python"] or found["node"]).rpartition("/")[0]
+        for ending in ("", ".py", ".js", ".mjs", ".cjs", ".ts"):
+            yield posixpath.normpath(f"{folder}/{name}{ending}")
 
 
 def sandbox_hint(line: str, *, network: str, walled: bool) -> str:

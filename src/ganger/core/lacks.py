@@ -63,8 +63,8 @@ _SANDBOX_FELL = re.compile(r"ganger: the sandbox (?:could not be closed|ended be
 _NOT_FOUND_LINES = tuple(
     re.compile(pattern)
     for pattern in (
-        r"\S.*?: (?:line )?\d+: (?P<name>\S+): (?:command )?not found$",
-        rf"{_SHELL}: (?P<name>\S+): (?:command )?not found$",
+        r"\S.*?: (?:line )?\d+: (?:exec: )?(?P<name>\S+): (?:command )?not found$",
+        rf"{_SHELL}: (?:exec: )?(?P<name>\S+): (?:command )?not found$",
         r"(?:\S*/)?zsh:(?:\d+:)? command not found: (?P<name>\S+)$",
         r"fish: Unknown command: (?P<name>\S+)$",
         r"(?:pyenv|rbenv|nodenv|asdf): (?P<name>\S+): command not found$",

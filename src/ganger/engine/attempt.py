@@ -34,6 +34,7 @@ from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.gate import Stopped
 from ganger.engine.hearing import Hearing
 from ganger.engine.journal import Journal
+from ganger.engine.last_words import explain_end
 from ganger.engine.prompts import FORMAT_REMINDER
 from ganger.engine.road import Road
 from ganger.engine.settling import Left, Waits, heed_person, meaning, open_question, result_of, speaks_for_itself
@@ -72,6 +73,7 @@ class Attempt:
         if (case.again or case.now.harvest or pulled) and not known:
             # The settings changed under it, or nobody started it: its output is still read by those who know it.
             self.agent = case.tools.reading(case.now.worked_by) or self.agent
+        self._folder: Path | None = None
         self.hearing = Hearing(case, self.agent)
         self.shift = Shift(case, road, self.hearing, self.agent, starts)
 
@@ -142,10 +144,12 @@ class Attempt:
             # What an agent wrote shortly before a power cut may be gone from its workspace, and nothing tells.
             self._answered = False
             raise Lost
-        folder = await self.road.enter()
+        folder = self._folder = await self.road.enter()
         if self.road.lost_work:
             await self._interrupt("the workspace of its session is gone; begun anew", resume=False)
             return
+        if self.case.now.ended is None and not self.case.again:
+            self._require_checkable()
         ended = self.case.now.ended or await self._execute(folder)
         self._require_whole_log(ended)
         heed_person(self.case.now)
@@ -162,6 +166,12 @@ class Attempt:
         return await self._read_result(agent, ended)
 
     # --- the agent ------------------------------------------------------------------------------------------------
+
+    def _require_checkable(self) -> None:
+        """Nobody is paid for work that no check could pass."""
+        missing = self.tools.checks.missing_program(self.spec.verify_profile)
+        if missing is not None:
+            raise self.case.red(missing)
 
     async def _execute(self, folder: Path) -> Ended:
         ended, self._answered = await self.shift.work(folder)
@@ -184,7 +194,9 @@ class Attempt:
     async def _read_result(self, agent: Agent, ended: Ended) -> TaskResult:
         if ended.error:
             raise self.case.failed(
-                FailureClass.CRASH, f"not started: {ended.error}", f"the agent could not be started: {ended.error}"
+                FailureClass.ENVIRONMENT,
+                f"not started: {ended.error}",
+                f"the agent could not be started: {ended.error}",
             )
         answer = await self._extract(agent, self.case.log_path)
         if isinstance(answer, Refused) and speaks_for_itself(self.case.now):
@@ -228,10 +240,8 @@ class Attempt:
             return self.case.failed(FailureClass.TIMEOUT, "worker", detail)
         abnormal = ended.signal is not None or ended.code != 0
         if abnormal and answer.code == "NO_SENTINEL":
-            how = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
             said = await self.hearing.said_at_the_end()
-            detail = f"the agent ended with {how} and no result block{f': {said}' if said else ''}"
-            return self.case.failed(FailureClass.CRASH, said or how, detail)
+            return await asyncio.to_thread(explain_end, self.case, self.road, self.agent, ended, self._folder, said)
         return self._contract_error(answer.code, answer.message)
 
     async def _explained(self, problem: Failed) -> Failed:

@@ -197,9 +197,9 @@ def is_hidden(place: Path) -> str:
     return f'{place} is on this machine but not in the sandbox: add "{folder}" to sandbox.readable'
 
 
-def hint_at(line: str, sandbox: Sandbox, launch: Launch, room: Room, network: str) -> str:
-    """For a person, never for an agent: it tells what is on the machine."""
-    for path in absent_paths(line):
+def hint_at(line: str, sandbox: Sandbox, launch: Launch, room: Room, network: str, around: str = "") -> str:
+    """For a person, never for an agent: it tells what is on the machine. `around` is what the line is taken from."""
+    for path in absent_paths(line, around):
         place = Path(path)
         if _is_there(place) and not sandbox.shows(place, launch, room):
             return is_hidden(place)

@@ -36,6 +36,7 @@ from ganger.engine.verify import (
     VerificationLost,
     as_outcome,
     note_in,
+    other_name,
     output_of,
     run_steps,
 )
@@ -97,6 +98,19 @@ class Checks:
         told = note_of(telling(self.shown(self.masker.text(printed)), str(folder or "")))
         says = self.shown(self.masker.text(verdict.failed.first_error))
         return replace(verdict, command=self.typed(profile, verdict.failed.name), says=says, told=told)
+
+    def missing_program(self, profile: str) -> Why | None:
+        """A program of a blocking step that is not on PATH, where no change could have put it: nothing would pass."""
+        path = self.env.get("PATH")
+        for step in self.steps(profile):
+            for program in _programs(step.cmd) if step.blocks else ():
+                other = other_name(program) if self.recovery.tries else ""
+                if "/" in program or any(shutil.which(name, path=path) for name in (program, other) if name):
+                    continue
+                detail = f"verification step {step.name} could not run: {program} is not on PATH"
+                words = f"{detail}; install it or correct the step; no agent was started"
+                return Why(FailureClass.ENVIRONMENT, f"verify: {program} is not on PATH", words)
+        return None
 
     def evidence(self, tree: str, profile: str) -> str:
         """The same tree, commands and tools give the same verdict: the name under which one is kept."""

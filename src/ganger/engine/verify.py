@@ -177,6 +177,11 @@ async def _run_step(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
 _SPELT_OTHERWISE = {"python": "python3", "python3": "python", "node": "nodejs", "nodejs": "node", "make": "gmake"}
 
 
+def other_name(program: str) -> str:
+    """What a program is called on other machines; empty where it has one name."""
+    return _SPELT_OTHERWISE.get(program, "")
+
+
 def _cure(cmd: str, result: StepResult, bench: _Bench) -> tuple[str, str]:
     """What to run instead of a failed command, and why it may help; nothing when the failure is to be believed."""
     if result.lack is not None and result.lack.kind == "program":
@@ -192,7 +197,7 @@ def _respelt(cmd: str, lacking: str, bench: _Bench) -> tuple[str, str]:
     """The command with the other name of a program that is called otherwise on this machine."""
     script = parse_command(cmd, deny=bench.deny)
     named = [] if isinstance(script, CommandFault) else [step.argv[0] for step in script.steps]
-    other = _SPELT_OTHERWISE.get(lacking, "")
+    other = other_name(lacking)
     if lacking not in named or not other or shutil.which(other, path=bench.env.get("PATH")) is None:
         return cmd, ""
     spelt = re.sub(rf"(^|&&\s*){re.escape(lacking)}(?=\s|$)", rf"\g<1>{other}", cmd)

@@ -24,6 +24,8 @@ __all__ = ["SandboxSettings", "Walls", "choose"]
 Walls = Bare | Landlock | Bubblewrap
 
 HOW_TO_GET_WALLS = "install bubblewrap (apt install bubblewrap) and allow user namespaces"
+NO_SHARED_MEMORY = "there is no shared memory (/dev/shm) in this sandbox: checks that use multiprocessing fail"
+HOW_TO_SHARE_MEMORY = 'install bubblewrap, or open the machine\'s own: writable = ["/dev/shm"] under [sandbox]'
 _TRIAL = "echo x >new && ! cat ../secret 2>/dev/null || exit 1; { echo x >../out; } 2>/dev/null; echo held"
 _TRIAL_IN_PLACE = """echo x >new || exit 1
 { echo x >.git/config; echo x >.git/hooks/new; mv .git moved; rm -r .git; } 2>/dev/null
@@ -78,6 +80,14 @@ def _held_in_place(walls: Walls, settings: SandboxSettings) -> bool:
         ended = run(walls, ("/bin/sh", "-c", _TRIAL_IN_PLACE), room, {"PATH": settings.path})
         after = {path: size for path, size in _listing(folder).items() if path != "new"}
         return (ended.code, ended.out) == (0, "held\n") and after == before
+
+
+def has_shared_memory(walls: Walls, settings: SandboxSettings) -> bool:
+    """Whether processes within can share memory and locks, as `multiprocessing` of Python does; found out by trying."""
+    with throw_away_folder() as folder:
+        give(walls, folder)
+        code = 'f=/dev/shm/ganger-$$; : >"$f" && rm "$f"'
+        return run(walls, ("/bin/sh", "-c", code), Room(writable=(folder,)), {"PATH": settings.path}).code == 0
 
 
 def _listing(folder: Path) -> dict[str, int]:

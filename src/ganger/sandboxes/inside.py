@@ -27,6 +27,7 @@ __import__("ganger.sandboxes.inside", fromlist=["main"]).main(sys.argv[2:])"""
 _SIGNALS = (1, 2, 3, 13, 15, 25)
 _HUP, _INT, _TERM = 1, 2, 15
 ROOMS = "ganger-room-"
+_MEMORY = "/dev/shm"  # noqa: S108
 _TIDYING_SEC = 10.0
 _LOOK_AGAIN_SEC = 0.005
 _NOT_STARTED, _NOT_FOUND = 126, 127
@@ -180,6 +181,7 @@ def _open_folder(name: str, above: int) -> int:
 
 def _confine(orders: Orders) -> None:
     uid, gid = orders.number("uid"), orders.number("gid")
+    memory = _own_memory(orders)
     if not orders.all("private"):
         _prove_apart(orders)
         _prepare(orders, uid, gid)
@@ -196,7 +198,7 @@ def _confine(orders: Orders) -> None:
     kernel.forbid_new_privileges()
     _take_input(orders)
     _forget_keys()
-    _landlock(orders)
+    _landlock(orders, memory)
     for limit in orders.all("limit"):
         _limit(*map(int, limit.split(":")))
     for program in orders.all("filter"):
@@ -294,7 +296,25 @@ def _forget_keys() -> None:
         return
 
 
-def _landlock(orders: Orders) -> None:
+def _own_memory(orders: Orders) -> tuple[str, ...]:
+    """Shared memory of its own, as semaphores and queues between processes need it: the folders that are now its own.
+
+    Where no folder can be mounted it gets the machine's, if it is somebody whose files there are nobody else's.
+    """
+    for wanted in orders.all("memory"):
+        how, _, megabytes = wanted.partition(":")
+        try:
+            kernel.mount_own(_MEMORY, int(megabytes))
+        except OSError:
+            return (_MEMORY,) if how == "shared" else ()
+        if os.geteuid() != 0:
+            kernel.drop_bounding_set()
+            kernel.drop_capabilities()
+        return (_MEMORY,)
+    return ()
+
+
+def _landlock(orders: Orders, memory: tuple[str, ...]) -> None:
     version = kernel.landlock_version()
     if not version and "files" in orders.all("landlock"):
         raise PermissionError("this kernel has no Landlock")
@@ -303,7 +323,8 @@ def _landlock(orders: Orders) -> None:
     grants = [(path, kernel.LOOK) for path in orders.all("read")]
     grants += [(path, kernel.LOOK | kernel.WRITE_FILE | kernel.IOCTL_DEV) for path in orders.all("device")]
     grants += [
-        (path, kernel.everything_but_devices(version)) for path in (*orders.all("write"), *orders.all("private"))
+        (path, kernel.everything_but_devices(version))
+        for path in (*orders.all("write"), *orders.all("private"), *memory)
     ]
     grants += [(path, kernel.READ_DIR) for path in orders.all("list")]
     if grants:

@@ -66,6 +66,10 @@ class Landlock:
                 env.setdefault(name, str(self._settings.home / folder))
         user = identity_in(room, self.owner or (0, 0)) if os.geteuid() == 0 else None
         orders = ["input=0", f"private={own}", "landlock=files", *_grants(seen, user)]
+        # A number of its own owns nothing there; who keeps a person's number would reach what that person shares.
+        apart = user is not None and user == self.owner
+        if "/dev/shm" not in seen.of(Access.WRITE):  # noqa: S108
+            orders += [f"memory={'shared' if apart else 'private'}:{self._settings.file_mb}"]
         orders += [f"uid={user[0]}", f"gid={user[1]}"] if user is not None else []
         orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
         orders += [f"network={'allow' if self._settings.network == 'allow' else 'none'}"]

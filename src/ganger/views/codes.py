@@ -138,6 +138,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "LEAD_AWAY": ("nobody leads the run at the moment", "What must not be lost was kept in the worker's desk and is delivered later; the rest was not said.", "Try again later; ganger run continues the run."),
     "NO_CLAIM": ("this session holds no task, or several do and none was named", "A worker is known by GANGER_TOKEN, or by the task it asked for.", "Ask for a task with ganger worker next, or say who you are with --worker NAME."),
     "NO_ANSWER": ("nobody has answered yet", "The question stays open in ganger inbox.", "Look again with ganger worker messages --wait."),
+    "ARGV_FILE_MISSING": ("an agent's argv names a file that is not there", "The interpreter would end at once, and every task would be started for nothing. Relative paths are looked for in the project.", "Create the file, or correct agents.NAME.argv in ganger.toml."),
     "VARIABLE_NOT_SET": ("the settings name a variable that is not set", "Agents and checks get a short list of variables and those that env, key_env and verify.env name; this one is not in the environment, so nothing is passed on.", "Set it, or take its name out of ganger.toml."),
     "NO_PROJECT": ("there is no ganger.toml", "Without it only the manifest itself is checked.", "ganger init writes one."),
 }  # fmt: skip
