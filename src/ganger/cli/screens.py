@@ -35,6 +35,7 @@ _SHOWN = (
     ev.WorkSaved,
     ev.GatesChecked,
     ev.HeadKept,
+    ev.CostSettled,
     ev.AttemptFailed,
     ev.AttemptInterrupted,
     ev.TaskSettled,
