@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import sys
 
+from ganger.streams import open_closed_streams, write_nowhere
+
 
 def main() -> int:
+    open_closed_streams()
     try:
         code = _answered(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has seen enough; the interpreter would complain of it once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has seen enough.
+        for stream in (sys.stdout, sys.stderr):
+            write_nowhere(stream)
         return 1
     return code
 

@@ -309,10 +309,14 @@ class SandboxSection(Section):
 
 
 class PriceSection(Section):
-    input: float = Field(ge=0, description="dollars for a million tokens sent")
-    output: float = Field(ge=0, description="dollars for a million tokens received")
-    cache_read: float | None = Field(default=None, ge=0, description="dollars for a million read from a cache")
-    cache_write: float | None = Field(default=None, ge=0, description="dollars for a million put into a cache")
+    input: float = Field(ge=0, le=1_000_000, description="dollars for a million tokens sent")
+    output: float = Field(ge=0, le=1_000_000, description="dollars for a million tokens received")
+    cache_read: float | None = Field(
+        default=None, ge=0, le=1_000_000, description="dollars for a million read from a cache"
+    )
+    cache_write: float | None = Field(
+        default=None, ge=0, le=1_000_000, description="dollars for a million put into a cache"
+    )
 
 
 class DeliverySection(Section):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from pathlib import Path
 
@@ -12,10 +11,12 @@ from ganger.core.signs import Tokens
 
 MARK = b"GANGER_USAGE "
 _TAIL_BYTES = 256 * 1024
+_HUGE = 1e15
+_SHOWN = 40
 
 
 def read_usage(log: Path) -> Tokens | None:
-    """The last such line of the log's end; None when there is none or it makes no sense."""
+    """The last such line of the log's end; None when there is none or it cannot be read."""
     with opened(log) as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(max(0, size - _TAIL_BYTES))
@@ -31,17 +32,16 @@ def _usage(text: bytes) -> Tokens | None:
         return None
     if not isinstance(data, dict):
         return None
-    usd, given, made = (data.get(name) for name in ("usd", "input_tokens", "output_tokens"))
-    if usd is not None and not _is_amount(usd):
-        return None
-    if not all(tokens is None or (_is_amount(tokens) and tokens == int(tokens)) for tokens in (given, made)):
-        return None
-    return Tokens(
-        None if given is None else int(given),
-        None if made is None else int(made),
-        usd=None if usd is None else float(usd),
-    )
+    told = {name: data.get(name) for name in ("usd", "input_tokens", "output_tokens")}
+    wrong = [f"{name} {str(value)[:_SHOWN]}" for name, value in told.items() if not _is_amount(name, value)]
+    sound = {name: value for name, value in told.items() if value is not None and _is_amount(name, value)}
+    given, made = (int(sound[n]) if n in sound else None for n in ("input_tokens", "output_tokens"))
+    return Tokens(given, made, usd=float(sound["usd"]) if "usd" in sound else None, doubted=", ".join(wrong))
 
 
-def _is_amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+def _is_amount(name: str, value: object) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _HUGE:
+        return False
+    return name == "usd" or value == int(value)

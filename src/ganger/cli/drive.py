@@ -20,6 +20,7 @@ from ganger.engine.run import Lead
 from ganger.errors import EXIT_INTERRUPTED, GangerError
 from ganger.land import land
 from ganger.places import place_of, stays_within_reach
+from ganger.streams import lasting_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,7 @@ def _welcome(project: Project, checked: Checked) -> list[str]:
     return require_welcome(project, checked.specs) if delivering_repos(project, checked.specs) else []
 
 
+@lasting_output()
 def drive(
     project: Project,
     checked: Checked,

@@ -6,7 +6,6 @@ import difflib
 import gc
 import importlib
 import json
-import os
 import sys
 import tempfile
 import traceback
@@ -16,6 +15,7 @@ import click
 
 from ganger.cli.table import COMMANDS, overview
 from ganger.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, GangerError, InputError, NotBuiltYet
+from ganger.streams import write_nowhere
 
 
 class _Commands(click.Group):
@@ -81,7 +81,7 @@ def run_command(arguments: Sequence[str]) -> int:
         return error.exit_code
     except BrokenPipeError:
         # The reader went away; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        write_nowhere(sys.stdout)
         return EXIT_ERROR
     except Exception as error:  # noqa: BLE001 - the last resort of the command line
         return _unexpected(error, as_json=as_json, debug=debug)

@@ -36,6 +36,7 @@ _SHOWN = (
     ev.WorkSaved,
     ev.GatesChecked,
     ev.HeadKept,
+    ev.CostSettled,
     ev.AttemptFailed,
     ev.AttemptInterrupted,
     ev.TaskSettled,
@@ -101,13 +102,7 @@ class Screen(Protocol):
 
 
 def _say(line: str) -> None:
-    """A full disk under the output must not end the work: what could not be written now comes with the next line."""
-    try:
-        print(line, flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError:
-        return
+    print(line, flush=True)
 
 
 class JsonLines:

@@ -27,7 +27,7 @@ class CostSettled:
     """What an attempt really cost; its reservation ends. A healer's has no task and its round as the attempt.
 
     Where the money (`known`) or the tokens (`counted`) are not known, what was set aside stands for them. `totals` is
-    what of the agent's session is counted by now.
+    what of the agent's session is counted by now. `doubted`: what its agent told and is not believed.
     """
 
     task: str
@@ -41,3 +41,4 @@ class CostSettled:
     cache_write_tokens: int = 0
     session: str = ""
     totals: Totals | None = None
+    doubted: str = ""

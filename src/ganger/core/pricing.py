@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ganger.core.records import Totals
 from ganger.core.signs import Tokens
 
 _MILLION = 1_000_000
+# No process of an agent comes near: who tells more than this has miscounted, or lies.
+MOST_USD = 10_000.0
+MOST_TOKENS = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +31,20 @@ class Price:
         return (plain * self.input + cached + kept + (used.output_tokens or 0) * self.output) / _MILLION
 
 
+def believed(tokens: Tokens) -> Tokens:
+    """Without what cannot be: it counts as not told, and is named in `doubted`."""
+    counts = {name: getattr(tokens, name) for name in ("input", "output", "cache_read", "cache_write")}
+    wrong = [f"{n} tokens {v}" for n, v in counts.items() if v is not None and not 0 <= v <= MOST_TOKENS]
+    kept = replace(tokens, input=None, output=None, cache_read=0, cache_write=0) if wrong else tokens
+    if tokens.usd is not None and not 0 <= tokens.usd <= MOST_USD:
+        wrong.append(f"{tokens.usd:g} dollars")
+        kept = replace(kept, usd=None)
+    return replace(kept, doubted=", ".join(filter(None, [tokens.doubted, *wrong]))) if wrong else kept
+
+
 def used_by(tokens: Tokens, model: str, prices: Mapping[str, Price], before: Totals | None) -> Totals:
     """What one process used; None where nobody knows. `before` is what its session had told when it began."""
-    base = before or Totals()
+    base, tokens = before or Totals(), believed(tokens)
     own = Totals(
         _own(tokens.input, base.input_tokens, tokens.session_tokens),
         _own(tokens.output, base.output_tokens, tokens.session_tokens),
@@ -46,7 +60,7 @@ def used_by(tokens: Tokens, model: str, prices: Mapping[str, Price], before: Tot
 
 def counted_after(tokens: Tokens, own: Totals, before: Totals | None) -> Totals:
     """What of a session is counted once one more of its processes is: the base of its next running total."""
-    base = before or Totals()
+    base, tokens = before or Totals(), believed(tokens)
     usd = tokens.usd if tokens.session_usd else (base.usd or 0.0) + (own.usd or 0.0)
     if tokens.session_tokens:
         return Totals(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, usd)

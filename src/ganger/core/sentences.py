@@ -36,6 +36,8 @@ def sentence(event: ev.Event) -> str:
             return f"{task}: changes rolled back" + (f"; somebody else had changed {saved}" if saved else "")
         case ev.VerifyFinished(task=task, passed=passed):
             return f"{task}: verification {'passed' if passed else 'failed'}"
+        case ev.CostSettled(task=task, doubted=doubted) if doubted:
+            return f"{task or 'the healer'}: said it used {doubted}: not believed, so it counts as unknown"
         case ev.AttemptFailed(task=task, failure_class=cls, detail=detail):
             return f"{task}: {cls}: {detail}"
         case ev.AttemptInterrupted(task=task, why=why):

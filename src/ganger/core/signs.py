@@ -63,7 +63,7 @@ class Tokens:
 
     `input` is everything that was sent, cached or not; `cache_read` and `cache_write` are parts of it. `step`: of one
     call of the model, to be added up; else the sum of this process. `session_tokens`, `session_usd`: a running total
-    of the whole session, also of processes before this one.
+    of the whole session, also of processes before this one. `doubted`: what was told and cannot be, in its own words.
     """
 
     input: int | None = None
@@ -74,6 +74,7 @@ class Tokens:
     step: bool = False
     session_tokens: bool = False
     session_usd: bool = False
+    doubted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from ganger.core.healing import Cure, after_nothing, after_round, questions_for,
 from ganger.core.moments import stamp
 from ganger.core.names import healer_log, healer_prompt
 from ganger.core.patches import Ground, Judged, judge
-from ganger.core.pricing import used_by
+from ganger.core.pricing import believed, used_by
 from ganger.core.quota import after_quota, paused_until, shut_until, works_again
 from ganger.core.records import HealRound, RunState, Totals, Window
 from ganger.core.retries import backoff_sec
@@ -367,7 +367,8 @@ class Healing:
             return []
         model = heard.model or agent.model
         used = used_by(tokens, model, self.tools.prices, None) if tokens is not None else Totals()
-        return [cost_settled("", self.number, used, held.reserved_usd, held.reserved_tokens)]
+        cost = cost_settled("", self.number, used, held.reserved_usd, held.reserved_tokens)
+        return [replace(cost, doubted=believed(tokens).doubted if tokens is not None else "")]
 
 
 def write_in_place(tools: Tools, names: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.pricing import counted_after, used_by
+from ganger.core.pricing import believed, counted_after, used_by
 from ganger.core.quota import works_again
 from ganger.core.records import Ended, Totals
 from ganger.core.signs import Heard
@@ -106,7 +106,8 @@ class Hearing:
         before = self.case.now.totals if session and session == self.case.now.session else None
         used = used_by(tokens, heard.model or self.agent.model or self.case.now.model, self.tools.prices, before)
         cost = cost_settled(self.case.task, self.case.number, used, spent.reserved_usd, spent.reserved_tokens)
-        return [replace(cost, session=session, totals=counted_after(tokens, used, before))]
+        doubted = believed(tokens).doubted
+        return [replace(cost, session=session, totals=counted_after(tokens, used, before), doubted=doubted)]
 
     async def trouble(self, ended: Ended) -> Trouble | None:
         """Why there is no result, as far as the agent told."""

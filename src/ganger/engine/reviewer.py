@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,7 +21,7 @@ from ganger.core.accounts import after_refusal
 from ganger.core.budgets import spent_out
 from ganger.core.moments import stamp
 from ganger.core.names import review_log, review_prompt, reviews_folder
-from ganger.core.pricing import used_by
+from ganger.core.pricing import believed, used_by
 from ganger.core.quota import after_quota, paused_until, shut_until, works_again
 from ganger.core.reviews import APPROVED, REWORK
 from ganger.core.signs import Heard
@@ -227,7 +227,8 @@ class Reviewer:
         if heard.tokens is None:
             return []
         used = used_by(heard.tokens, heard.model or self.agent.model, self.tools.prices, None)
-        return [cost_settled(self.case.task, self.case.number, used, 0.0, 0)]
+        cost = cost_settled(self.case.task, self.case.number, used, 0.0, 0)
+        return [replace(cost, doubted=believed(heard.tokens).doubted)]
 
     # --- the prompt ---------------------------------------------------------------------------------------------------
 

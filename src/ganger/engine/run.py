@@ -535,9 +535,13 @@ class Lead:
         await self.tools.launcher.stop_all(self.grace_sec)
 
     async def _leave(self, problem: BaseException) -> None:
-        """An error ends this lead, not the agents: whoever leads next goes on with them. Files stay as they are."""
+        """An error ends this lead, not the agents: whoever leads next goes on with them. Files stay as they are. Of a
+        run whose folder is gone nobody leads next, and nobody would know what they did."""
         self._gate.shut()
         await self._cancel(self._tasks)
+        if not self.tools.folder.database.exists() and self.state.last_seq:
+            with contextlib.suppress(GangerError, OSError):
+                await self.tools.launcher.stop_all(self.grace_sec)
         await self._close()
         if self.state.last_seq and not isinstance(problem, LeadLost):
             with contextlib.suppress(GangerError):

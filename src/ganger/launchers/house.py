@@ -53,6 +53,16 @@ class House:
     def cgroup(self) -> Path:
         return self.room / "cgroup"
 
+    def is_gone(self, lock: os.stat_result) -> bool:
+        """Whether the run's folder was deleted since its lock was this file. A disk that does not answer is not empty
+        for that."""
+        try:
+            return not os.path.samestat(self.lock.stat(), lock)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False
+
     def owns(self, mark: str) -> bool:
         """Whether a process with this mark was started for this run."""
         return mark.startswith(f"{self.folder}/")

@@ -39,6 +39,8 @@ from ganger.launchers.wire import (
 )
 
 _SWEEP_PAUSE_SEC = 0.005
+# How soon it is noticed that the run's folder was deleted.
+_LOOK_SEC = 10.0
 _MOST_STRANGERS = 32
 
 
@@ -67,6 +69,8 @@ class Keeper:
         self._programs = programs
         self._idle_sec = idle_sec
         self._idle_since = time.monotonic()
+        self._lock = house.lock.stat()
+        self._look_at = self._idle_since + _LOOK_SEC
         self._leaving = False
         self._clients: set[Client] = set()
         # Those who have not shown the key. A confined program may find the socket, too: nothing is done for it.
@@ -141,6 +145,11 @@ class Keeper:
         for key, _ in self._selector.select(self._wait_sec(time.monotonic())):
             key.data()
         now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + _LOOK_SEC
+            if not self._leaving and self._house.is_gone(self._lock):
+                # Nobody can ask what became of the programs any more, and nobody will end them.
+                self._end_everything()
         self._programs.enforce(now)
         for tree, ended in self._programs.settle(now).items():
             self._idle_since = now
@@ -155,6 +164,8 @@ class Keeper:
         due_at = min(self._programs.due_at, *(wish.look_at for wish in self._wishes if not wish.trees), NEVER)
         if not self._programs.running and not self._clients:
             due_at = min(due_at, self._idle_since + self._idle_sec)
+        if self._programs.running and not self._leaving:
+            due_at = min(due_at, self._look_at)
         return None if due_at == NEVER else max(0.0, due_at - now)
 
     def _read_signals(self) -> None:

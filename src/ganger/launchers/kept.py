@@ -15,6 +15,7 @@ from typing import TypeVar
 from ganger.errors import DiskFullError, KeeperError
 from ganger.launchers.door import KeeperOptions, Line, LineLost, reach, tell_in_passing
 from ganger.launchers.facts import tree_facts
+from ganger.launchers.frozen import kill_keeper, wake_keeper
 from ganger.launchers.house import House, is_held
 from ganger.launchers.ledger import LOST
 from ganger.launchers.proc import kill_where, mark_of, start_ticks
@@ -24,6 +25,8 @@ from ganger.ports import Exit, Facts, Launch, Running
 
 _TRIES = 5
 _BYE_WITHIN_SEC = 2.0
+# Beyond the grace: a keeper on a busy machine may have hundreds of trees to end.
+_ANSWERED_SEC = 10.0
 _SWEEP_PAUSE_SEC = 0.01
 
 _End = asyncio.Future["Exit | KeeperError"]
@@ -113,12 +116,26 @@ class KeptLauncher:
         return await self._ask({"do": "end_others", "keep": list(keep)}, lambda answer: number(answer, "count"))
 
     async def stop_all(self, grace_sec: float) -> None:
-        """SIGTERM, `grace_sec`, SIGKILL; returns once every tree is gone."""
-        if self._line is not None or is_held(self._house.lock):
-            await self._ask({"do": "stop", "grace": grace_sec}, bool)
+        """SIGTERM, `grace_sec`, SIGKILL; returns once every tree is gone. A keeper that does not answer is continued,
+        and else killed: its guard ends what it had started."""
+        for see_to in (wake_keeper, kill_keeper, wake_keeper):
+            if self._line is None and not is_held(self._house.lock):
+                return
+            see_to(self._house)
+            try:
+                await asyncio.wait_for(self._ask({"do": "stop", "grace": grace_sec}, bool), grace_sec + _ANSWERED_SEC)
+                return
+            except (TimeoutError, KeeperError):
+                continue
+        self.kill_all()
+        raise KeeperError(
+            f"the keeper of {self._house.folder} neither answers nor ends; its programs were killed",
+            hint=f"End the process that holds {self._house.lock} or {self._house.guard_lock}.",
+        )
 
     def kill_all(self) -> None:
         """What this process knows is killed by itself, the rest by the keeper."""
+        wake_keeper(self._house)
         tell_in_passing(self._house, {"do": "kill"})
         for running in self._running.values():
             if running.pid is not None and start_ticks(running.pid) == running.start_time:

@@ -33,6 +33,17 @@ def has_ended(pid: int) -> bool:
     return not fields or fields[0] in _ENDED
 
 
+def is_stopped(pid: int) -> bool:
+    """By a signal or a debugger; it goes on when it is continued."""
+    return stat_fields(pid)[:1] in ([b"T"], [b"t"])
+
+
+def parent_of(pid: int) -> int:
+    """0 where there is none."""
+    fields = stat_fields(pid)
+    return int(fields[1]) if len(fields) > 1 else 0
+
+
 def group_lives(group: int) -> bool:
     """Whether a process of the group still runs; zombies do not count."""
     for pid in pids():

@@ -8,10 +8,10 @@ import time
 
 from . import show
 from .claims import claim_file, claim_of, write_private
-from .places import Door, is_over, runs
+from .places import Door, is_led, is_over, runs
 from .posts import Post, worker_name
 from .sending import deliver, named, waits
-from .trouble import BLOCKED, Away, NoRun, Trouble
+from .trouble import BLOCKED, Away, Busy, NoRun, Trouble
 from .wire import call
 
 TYPE_CHECKING = False
@@ -25,6 +25,8 @@ _LONGEST_WAIT_SEC = 30.0
 # A task that was handed out is told of once its workspace is made.
 _MADE_WITHIN_SEC = 75.0
 _AWAY_SEC = 2.0
+# A lead that goes on with many tasks looks at all of them before it takes anybody in.
+_OPENS_WITHIN_SEC, _OPENS_SEC = 30.0, 0.05
 _FOR_EVER_SEC = 10 * 365 * 86_400.0
 
 
@@ -63,6 +65,14 @@ class Asker:
         except NoRun:
             return ""
         return os.path.basename(found[0]) if found and is_over(found[0]) else ""
+
+    def begins(self) -> bool:
+        """Whether somebody leads the run who takes no workers yet: that is a matter of moments."""
+        try:
+            found = runs(*self._which)
+        except NoRun:
+            return False
+        return bool(found) and is_led(found[0])
 
     def ask(self, door: Door, request_id: str, wait_sec: float) -> dict[str, Any]:
         """The lead's reply; raises Away, and Trouble for a refusal."""
@@ -151,18 +161,24 @@ def _got(asker: Asker, given: Given) -> tuple[Door | None, dict[str, Any]]:
     waiting = given.flag("wait")
     until = time.monotonic() + ((_FOR_EVER_SEC if seconds is None else seconds) if waiting else 0.0)
     request_id, told = named({})["id"], False
+    opens_by = time.monotonic() + _OPENS_WITHIN_SEC
     while True:
         left = max(0.0, until - time.monotonic())
         try:
             door = asker.door()
             reply = asker.ask(door, request_id, min(left, _LONGEST_WAIT_SEC))
         except Away as away:
-            ended = asker.over()
+            if not isinstance(away, Busy) and asker.begins():
+                if time.monotonic() < opens_by:
+                    time.sleep(_OPENS_SEC)
+                    continue
+                away = Busy("it has not opened the run for workers yet", away.retry_sec)
+            ended = "" if isinstance(away, Busy) else asker.over()
             if ended:
                 why = f"run {ended} is over; to wait for another one, name it: --run ID"
                 return None, {"ok": True, "task": None, "over": True, "why": why}
             if time.monotonic() >= until:
-                raise
+                raise away from None
             if not told:
                 show.talk(f"{away.message}; waiting")
             told = True

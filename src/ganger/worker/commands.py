@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str]) -> int:
     """Without `worker` itself."""
     as_json = "--json" in argv
+    show.open_closed_streams()
     try:
         code = _run([word for word in argv if word != "--debug"], dict(os.environ))
         sys.stdout.flush()

@@ -121,6 +121,25 @@ def is_over(folder: str) -> bool:
     return found is not None and found[1] in ("COMPLETED", "ABORTED")
 
 
+def is_led(folder: str) -> bool:
+    """Whether a living process holds the lead of a run, also one that has just begun and takes nobody in yet."""
+    import fcntl
+
+    try:
+        lock = os.open(f"{folder}/lead.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return False
+
+
 class Door:
     """Where a run's lead is reached, and the token with which anybody of this machine's operator may ask for a task."""
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .trouble import Trouble
     from .wire import Answer
+
+
+def open_closed_streams() -> None:
+    """What the caller closed (`>&-`) is nothing to read and nowhere to write: a report is sent all the same."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def printable(text: str) -> str:

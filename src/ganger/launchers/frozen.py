@@ -1,0 +1,36 @@
+"""A keeper that is there and does nothing: somebody stopped it (SIGSTOP), or it hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+from ganger.launchers.house import House, is_held
+from ganger.launchers.proc import is_stopped, parent_of
+
+
+def wake_keeper(house: House) -> None:
+    """Continues the keeper and its guard where they are stopped; one that works is left alone."""
+    keeper = _keeper(house)
+    guard = parent_of(keeper) if keeper and is_held(house.guard_lock) else 0
+    for pid in (keeper, guard):
+        if pid and is_stopped(pid):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def kill_keeper(house: House) -> None:
+    """Its guard, continued if it was stopped, ends everything the keeper had started."""
+    wake_keeper(house)
+    if keeper := _keeper(house):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(keeper, signal.SIGKILL)
+
+
+def _keeper(house: House) -> int:
+    """The process that holds the lock has written its number there; nobody holds that of one that is gone."""
+    if not is_held(house.lock):
+        return 0
+    said = house.read(house.lock).strip()
+    return int(said) if said.isdigit() else 0

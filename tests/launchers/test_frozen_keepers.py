@@ -1,0 +1,83 @@
+"""A keeper that somebody stopped, or that hangs, holds up nobody who wants to end a run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_project import kept, make_project, task
+
+from ganger.launchers.house import House, is_held
+from ganger.launchers.proc import has_ended, is_stopped, parent_of
+
+WORKING = {"one": [[{"hang": True}]]}
+
+
+def lead_of(root: Path) -> subprocess.Popen[bytes]:
+    """A run with an agent that works and works."""
+    make_project(root, task("one", timeout_sec=600), script=WORKING)
+    lead = subprocess.Popen([sys.executable, "-m", "ganger", "run"], cwd=root, stdout=subprocess.PIPE)
+    assert lead.stdout is not None
+    with lead.stdout:
+        assert any(b"attempt 1 started" in line for line in lead.stdout)
+    return lead
+
+
+def keeper_of(root: Path) -> tuple[House, int]:
+    house = House(kept(root))
+    until(lambda: is_held(house.lock) and bool(house.read(house.lock).strip()))
+    return house, int(house.read(house.lock))
+
+
+def until(holds: object, within_sec: float = 20.0) -> None:
+    assert callable(holds)
+    deadline = time.monotonic() + within_sec
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("frozen", ["keeper", "guard", "both"])
+def test_a_run_with_a_frozen_keeper_can_be_stopped(tmp_path: Path, frozen: str) -> None:
+    """H08 G12: the lead ends within its grace, and everything it started with it."""
+    lead = lead_of(tmp_path)
+    house, keeper = keeper_of(tmp_path)
+    guard = parent_of(keeper)
+    for pid in {"keeper": [keeper], "guard": [guard], "both": [keeper, guard]}[frozen]:
+        os.kill(pid, signal.SIGSTOP)
+        until(lambda pid=pid: is_stopped(pid))
+    subprocess.run([sys.executable, "-m", "ganger", "stop"], cwd=tmp_path, check=True, capture_output=True, timeout=30)
+    assert lead.wait(30) == 130
+    until(lambda: has_ended(keeper) and has_ended(guard) and not is_held(house.lock))
+
+
+def test_a_keeper_that_answers_nobody_is_killed_and_its_programs_end(tmp_path: Path) -> None:
+    """H08: continued again and again by nobody; a debugger holds it."""
+    lead = lead_of(tmp_path)
+    _, keeper = keeper_of(tmp_path)
+    freezer = subprocess.Popen([sys.executable, "-c", f"{FREEZER}\nfreeze({keeper})"])
+    try:
+        until(lambda: is_stopped(keeper))
+        lead.send_signal(signal.SIGTERM)
+        assert lead.wait(60) == 130
+    finally:
+        freezer.kill()
+        freezer.wait()
+    assert has_ended(keeper)
+
+
+FREEZER = """
+import os, signal, time
+def freeze(pid):
+    while True:
+        try:
+            os.kill(pid, signal.SIGSTOP)
+        except ProcessLookupError:
+            return
+        time.sleep(0.0005)
+"""
