@@ -28,7 +28,7 @@ def test_every_prompt_is_weighed_by_part_and_both_bounds_are_shown(root: Path) -
     found = ganger("plan", "--prompts", "--json", cwd=root).json
     one, two = found["tasks"]
     assert found["schema"] == "ganger.prompts/1" and found["ok"] and [one["id"], two["id"]] == ["one", "two"]
-    assert list(one["sections"]) == ["contract", "spawn", "task", "context"]
+    assert list(one["sections"]) == ["contract", "spawn", "task", "checks", "context"]
     assert sum(one["sections"].values()) == one["total"] == one["sent"]
     assert 0 < found["spawn"]["tokens"] <= found["spawn"]["most"] == 110
     assert 0 < found["ci"]["tokens"] <= found["ci"]["most"] == 160
@@ -47,7 +47,7 @@ def test_a_budget_says_what_would_be_cut_and_what_can_not_be(root: Path) -> None
     answer = ganger("plan", "--prompts", "--json", cwd=root, env={"GANGER_PROMPTS_BUDGET_TOKENS": "900"})
     one, two = answer.json["tasks"]
     assert answer.code == 1 and not answer.json["ok"]
-    assert (one["over"], one["cut"], two["over"], two["cut"]) == (False, ["context"], True, [])
+    assert (one["over"], one["cut"], two["over"], two["cut"]) == (False, ["context"], True, ["checks"])
     assert one["sent"] <= 900 < two["needed"]
     told = ganger("plan", "--prompts", cwd=root, env={"GANGER_PROMPTS_BUDGET_TOKENS": "900"})
     assert "over: " in told.out and "cut is context" in told.out

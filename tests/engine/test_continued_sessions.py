@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Callable
 from datetime import datetime
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from git_runs import GitProject
-from run_projects import Project, leading, until
+from run_projects import Project, leading, task, until
 from speaking_agent import Speech, speaking
 
 from ganger.core import events as ev
@@ -170,6 +171,20 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again_in_its_session(in_git:
     task = ended(project)
     assert (task.status, task.worker_attempts, task.format_retries) == (TaskStatus.DONE, 1, 1)
     assert "half.txt" in project.merged_files()
+
+
+def test_an_agent_whose_answer_stands_still_until_its_time_is_over_goes_on_once(in_git: Any, speech: Speech) -> None:
+    """H05 G22: with what it had done; one that runs out of time again begins afresh."""
+    project = in_git([HALF, {"hang": True}], [{"hang": True}], [REST, DONE], policy="max_worker_attempts_per_task = 3")
+    project.tasks = [task("a", timeout_sec=2)]
+    (project.root / "manifest.json").write_text(
+        json.dumps({**json.loads((project.root / "manifest.json").read_text()), "tasks": project.tasks})
+    )
+    assert project.run() == 0
+    assert speech.sessions() == ["", "s-1", ""]
+    second, third = speech.starts()[1:]
+    assert "half.txt" in second["files"] and "You ran out of time" in second["prompt"]
+    assert "half.txt" not in third["files"] and "git cherry-pick -n" in third["prompt"]
 
 
 @pytest.mark.parametrize("name", ["{own}", "../own.json", "a/../../own.json"])

@@ -209,3 +209,27 @@ def test_in_the_projects_own_folder_the_session_goes_on_and_knows_that_its_chang
     assert speech.sessions() == ["", "s-1"] and "half.txt" not in second["files"]
     assert "It was undone" in second["prompt"] and "error: rest.txt is missing" in second["prompt"]
     assert "    python3 check.py" in second["prompt"]
+
+
+def test_an_answer_reaches_the_next_worker_with_its_question(tmp_path: Path) -> None:
+    """Z06 G22: in the prompt, whoever works then."""
+    asks = {"result": {"status": "BLOCKED", "summary": "Which port?", "failure_class": "ambiguous_spec"}}
+    project = GitProject(tmp_path / "p", script={"a": [asks, edits({"a.txt": "a\n"})]}).make()
+    assert project.run() == 4
+    assert project.ganger("answer", "a", "8080").returncode == 0
+    assert project.run() == 0
+    prompt = project.prompt("a", 2)
+    assert "> Asked (ambiguous_spec):" in prompt and "Which port?" in prompt and "> Answered: 8080" in prompt
+
+
+@pytest.mark.parametrize("key", ["tokens", "attempts"])
+def test_a_question_of_budget_says_which_one_is_out_and_how_to_raise_it(tmp_path: Path, key: str) -> None:
+    """G04: its name, its figure, what was used, what to type."""
+    script = {name: [edits({f"{name}.txt": "x\n"})] for name in ("a", "b")}
+    project = GitProject(tmp_path / "p", tasks=[task("a"), task("b", "a")], script=script)
+    project.more = f"[budget]\n{key} = 1\n" + ("attempt_tokens = 1\n" if key == "tokens" else "")
+    assert project.make().run() == 4
+    (asked,) = project.find(ev.QuestionAsked)
+    assert asked.kind == "budget" and f"budget.{key}: 1 of 1" in asked.text
+    assert f"ganger run --set budget.{key}=AMOUNT" in asked.text
+    assert f"ganger run --set budget.{key}=AMOUNT" in project.ganger("inbox").stdout

@@ -54,6 +54,7 @@ _CUT_OFF = frozenset(
         FailureClass.CONTRACT_ERROR,
     }
 )
+_TOO_LONG = "You ran out of time before you answered. Do what is left, leave out what is not needed, and answer."
 # What a worker may ask a person in the `failure_class` of a BLOCKED result.
 QUESTION_KINDS = ("ambiguous_spec", "dependency_missing", "verification_unclear")
 
@@ -237,7 +238,9 @@ class Attempt:
             return self._troubled(trouble)
         if ended.timed_out:
             detail = f"the agent ran out of its {self.spec.timeout_sec:g} s without a result"
-            return self.case.failed(FailureClass.TIMEOUT, "worker", detail)
+            problem = self.case.failed(FailureClass.TIMEOUT, "worker", detail, _TOO_LONG)
+            problem.cut_off = True
+            return problem
         abnormal = ended.signal is not None or ended.code != 0
         if abnormal and answer.code == "NO_SENTINEL":
             said = await self.hearing.said_at_the_end()
@@ -489,6 +492,9 @@ class Attempt:
             stuck = bool(now.continued) and now.last_failure_signature == problem.failed.signature
             return "" if chosen.then is Then.SETTLE or stuck else await self.hearing.session()
         comes_back = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER) or chosen.block_reason is BlockReason.QUOTA_WAIT
+        if problem.cut_off:
+            # Out of time, perhaps because its model's answer stood still; once, as it may be lost in its work.
+            return await self.hearing.session() if self.road.keeps_work and not now.continued else ""
         if not (waits or (cls in _CUT_OFF and comes_back)) or not self.road.keeps_work:
             return ""
         if cls is FailureClass.STALLED and self.case.now.stalls >= self.state.policy.stall_restarts:

@@ -39,6 +39,8 @@ class Failed(Exception):
         # `goes_on`: who made the change can mend it, in the same session. `refused`: nothing of it is to be taken over.
         self.goes_on = False
         self.refused = False
+        # Its time was over in the midst of its work.
+        self.cut_off = False
         self.reset_at: float | None = None
         self.account = ""
 
