@@ -1,4 +1,4 @@
-"""Trouble of one attempt ends that attempt: the others are DONE, the run ends by itself, and commands find a way out."""
+"""Trouble of one attempt ends that attempt: the others are DONE, and commands find a way out of RUNNING."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ BEHIND = {
     "its log is a pipe": 'rm -f "$run"/logs/bad.*; mkfifo "$run"/logs/bad.1.log; exit 0',
     "its log is a folder": 'rm -f "$run"/logs/bad.*; mkdir "$run"/logs/bad.1.log; exit 0',
     "its log is gone": 'rm -f "$run"/logs/bad.*; exit 0',
-    "the logs are a file": 'mv "$run"/logs "$run"/gone; echo x > "$run"/logs; sleep 1; mv "$run"/logs x; mv "$run"/gone "$run"/logs',
+    "its logs are elsewhere": 'mv "$run"/logs "$run"/gone; sleep 1; mv "$run"/gone "$run"/logs',
     "its desk is a link": 'for d in "$run"/desks/*; do rm -rf "$d"; ln -s {outside} "$d"; done',
     "its desk is a pipe": 'for d in "$run"/desks/*; do rm -rf "$d"; mkfifo "$d"; done',
     "its desks are gone": 'rm -rf "$run"/desks',
@@ -135,7 +135,7 @@ def test_an_error_nobody_foresaw_is_told_in_its_own_words_and_the_others_are_don
                 raise KeyError("no such thing")
             return await take(name, *more)
 
-        repository.take = broken  # type: ignore[method-assign]
+        repository.take = broken  # type: ignore[assignment,method-assign]
 
     assert project.run(during=break_taking) == 3 and others_are_done(project)
     bad = project.state().tasks["bad"]
