@@ -13,6 +13,7 @@ from ganger.core.names import file_stem, repo_place, repo_store
 from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, is_led
 from ganger.engine.homes import Homes
+from ganger.errors import NotFoundError, StoreError
 from ganger.places import at_place, gone_projects, runs_of
 from ganger.runs import keeper_pid, read_state, size_of
 from ganger.workspaces.leftovers import Kept, Leftover
@@ -45,7 +46,12 @@ def look(project: Project, run_id: str | None = None) -> list[Piece]:
     """Everything that could be asked about, those that can go first."""
     found: list[Piece] = []
     for folder in runs_of(project):
-        state = read_state(folder)
+        try:
+            state = read_state(folder)
+        except (StoreError, NotFoundError) as problem:
+            # One run that cannot be read keeps nobody from clearing away what others left.
+            found.append(Piece(folder.path.name, folder.path, "run that cannot be read", 0, False, problem.message))
+            continue
         if run_id is not None and state.run_id != run_id:
             continue
         found += _of_run(at_place(project, folder), folder, state)

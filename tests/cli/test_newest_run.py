@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_project import ganger, kept
-from git_runs import GitProject, edits
+from git_runs import GitProject
 from run_projects import Project, task
 
 from ganger.worker.places import runs

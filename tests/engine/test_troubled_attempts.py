@@ -1,4 +1,4 @@
-"""Trouble of one attempt ends that attempt: the others are DONE, the run ends by itself, and commands find a way out."""
+"""Trouble of one attempt ends that attempt: the others are DONE, and commands find a way out of RUNNING."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ BEHIND = {
     "its log is a pipe": 'rm -f "$run"/logs/bad.*; mkfifo "$run"/logs/bad.1.log; exit 0',
     "its log is a folder": 'rm -f "$run"/logs/bad.*; mkdir "$run"/logs/bad.1.log; exit 0',
     "its log is gone": 'rm -f "$run"/logs/bad.*; exit 0',
-    "the logs are a file": 'mv "$run"/logs "$run"/gone; echo x > "$run"/logs; sleep 1; mv "$run"/logs x; mv "$run"/gone "$run"/logs',
+    "its logs are elsewhere": 'mv "$run"/logs "$run"/gone; sleep 1; mv "$run"/gone "$run"/logs',
     "its desk is a link": 'for d in "$run"/desks/*; do rm -rf "$d"; ln -s {outside} "$d"; done',
     "its desk is a pipe": 'for d in "$run"/desks/*; do rm -rf "$d"; mkfifo "$d"; done',
     "its desks are gone": 'rm -rf "$run"/desks',
@@ -80,7 +80,7 @@ def others_are_done(project: Project) -> bool:
 
 @pytest.mark.parametrize("trick", REPLACED.values(), ids=REPLACED)
 def test_an_agent_that_replaces_its_workspace_fails_alone(tmp_path: Path, trick: str) -> None:
-    """G05 G08 T12: it has a class and a sentence, everybody else is merged, and nothing outside is touched."""
+    """G05 G08 G14: it has a class and a sentence, everybody else is merged, and nothing outside is touched."""
     project = hostile(tmp_path / "p", trick)
     assert project.run() == 1 and others_are_done(project)
     bad = project.state().tasks["bad"]
@@ -135,7 +135,7 @@ def test_an_error_nobody_foresaw_is_told_in_its_own_words_and_the_others_are_don
                 raise KeyError("no such thing")
             return await take(name, *more)
 
-        repository.take = broken  # type: ignore[method-assign]
+        repository.take = broken  # type: ignore[assignment,method-assign]
 
     assert project.run(during=break_taking) == 3 and others_are_done(project)
     bad = project.state().tasks["bad"]
@@ -217,3 +217,31 @@ def test_files_that_cannot_be_put_back_are_a_persons_to_give_up(tmp_path: Path) 
     (tmp_path / "once").unlink()
     assert project.run() in (1, 3) and project.status("z") is TaskStatus.DONE
     assert project.status("a") is TaskStatus.FAILED and ".saved" in project.state().tasks["a"].detail
+
+
+IN_PLACE = {
+    "a folder became a link": "rm -rf src; ln -s {outside} src",
+    "a folder became a pipe": "rm -rf src; mkfifo src",
+    "a file became a loop": "ln -sf a.py src/a.py",
+    "a file became a pipe": "rm src/a.py; mkfifo src/a.py",
+    "a folder nobody may enter": "mkdir -p deep/er; echo x > deep/er/f; chmod 000 deep/er deep",
+    "its runs are gone from where people look": "rm -rf .ganger; ln -s {outside} .ganger",
+}
+
+
+@pytest.mark.parametrize("trick", IN_PLACE.values(), ids=IN_PLACE)
+def test_in_the_projects_own_folder_too_one_attempt_stops_no_other(tmp_path: Path, trick: str) -> None:
+    """W02 G08: what it did is put back or told, and the others are DONE."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mine.txt").write_text("mine\n")
+    script = tmp_path / "agent.sh"
+    script.write_text(AGENT.format(trick=trick.format(outside=outside)))
+    project = Project(tmp_path / "p", THREE, agent=f'kind = "command"\nargv = ["sh", "{script}"]')
+    project.files = {"src/a.py": "a = 1\n"}
+    project.steps = ({"name": "test", "cmd": "test ! -e half.txt"},)
+    project.make()
+    config = project.root / "ganger.toml"
+    config.write_text(f'{config.read_text()}\n[sandbox]\nuse = "off"\n')
+    assert project.run() in (1, 3, 4) and others_are_done(project)
+    assert project.state().tasks["bad"].detail and (outside / "mine.txt").read_text() == "mine\n"

@@ -15,7 +15,10 @@ from ganger.cli.options import json_option, known_task, open_run, project_option
 @run_option
 @json_option
 def command(task_id: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """End the worker of a RUNNING task; the task becomes BLOCKED (paused) until ganger retry. The run goes on.
+    """End the attempt on a RUNNING task; the task becomes BLOCKED (paused) until ganger retry. The run goes on.
+
+    It works at every step: also while a change is verified or waits to be merged. Without a lead it acts at the next
+    ganger run, before anybody goes on with the attempt.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from ganger.cli.options import json_option, known_task, open_run, project_option
 @click.command("retry")
 @click.argument("task_id", metavar="ID")
 @click.option("--hint", default="", metavar="TEXT", help="Goes into the next attempt's prompt.")
-@click.option("--force", is_flag=True, help="Also a task that is DONE.")
+@click.option("--force", is_flag=True, help="Also a task that is DONE, or RUNNING: its attempt is ended.")
 @project_option
 @run_option
 @json_option

@@ -17,6 +17,8 @@ from ganger.cli.options import json_option, known_task, open_run, project_option
 def command(task_id: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
     """Leave a task out: it is BLOCKED, and so is what depends on it, until ganger retry takes it in again.
 
+    A running attempt on it is ended.
+
     \b
     Examples:
       ganger skip build-api

@@ -89,7 +89,7 @@ class Attempt:
                 raise
             self._work.uncancel()
             await self._end_broken_off()
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
             self._require_own(problem)
             await self._end_in_trouble(problem)
         await self._leave()
@@ -335,7 +335,7 @@ class Attempt:
         """What cannot be undone is told with the outcome, and left where a person finds it."""
         try:
             await self.road.undo(why, keep_place=keep_place, refused=refused)
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
             self._require_own(problem)
             self.road.leave_as_it_is(told(problem))
 
@@ -344,7 +344,7 @@ class Attempt:
         for leave in (self.road.leave, self.shift.leave):
             try:
                 await leave()
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
                 self._require_own(problem)
 
     # --- ends -------------------------------------------------------------------------------------------------------
@@ -409,7 +409,7 @@ class Attempt:
         """Ends an attempt whose process is gone already, as if it had not been."""
         try:
             await self._interrupt(why, resume=False)
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
             self._require_own(problem)
             self._answered = False
             await self._end_in_trouble(problem)

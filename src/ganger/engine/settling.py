@@ -15,7 +15,8 @@ _LEFT = (*BY_PERSON, UNTOLD)
 
 class Left(Exception):
     """The worker's part is over, its task is not: `context` (it saved its state), `ended`, `reassigned` or `skipped` by
-    a person, `answered` (what it had asked is answered), `untold` (whoever asked for it never learned that it got it)."""
+    a person, `answered` (what it had asked is answered), `untold` (whoever asked for it never learned that it has it).
+    """
 
     def __init__(self, how: str, why: str) -> None:
         super().__init__(why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 from pathlib import Path
 
@@ -18,11 +19,18 @@ from ganger.errors import (
 
 # Whoever came next would meet these as well, and be paid for it.
 _OF_THE_RUN = (StoreError, LeadLost, StaleToken, KeeperError, DiskFullError, RollbackFailed)
+_OF_THE_MACHINE = frozenset({errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _MOST_WORDS = 1000
 
 
-def concerns_run(problem: Exception) -> bool:
-    return isinstance(problem, _OF_THE_RUN)
+def concerns_run(problem: BaseException) -> bool:
+    """Also where what the machine refused was put into other words on the way."""
+    met: BaseException | None = problem
+    while met is not None:
+        if isinstance(met, _OF_THE_RUN) or (isinstance(met, OSError) and met.errno in _OF_THE_MACHINE):
+            return True
+        met = met.__cause__
+    return False
 
 
 def told(problem: Exception) -> str:

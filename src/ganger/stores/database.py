@@ -267,7 +267,11 @@ def named_errors(path: Path) -> Iterator[None]:
     except apsw.BusyError as error:
         raise StoreError(f"{path}: another process holds the store ({error})", hint="wait for it to end") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise StoreError(f"{path}: not a sound event store ({error})", hint="restore it from a backup") from error
+        raise StoreError(
+            f"{path}: not a sound event store ({error}); Ganger keeps no other copy of it",
+            hint=f"put a copy of your own back; or move {path.parent} out of {path.parent.parent} and run the same "
+            "command again: its tasks begin anew, and what was merged or written is still there",
+        ) from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, OSError) as error:
         if _is_read_only(path):
             raise StoreError(

@@ -14,14 +14,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ganger.errors import GangerError
-from ganger.workspaces.git import BYTE_EXACT, LONG_SEC, Call, Git, is_object, require_object
+from ganger.workspaces.git import BYTE_EXACT, LONG_SEC, Call, Git, is_object, require_object, unjudged
 from ganger.workspaces.git_settings import RunRefs
 from ganger.workspaces.removal import discard
 
 _LOCK_LOOKS = 50
 _LOCK_LOOK_SEC = 0.1
 # What an agent wrote into a file that was saved unjudged is no damage to the repository.
-_NO_DAMAGE = re.compile(r"notice:|(error|warning) in blob [0-9a-f]+: git(modules|attributes)")
+_NO_DAMAGE = re.compile(
+    r"notice:|(error|warning) in (blob|tree) [0-9a-f]+: (git(modules|attributes)|(gitignore|mailmap)Symlink)"
+)
 _MANY_LOOSE = 500
 _SEED = "refs/ganger/seed"
 _CONFIG = """[core]
@@ -51,6 +53,7 @@ class Bare:
     def make(self) -> None:
         """Clones the project where that was not done yet. The name appears only when everything is in place."""
         if (self.store / "HEAD").is_file():
+            self._spare_unjudged(self.store)
             return
         self.project_head()
         self.store.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +71,7 @@ class Bare:
             sync_folder(self.store.parent)
 
     def _clone(self, made: Path) -> None:
-        words = ["clone", "--quiet", "--bare", "--local", "--template=", "--no-tags"]
+        words = ["clone", "--quiet", "--bare", "--template=", "--no-tags"]
         words += ["--no-hardlinks"] if self._shared else []
         doing = f"copying the repository of {self.project}"
         with _trusting() as environment:
@@ -89,10 +92,21 @@ class Bare:
                 extensions="\tobjectFormat = sha256\n" if sha256 else "",
             )
         )
+        self._spare_unjudged(made)
         # One ref instead of the user's: theirs may clash with the run's, and what is fetched later is found quickly.
         (made / "packed-refs").write_text(f"# pack-refs with: peeled fully-peeled sorted \n{head} {_SEED}\n")
         (made / "info" / "attributes").write_text(BYTE_EXACT)
         (made / "HEAD").write_text("ref: refs/heads/none\n")
+
+    @staticmethod
+    def _spare_unjudged(store: Path) -> None:
+        """Refused files are kept for people to look at, which is no damage; also in stores of earlier versions."""
+        config = store / "config"
+        text = config.read_text(encoding="utf-8", errors="surrogateescape")
+        if "[fsck]" not in text:
+            fresh = config.with_name(f"config.{secrets.token_hex(4)}.new")
+            fresh.write_text(f"{text.rstrip()}\n{unjudged()}", encoding="utf-8", errors="surrogateescape")
+            fresh.rename(config)
 
     def project_head(self) -> str:
         """The commit the user's checkout is at."""

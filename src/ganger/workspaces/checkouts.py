@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ganger.errors import GangerError
 from ganger.workspaces.copying import copy_folder, give_away, stats_of
-from ganger.workspaces.git import BYTE_EXACT, Call, Git
+from ganger.workspaces.git import BYTE_EXACT, Call, Git, unjudged
 from ganger.workspaces.index import restamp
 from ganger.workspaces.objects import Who
 from ganger.workspaces.removal import discard, names_in
@@ -94,6 +94,7 @@ class Checkouts:
             mail=_quoted(who.mail),
             extensions="[extensions]\n\tobjectFormat = sha256\n" if sha256 else "",
         )
+        config += unjudged()
         (git / "config").write_text(config, encoding="utf-8")
         (git / "HEAD").write_text(f"ref: {BRANCH}\n")
         (git / BRANCH).write_text(f"{commit}\n")

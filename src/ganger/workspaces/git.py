@@ -16,6 +16,16 @@ from ganger.errors import DiskFullError, GangerError
 from ganger.workspaces.damage import damaged, shows_damage
 
 OLDEST_GIT = (2, 38)
+# What `git fsck` finds in files with these names; a git that does not know one of them refuses the setting.
+_OF_MODULES = (
+    *(
+        f"gitmodules{what}"
+        for what in ("Missing", "Blob", "Large", "Name", "Parse", "Path", "Symlink", "Update", "Url")
+    ),
+    *("gitattributesSymlink", "gitignoreSymlink", "mailmapSymlink"),
+)
+_OF_ATTRIBUTES = tuple(f"gitattributes{what}" for what in ("Missing", "Blob", "Large", "LineLength"))
+_KNOWS_ATTRIBUTES = (2, 39, 1)
 LONG_SEC = 3600.0
 _USUAL_SEC = 300.0
 
@@ -224,11 +234,27 @@ def require_object(text: str) -> str:
     return text
 
 
+@cache
+def version() -> tuple[int, int, int]:
+    """Zeros where git does not tell."""
+    found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", _said_version())
+    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found is not None else (0, 0, 0)
+
+
+def _said_version() -> str:
+    return Git(Path("/nonexistent")).ask("version", doing="asking git for its version").text
+
+
+def unjudged() -> str:
+    """Settings under which `git fsck` does not complain of files that agents wrote and nobody let through."""
+    names = [*_OF_MODULES, *(_OF_ATTRIBUTES if version() >= _KNOWS_ATTRIBUTES else ())]
+    return "[fsck]\n" + "".join(f"\t{name} = ignore\n" for name in names)
+
+
 def check_version() -> None:
     """Refuses a git that cannot merge without a folder."""
-    said = Git(Path("/nonexistent")).ask("version", doing="asking git for its version").text
-    found = re.search(r"(\d+)\.(\d+)", said)
-    if found is None or (int(found[1]), int(found[2])) < OLDEST_GIT:
+    if version()[:2] < OLDEST_GIT:
+        said = _said_version()
         raise GangerError(
             f"{said} is too old for Ganger's workspaces",
             hint="install git 2.38 or newer, or set workspace.mode = 'direct'",

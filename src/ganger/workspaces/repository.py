@@ -393,7 +393,7 @@ def _told(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if problem.errno in (errno.ENOSPC, errno.EDQUOT):
             raise failure_for(place, problem) from problem
         raise GangerError(
-            f"{place}: {problem.strerror or problem}; the disk or the system refuses, so the run stops",
+            f"{place}: {problem.strerror or problem}; the disk or the system refuses",
             hint="check that place, its owner and the disk, then run the same command again",
             code="IO_ERROR",
         ) from problem
