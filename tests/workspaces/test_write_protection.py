@@ -122,11 +122,11 @@ def test_patterns_mean_what_they_say(pattern: str, path: str, protected: bool) -
 
 def test_an_exception_opens_exactly_what_it_spells() -> None:
     """T18: the operator opens single paths; nothing else comes with them."""
-    opened = Protection(exceptions=(".env.example", ".github/workflows/docs.yml", "vendor/secrets/**"))
-    assert opened.protected_by(".env.example") is None
+    opened = Protection(exceptions=(".env.local", ".github/workflows/docs.yml", "vendor/secrets/**"))
+    assert opened.protected_by(".env.local") is None
     assert opened.protected_by(".github/workflows/docs.yml") is None
     assert opened.protected_by("vendor/secrets/a/b.txt") is None
-    shut = (".ENV.example", "sub/.env.example", ".env.example/x", ".git/.env.example", ".github/workflows/ci.yml")
+    shut = (".ENV.local", "sub/.env.local", ".env.local/x", ".git/.env.local", ".github/workflows/ci.yml")
     assert all(opened.protected_by(path) for path in (*shut, "vendor/secrets", "secrets/a"))
 
 

@@ -29,6 +29,11 @@ _READ_ANYWAY = re.compile(
     r"|\w*FLAGS|(?:MAKE|PYTHON|PYTEST|NODE|NPM|LD_|GIT|LC_|CARGO|RUST|GO|JAVA|RUBY|PERL|COVERAGE)\w*|make\w*"
 )
 _LONGEST = 1000
+_USED = re.compile(r"\$(?:\([^)]*\)|\{[^}]*\}|\w)")
+_EXPORTS_ALL = re.compile(r"^\s*export\s*$|\.EXPORT_ALL_VARIABLES", re.MULTILINE)
+_PHONY = re.compile(r"\.PHONY[ ]*:([\w ./-]*)")
+_IF = re.compile(r"\s*ifn?(?:eq|def)\b")
+_ENDIF = re.compile(r"\s*endif\b")
 _SPECIAL = listed(
     ".PHONY .SUFFIXES .DEFAULT .PRECIOUS .INTERMEDIATE .SECONDARY .DELETE_ON_ERROR .IGNORE .SILENT .ONESHELL .POSIX"
     " .NOTPARALLEL .EXPORT_ALL_VARIABLES .SECONDEXPANSION .LOW_RESOLUTION_TIME .NOTINTERMEDIATE"
@@ -200,34 +205,78 @@ def _expanded(text: str, variables: dict[str, str]) -> str:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Every name that a makefile may mean."""
-    return frozenset(_WORD.findall(text))
+    """Every name that a makefile may mean. What a recipe only hands to a shell means nothing to make."""
+    if _EXPORTS_ALL.search(text):
+        return frozenset(_WORD.findall(text))
+    found: set[str] = set()
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.startswith("\t") and "make" not in line.lower():
+            found.update(word for used in _USED.findall(line) for word in _WORD.findall(used))
+        elif not line.startswith("#"):
+            found.update(_WORD.findall(line))
+    return frozenset(found)
 
 
 def only_adds(before: str, after: str, known: Collection[str]) -> bool:
-    """Whether `after` is `before` and behind it targets and variables whose names nothing has used so far.
+    """Whether `after` is `before` and between its rules more targets and variables whose names nothing has used so far.
 
     `known` are the words of all makefiles of the check, and its goals.
     """
-    if not before.endswith("\n") or before.endswith("\\\n") or not after.startswith(before) or "define" in before:
+    if not before.endswith("\n") or before.endswith("\\\n") or "define" in before or not read_makefile(before).rules:
         return False
-    if not read_makefile(before).rules:
-        return False
-    names: set[str] = set()
-    is_recipe = False
-    for line in after[len(before) :].splitlines():
-        if line.startswith("\t"):
-            if not is_recipe:
-                return False
+    old, names, added, at = before.splitlines(), set[str](), list[str](), 0
+    for line in after.splitlines():
+        more = _more_phony(old[at], line) if at < len(old) else None
+        if more is None:
+            added.append(line)
             continue
-        if not line.strip() or line.startswith("#"):
-            continue
-        new = _names_in(line)
-        if not new:
+        new = _names_added(added, old, at)
+        if new is None:
             return False
-        is_recipe = ":" in line and _NEW_VARIABLE.fullmatch(line) is None
-        names |= new
-    return names.isdisjoint(known)
+        names |= new | more
+        added, at = [], at + 1
+    last = _names_added(added, old, at)
+    return at == len(old) and last is not None and (names | last).isdisjoint(known)
+
+
+def _more_phony(old: str, new: str) -> set[str] | None:
+    """What a line names beyond the old one: nothing where they are the same, None where they are not one line."""
+    if old == new:
+        return set()
+    one, two = _PHONY.fullmatch(old), _PHONY.fullmatch(new)
+    if one is None or two is None:
+        return None
+    before, after = set(one[1].split()), set(two[1].split())
+    return after - before if before <= after and all(re.fullmatch(_NAME, word) for word in after - before) else None
+
+
+def _names_added(added: list[str], old: list[str], at: int) -> set[str] | None:
+    """What lines bring that were put before the line `at`; None where they are no plain rules between two others."""
+    if not added:
+        return set()
+    above = old[:at]
+    below = next((line for line in old[at:] if line.strip() and not line.startswith("#")), "")
+    depth = sum(bool(_IF.match(line)) - bool(_ENDIF.match(line)) for line in above)
+    if below.startswith("\t") or depth or added[-1].endswith("\\") or (above and above[-1].endswith("\\")):
+        return None
+    names: set[str] = set()
+    is_recipe = is_continued = False
+    for line in added:
+        if line.startswith("\t") or is_continued:
+            if not is_recipe:
+                return None
+            is_continued = line.endswith("\\")
+        elif line.strip() and not line.startswith("#"):
+            new = _names_in(line)
+            if not new:
+                return None
+            is_recipe = ":" in line and _NEW_VARIABLE.fullmatch(line) is None
+            names |= new
+        elif line.endswith("\\"):
+            return None
+    begun = [rule.target for rule in read_makefile("\n".join(above)).rules]
+    # The first rule is what make does when it is asked for nothing.
+    return names if not names or _default_goal(begun) else None
 
 
 def _names_in(line: str) -> set[str]:

@@ -33,6 +33,8 @@ SECRET_FILES = (
     "id_rsa",
     "id_ed25519",
 )
+# Files that say which variables there are: no program reads them, and what is in them is looked through for secrets.
+TEMPLATES_OF_SECRETS = (".env.example", ".env.sample", ".env.template", ".env.*.example", ".env.*.sample")
 CI_FILES = (
     "**/.github/workflows",
     "**/.github/actions",
@@ -222,11 +224,12 @@ class Protection:
         return any(path_match(one, spelt, below=False) for one in self._open)
 
     def _pattern_for(self, parts: tuple[str, ...]) -> str | None:
-        for part in parts:
+        for number, part in enumerate(parts, 1):
             if part in self._names:
                 return self._names[part]
+            harmless = number == len(parts) and any(glob_match(one, part) for one in TEMPLATES_OF_SECRETS)
             for glob, pattern in self._globs.items():
-                if glob_match(glob, part):
+                if glob_match(glob, part) and not (harmless and glob == ".env.*"):
                     return pattern
         for segments, pattern in self._rooted.items():
             if path_match(segments, parts, below=True):
