@@ -27,7 +27,7 @@ help: ## show these targets
 demo: .venv/.runtime ## the whole system in about a minute; no key, no network once set up
 	@$(BIN)/ganger demo
 
-test: .venv/.dev ## every test; four real agent programs are installed into .agents where there is npm
+test: .venv/.dev ## every test; five real agent programs are installed into .agents where there is npm
 	@$(BIN)/python tests/agents/installed.py cheap || true
 	@$(BIN)/python -m pytest $(ARGS)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import answering
 import pytest
+import told_answers
 from matrix import ROWS
 from runs import MADE, RealProject, made_file, plays
 
@@ -71,7 +71,7 @@ class StandIn:
     settings: str
 
     def section(self, _url: str, **_more: object) -> str:
-        return self.settings.replace("PROGRAM", json.dumps([sys.executable, answering.__file__])[1:-1])
+        return self.settings.replace("PROGRAM", json.dumps([sys.executable, told_answers.__file__])[1:-1])
 
     def environ(self, _url: str, home: Path) -> dict[str, str]:
         key = {"CURSOR_API_KEY": "a key of no use"}
@@ -79,7 +79,7 @@ class StandIn:
 
 
 _TERMINAL = (
-    f'ready = "task>", submit = "\\r.\\r", done = "{answering.END}", idle_sec = 2.0, settle_sec = 0.3, rescues = 0'
+    f'ready = "task>", submit = "\\r.\\r", done = "{told_answers.END}", idle_sec = 2.0, settle_sec = 0.3, rescues = 0'
 )
 OURS = {
     one.name: one

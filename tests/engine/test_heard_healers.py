@@ -109,14 +109,16 @@ def test_trouble_that_passes_is_tried_again_as_often_as_for_a_worker(
     assert "HTTP 500" in only_round(lasting).problem
 
 
-def test_a_healer_without_a_login_is_named_by_the_end_of_the_run(tmp_path: Path, speech: Speech) -> None:
-    """W07 T24: it is not asked again for want of a block, and the reason says what to do."""
+def test_a_healer_without_a_login_asks_once_and_its_round_waits(tmp_path: Path, speech: Speech) -> None:
+    """G14 T24: it is not asked again for want of a block; no task is given up, and the next lead asks it again."""
     missing = [{"say": {"type": "login", "text": "Not logged in"}, "exit": 1}]
     policy = "format_retries = 3\nmax_heal_rounds_per_window = 1"
-    project = sick(tmp_path / "p", speech, missing, policy=policy, script={"a": FAILED})
-    assert project.run() != 0 and len(speech.starts()) == 1
-    assert "Not logged in" in (project.state().abort_reason or "")
-    assert "ganger agents --check" in only_round(project).problem
+    project = sick(tmp_path / "p", speech, missing, [tokens(0.5), RIGHT], policy=policy)
+    assert project.run() == 4 and len(speech.starts()) == 1
+    (asked,) = project.find(ev.QuestionAsked)
+    assert "Not logged in" in asked.text and asked.question in (project.state().abort_reason or "")
+    assert only_round(project).decision == "" and project.state().tasks["a"].final is False
+    assert project.run() == 0 and project.state().accounts_shut == {}
 
 
 def test_every_call_of_the_healer_is_paid(tmp_path: Path, speech: Speech) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from run_projects import SCRIPTED, Project, kill, leading, task, until
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.errors import NotFoundError
 
 WORDS = "Invalid API key. Please run /login"
 REFUSED = [{"sign": {"is": "LoginMissing", "text": WORDS}}, {"exit": 1}]
@@ -38,6 +40,13 @@ def asked(one: Project) -> list[ev.QuestionAsked]:
 
 
 def resting(one: Project) -> bool:
+    """Somebody is asked, and whoever was at work has ended."""
+    with contextlib.suppress(NotFoundError):
+        return _is_resting(one)
+    return False
+
+
+def _is_resting(one: Project) -> bool:
     return (
         one.folder.database.exists() and bool(asked(one)) and len(one.find(ev.AttemptFailed)) >= len(started(one)) - 1
     )

@@ -38,7 +38,7 @@ def trouble_of(heard: Heard, *, cut_short: bool, timed_out: bool = False) -> Tro
         return Trouble(
             FailureClass.BLOCKED_EXTERNAL,
             "login",
-            f"the agent has no valid login or key: {_short(heard.login)}",
+            f"the agent has no valid login or key: {_short(heard.login)}; ganger agents --check says what to do",
             refused=True,
         )
     limited = _limit(heard, cut_short)

@@ -39,7 +39,8 @@ class Hearing:
             return await running.wait()
 
         def listening(end: Callable[[str], None]) -> Listening:
-            post.ear = made = Listening(self.case.log_path, reader, self.tools.clock, self._mention, end)
+            clock, worked = self.tools.clock, self._mention_account
+            post.ear = made = Listening(self.case.log_path, reader, clock, self._mention, end, worked)
             return made
 
         if reader is None:
@@ -49,7 +50,11 @@ class Hearing:
         return await followed(running, listening, lambda: self.case.gate.end(str(self.case.log_path)))
 
     def _mention(self, heard: Heard) -> None:
-        self.case.mention(self._told(heard), *self._account_works(heard))
+        self.case.mention(self._told(heard))
+
+    def _mention_account(self, heard: Heard) -> None:
+        if works := self._account_works(heard):
+            self.case.mention(*works)
 
     def _account_works(self, heard: Heard) -> list[ev.Event]:
         """Its first answer of the model shows that an account which is tried works, long before its task is done."""

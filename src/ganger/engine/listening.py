@@ -63,6 +63,7 @@ class Listening:
 
     `grew_at`: when the log last grew. `event_at`: when it last told of anything but trouble that is tried again. Both
     are the clock's monotonic time, 0 while there was nothing. Without a reader only the log's growth and end are seen.
+    `worked` is called once, when the model has answered.
     """
 
     def __init__(
@@ -72,12 +73,13 @@ class Listening:
         clock: Clock,
         tell: Callable[[Heard], None],
         end: Callable[[str], None],
+        worked: Callable[[Heard], None] | None = None,
     ) -> None:
         self.heard = Heard()
         self.grew_at = self.event_at = 0.0
         self._tail, self._reader, self._clock = Tail(log), reader, clock
-        self._tell, self._end = tell, end
-        self._told: tuple[str, str, bool] | None = None
+        self._tell, self._end, self._worked = tell, end, worked
+        self._told: tuple[str, str] | None = None
         self._told_at = 0.0
         self._trying_since: float | None = None
 
@@ -100,7 +102,10 @@ class Listening:
                 self._take(line, now)
         finally:
             self.grew_at = now if self._tail.size > size else self.grew_at
-        names = (self.heard.session, self.heard.model, self.heard.has_worked)
+        if self._worked is not None and self.heard.has_worked:
+            self._worked(self.heard)
+            self._worked = None
+        names = (self.heard.session, self.heard.model)
         if (any(names) and names != self._told) or (self._told and now - self._told_at >= _TOLD_EVERY_SEC):
             self._told, self._told_at = names, now
             self._tell(self.heard)

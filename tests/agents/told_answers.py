@@ -1,7 +1,7 @@
 """A program that gives the answer its prompt holds, in the words of one kind of agent. Standard library only.
 
-Called as `answering.py KIND …`; the prompt has a line `PLAY: BASE64`. Kinds: `plain`, `agent` (JSON lines), `acp` (the
-protocol), `pty` (a terminal: the task ends with a line that is a dot).
+Called as `told_answers.py KIND …`; the prompt has a line `PLAY: BASE64`. Kinds: `plain`, `agent` (JSON lines), `acp`
+(the protocol), `pty` (a terminal: the task ends with a line that is a dot).
 """
 
 from __future__ import annotations
