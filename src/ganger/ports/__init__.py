@@ -571,12 +571,14 @@ class Room:
     """What a confined process may touch besides the system's programs: these folders, whole.
 
     `fixed` are folders inside a writable one that it may read all the same, and no more. `home` is a writable folder
-    that is its home; without one it gets a new one that ends with it.
+    that is its home; without one it gets a new one that ends with it. `unread` are files and folders inside a writable
+    one that it is shown empty, where the walls can.
     """
 
     writable: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     fixed: tuple[Path, ...] = ()
+    unread: tuple[Path, ...] = ()
     home: Path | None = None
 
 
