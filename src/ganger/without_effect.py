@@ -24,6 +24,7 @@ from ganger.core.applicability import (
 from ganger.core.delivery import completion_in, style_in
 from ganger.core.failures import known_class
 from ganger.core.near_names import near_name
+from ganger.core.workers import PULL
 from ganger.errors import Fault, GangerError, InputError
 
 SETTING, METADATA, NEAR_MISS = "SETTING_WITHOUT_EFFECT", "METADATA_WITHOUT_EFFECT", "METADATA_NEAR_MISS"
@@ -201,7 +202,13 @@ class _Grounds:
     def _of_task(self, role: str, repo: str, reads: bool) -> Ground:
         marks = self.of_role(role).marks if role in self.config.roles else frozenset()
         ground = replace(self.of_repo(repo), marks=marks)
-        return replace(ground, walls=self.walls) if reads else ground
+        return replace(ground, walls="" if self._asks_for_work(role) else self.walls) if reads else ground
+
+    def _asks_for_work(self, role: str) -> bool:
+        """Sessions work in no sandbox of Ganger's."""
+        known = self.config.roles.get(role)
+        section = self.config.agents.get(known.agent) if known is not None else None
+        return section is not None and section.kind == PULL
 
     def _taken(self, agent: str, walls: str) -> frozenset[str] | None:
         section = self.config.agents.get(agent)

@@ -62,7 +62,8 @@ CONTRACT_FAULTS = {
 
 @pytest.mark.parametrize("case", CONTRACT_FAULTS, ids=str)
 def test_an_answer_that_breaks_the_contract_is_never_believed(tmp_path: Path, case: str) -> None:
-    """T07 T08 T09 T29 T28 missing-fence invalid-json schema-violation prompt-echo: one format retry, then a worker failure; here every attempt breaks it the same way."""
+    """T07 T08 T09 T29 T28 missing-fence invalid-json schema-violation prompt-echo: one format retry,
+    then a worker failure; here every attempt breaks it the same way."""
     behaviour, code = CONTRACT_FAULTS[case]
     project = Project(tmp_path, script={"a": behaviour}).make()
     assert project.run() == 1

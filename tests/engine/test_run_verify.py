@@ -77,7 +77,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED, ids=str)
 def test_a_write_that_breaks_a_safeguard_is_refused_with_all_the_others(tmp_path: Path, case: str) -> None:
-    """T18 T28 protected-file shrinkage: all of a task's writes or none; policy_violation, and verification does not even start."""
+    """T18 T28 protected-file shrinkage: all of a task's writes or none; policy_violation, and verification does not
+    even start."""
     bad, words = REFUSED[case]
     project = Project(tmp_path, script={"a": done(write("good.txt", "x"), bad)}, policy=ONE_ATTEMPT)
     project.files = {"big.txt": "z" * 300, ".git/HEAD": "ref\n"}

@@ -249,7 +249,7 @@ def many(count: int, *, size: int = 50, newest_first: bool = True) -> tuple[list
     ("version", "newest_first", "size"), [("16.0.1", True, 50), ("13.0.0", False, 50), ("16", True, 30)]
 )
 def test_many_commits_cost_one_call_at_a_time(version: str, newest_first: bool, size: int) -> None:
-    """D05, D11: a hundred commits: one page per call, the newest at least every second time, all seen soon."""
+    """D05: a hundred commits: one page per call, the newest at least every second time, all seen soon."""
     shas, answer = many(180, size=size, newest_first=newest_first)
     table: Table = {"GET /version": Reply(200, {"version": version}), "GET R/actions/runs": answer}
 

@@ -92,7 +92,7 @@ def test_deletion_against_change_and_file_against_folder_are_clashes(ground: Gro
 
 
 def test_an_excerpt_is_short_and_holds_no_control_characters(ground: Ground) -> None:
-    """R10 T07: huge and hostile conflicts become a bounded, plain text."""
+    """Huge and hostile conflicts become a bounded, plain text."""
     long = "\x1b[31m\u202e" + "x" * 3000 + "\n"
     first = _change(ground, "a", **{f"f{n}": "1" + long * 30 for n in range(20)})
     second = _change(ground, "b", **{f"f{n}": "2" + long * 30 for n in range(20)})

@@ -61,6 +61,7 @@ FIELDS: Mapping[str, tuple[str, Weight]] = {
     "creates": ("metadata.files_create", Weight.WHAT_IS_NOT_DONE),
     "modifies": ("metadata.files_modify", Weight.WHAT_IS_NOT_DONE),
     "expected": ("metadata.expected_files", Weight.WHAT_IS_NOT_DONE),
+    "reads": ("metadata.files_read", Weight.WHAT_IS_NOT_DONE),
     "may_change_gates": ("metadata.may_change_gates", Weight.WHAT_IS_NOT_DONE),
     "may_break": ("metadata.may_break_interface", Weight.WHAT_IS_NOT_DONE),
     "allow_shrinkage": ("metadata.allow_shrinkage", Weight.WHAT_IS_NOT_DONE),

@@ -186,6 +186,7 @@ class TaskSpec:
     creates: tuple[str, ...] | None = None
     modifies: tuple[str, ...] | None = None
     expected: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     may_change_gates: bool = False
     strong: tuple[str, ...] = ()
     repo: str = ""

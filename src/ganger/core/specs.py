@@ -39,6 +39,7 @@ def _spec(task: Task) -> TaskSpec:
         creates=tuple(meta.get("files_create", ())) if declared else None,
         modifies=tuple(meta.get("files_modify", ())) if declared else None,
         expected=tuple(meta.get("expected_files", ())),
+        reads=tuple(meta.get("files_read", ())),
         may_change_gates=bool(meta.get("may_change_gates", False)),
         may_break=bool(meta.get("may_break_interface", False)),
         strong=_marks(meta),

@@ -60,6 +60,7 @@ def _verify(tools: Tools, task: str) -> str:
 def _files(tools: Tools, task: str) -> str:
     spec = tools.journal.state.specs[task]
     rows = {"create": spec.creates, "modify": spec.modifies, "expected": spec.expected}
+    rows |= {"read": spec.reads} if spec.reads else {}
     lines = [f"{name}: {', '.join(paths) or 'none'}" for name, paths in rows.items() if paths is not None]
     return "\n".join(lines)
 

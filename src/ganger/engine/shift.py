@@ -20,6 +20,7 @@ from ganger.core.questions import answers_of
 from ganger.core.records import Ended
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Lost
+from ganger.engine.declared_reads import unread
 from ganger.engine.desk import gone
 from ganger.engine.desk_files import is_bare, make_desk
 from ganger.engine.files import named_os_errors, write_private
@@ -156,7 +157,8 @@ class Shift:
         prompt, agent = self._write_prompt(), self.agent
         self._make_desk(folder)
         try:
-            room = with_desk(self.tools, self.road.room(folder), self.desk)
+            hidden = unread(folder, self.case.spec) if self.tools.sandbox.name == "bubblewrap" else ()
+            room = with_desk(self.tools, replace(self.road.room(folder), unread=hidden), self.desk)
             context = self._context(prompt, folder)
             context = replace(context, environment=reporting(self.tools, self.case.token, self.desk))
             if not agent.capabilities.stream:

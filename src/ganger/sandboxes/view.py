@@ -83,6 +83,7 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
         if os.path.realpath(place) == os.path.abspath(place) and os.path.exists(place) and str(place) not in own:
             decided[os.path.abspath(place)] = Access.READ
     decided.update((path, Access.HIDDEN) for path in _paths((*settings.hidden, *_shown(settings))))
+    decided.update((os.path.abspath(path), Access.HIDDEN) for path in room.unread if path.is_dir())
     for path in _needed(settings, launch, program, home, decided):
         if _access(decided, path) not in VISIBLE and path not in decided:
             decided[path] = Access.READ
@@ -102,6 +103,7 @@ def replaced(settings: SandboxSettings, room: Room) -> list[tuple[str, bytes]]:
     """
     roots = _own_folder(settings, room)
     empty = [(path, b"") for root in roots for path in concealed(settings, root)]
+    empty += [(str(path), b"") for path in room.unread if path.is_file()]
     return [*empty, *(found for root in roots for found in git_settings(root))]
 
 
