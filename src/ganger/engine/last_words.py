@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from ganger.core.lacks import Lack, lack_of, never_began
@@ -18,7 +19,7 @@ from ganger.ports import Agent, Room
 
 
 def explain_end(case: Case, road: Road, agent: Agent, ended: Ended, folder: Path | None, said: str) -> Failed:
-    """`folder` is where it worked, where that is known; `said` its program's own word on why it failed, if it has one."""
+    """`folder` is where it worked, where that is known; `said` is its program's own word on why, if it has one."""
     how = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
     tail = _tail(case.log_path)
     lack = _lack(case, ended.code, tail)
@@ -78,7 +79,7 @@ class _Hints:
         if not self._agent.capabilities.stream:
             return room
         home = tools.homes.of(case.task, self._agent.name)
-        return Room((*room.writable, home), room.readable, room.fixed, home)
+        return replace(room, writable=(*room.writable, home), home=home)
 
 
 def _path(case: Case) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 from ganger.ports.copies import Copies as Copies
 from ganger.ports.fixed import Fixed as Fixed, FixedChange as FixedChange, Mark as Mark
 from ganger.ports.reports import Endpoint as Endpoint, Handler as Handler, Reply as Reply, Request as Request
+from ganger.ports.room import Room as Room
 
 if TYPE_CHECKING:
     from ganger.contracts.heal_decision import HealDecision
@@ -565,21 +566,6 @@ class Repository(Protocol):
 
     async def close(self) -> None:
         """This lead needs no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What a confined process may touch besides the system's programs: these folders, whole.
-
-    `fixed` are folders in a writable one that it may only read. `home`: a writable one; else a new one, for its time.
-    `unread` are files and folders in a writable one that it is shown empty, where the walls can.
-    """
-
-    writable: tuple[Path, ...] = ()
-    readable: tuple[Path, ...] = ()
-    fixed: tuple[Path, ...] = ()
-    unread: tuple[Path, ...] = ()
-    home: Path | None = None
 
 
 class Sandbox(Protocol):
