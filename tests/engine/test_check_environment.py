@@ -220,7 +220,7 @@ def test_a_program_that_the_task_is_to_make_is_no_environment(tmp_path: Path, mo
 
 @pytest.mark.parametrize("status", ["FAILED", "BLOCKED"])
 def test_a_worker_that_claims_its_environment_is_not_believed(tmp_path: Path, status: str) -> None:
-    """T28 G14: the class is only ever observed."""
+    """G14: the class is only ever observed."""
     said = {"result": {"status": status, "summary": "no compiler here", "failure_class": "environment"}}
     project = lay(tmp_path, "direct", "true", default=said)
     expected = ("prompt_gap", "worker_attempts") if status == "FAILED" else ("blocked_external", "none")
