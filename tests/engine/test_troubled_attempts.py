@@ -80,7 +80,7 @@ def others_are_done(project: Project) -> bool:
 
 @pytest.mark.parametrize("trick", REPLACED.values(), ids=REPLACED)
 def test_an_agent_that_replaces_its_workspace_fails_alone(tmp_path: Path, trick: str) -> None:
-    """G05 G08 G14: it has a class and a sentence, everybody else is merged, and nothing outside is touched."""
+    """G05 G08: it has a class and a sentence, everybody else is merged, and nothing outside is touched."""
     project = hostile(tmp_path / "p", trick)
     assert project.run() == 1 and others_are_done(project)
     bad = project.state().tasks["bad"]
@@ -123,7 +123,7 @@ def test_no_agent_is_started_in_a_folder_that_leads_elsewhere(tmp_path: Path) ->
 
 
 def test_an_error_nobody_foresaw_is_told_in_its_own_words_and_the_others_are_done(tmp_path: Path) -> None:
-    """G10 G14: no counter pays; its answer is looked at once more, and nobody is paid for it again."""
+    """G10 G08: no counter pays; its answer is looked at once more, and nobody is paid for it again."""
     project = hostile(tmp_path / "p", "true")
 
     def break_taking(lead: Lead) -> None:

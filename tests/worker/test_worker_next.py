@@ -315,7 +315,8 @@ def test_a_worker_has_a_name_by_itself(house: House, lead: Lead, environ: dict[s
 def test_the_newest_run_is_meant_unless_one_is_named(house: House, lead: Lead) -> None:
     """G02: as with every command."""
     newer = house.make("newer")
-    os.utime(newer / "ganger.db", (2e9, 2e9))
+    (newer / "led.json").write_text('{"number": 1, "folder": "newer"}')
+    os.utime(house.folder / "ganger.db", (4e9, 4e9))
     assert house.say("next").code == 0 and list((newer / "workers").glob("*.json"))
     assert house.say("next", "--run", "night").code == 0 and list((house.folder / "workers").glob("*.json"))
     assert house.say("next", "--run", "frob").code == 1
