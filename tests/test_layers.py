@@ -42,6 +42,8 @@ SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
+    "scratch": frozenset(),
+    "streams": frozenset(),
     "contracts": frozenset({"errors"}),
     "core": frozenset({"contracts", "errors"}),
     "dev": frozenset({"errors"}),
@@ -52,8 +54,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "hooks": frozenset({"errors", "worker.folders"}),
     "notify": INNER | {"config", "notices"},
     "ports": frozenset({"core", "contracts", "errors"}),
-    **dict.fromkeys(ADAPTERS, INNER),
-    "engine": INNER,
+    **dict.fromkeys(ADAPTERS, INNER | {"scratch"}),
+    "engine": INNER | {"scratch"},
     "views": INNER | {"config"},
     "check": INNER | {"config", "check_copies", "check_delivery"},
     "check_copies": INNER | {"config", "workspaces"},
@@ -64,6 +66,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     | ADAPTERS
     | {
         "engine",
+        "scratch",
         "views",
         "config",
         "check",
@@ -80,7 +83,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
     "policies": INNER | {"config"},
     "masks": INNER | {"agents", "config", "delivery", "fleet", "notify"},
-    "places": INNER | {"config", "engine.files", "worker.folders"},
+    "places": INNER | {"config", "engine.files", "scratch", "worker.folders"},
     "runs": INNER | {"config", "engine.files", "places", "stores"},
     "land": INNER | {"app", "places", "check", "config", "delivery", "engine", "launchers", "stores", "workspaces"},
     "clean": INNER | {"app", "config", "engine.files", "engine.homes", "places", "runs", "workspaces"},
@@ -91,7 +94,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     | {"app", "check", "check_copies", "outposts", "places", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
         SCREENS,
-        INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "worker", "hooks"},
+        INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "worker", "hooks", "streams"},
     ),
     "__init__": INNER | {"app", "views", "config"},
 }
