@@ -43,6 +43,8 @@ SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
+    "scratch": frozenset(),
+    "streams": frozenset(),
     "contracts": frozenset({"errors"}),
     "core": frozenset({"contracts", "errors"}),
     "dev": frozenset({"errors"}),
@@ -53,8 +55,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "hooks": frozenset({"errors", "worker.folders"}),
     "notify": INNER | {"config", "notices"},
     "ports": frozenset({"core", "contracts", "errors"}),
-    **dict.fromkeys(ADAPTERS, INNER),
-    "engine": INNER,
+    **dict.fromkeys(ADAPTERS, INNER | {"scratch"}),
+    "engine": INNER | {"scratch"},
     "views": INNER | {"config"},
     "check": INNER | {"config", "check_argv", "check_copies", "check_delivery"},
     "check_argv": INNER | {"config"},
@@ -66,6 +68,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     | ADAPTERS
     | {
         "engine",
+        "scratch",
         "views",
         "config",
         "check",
@@ -83,7 +86,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "policies": INNER | {"config"},
     "without_effect": INNER | {"agents.takes", "app", "check", "config", "places"},
     "masks": INNER | {"agents", "config", "delivery", "fleet", "notify"},
-    "places": INNER | {"config", "engine.files", "worker.folders"},
+    "places": INNER | {"config", "engine.files", "scratch", "worker.folders"},
     "runs": INNER | {"config", "engine.files", "places", "stores"},
     "land": INNER | {"app", "places", "check", "config", "delivery", "engine", "launchers", "stores", "workspaces"},
     "clean": INNER | {"app", "config", "engine.files", "engine.homes", "places", "runs", "workspaces"},
@@ -94,7 +97,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     | {"app", "check", "check_copies", "outposts", "places", "runs", "config", "engine.files", "stores", "sandboxes"},
     **dict.fromkeys(
         SCREENS,
-        INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "worker", "hooks"},
+        INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "worker", "hooks", "streams"},
     ),
     "__init__": INNER | {"app", "views", "config"},
 }

@@ -63,7 +63,7 @@ from ganger.fleet import (
 from ganger.launchers.kept import KeptLauncher
 from ganger.masks import masker_of
 from ganger.notify import hook_files, notices_of
-from ganger.places import note_lead, place_of, settle
+from ganger.places import note_lead, place_of, settle, sweep_left_over
 from ganger.policies import budget_of, limits_of, policy_of as policy_of
 from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
 from ganger.reports.address import remove as remove_address
@@ -144,6 +144,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
     try:
         with leading(folder, store) as fence, _alone(project, checked.manifest.run_id):
             note_lead(project, folder)
+            sweep_left_over(project, folder)
             journal = Journal(store, RunState(), SystemClock(), masker_of(project))
             journal.replay()
             _require_known(options, checked)

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from ganger.config import Project
 from ganger.core.names import file_stem
-from ganger.engine.files import RunFolder, is_led, make_private, replace_file
+from ganger.engine.files import RunFolder, is_led, make_private, replace_file, sweep_unfinished
 from ganger.errors import GangerError
+from ganger.scratch import sweep
 from ganger.worker.folders import (
     BOOK,
     LED,
@@ -69,6 +70,13 @@ def settle(project: Project, run_id: str) -> tuple[Project, RunFolder]:
     _note_own(project, folder)
     folder.make(passable=_has_agents_of_others(project))
     return at_place(project, folder), folder
+
+
+def sweep_left_over(project: Project, folder: RunFolder) -> None:
+    """Temporary files of leads that were killed."""
+    sweep()
+    for place in {folder.path, project.state_path, folder.known_as}:
+        sweep_unfinished(place)
 
 
 def stays_within_reach(project: Project, folder: RunFolder) -> str:

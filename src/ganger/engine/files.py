@@ -7,6 +7,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import select
 import signal
 import stat
@@ -131,6 +132,34 @@ def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+_UNFINISHED = re.compile(r"\..+\.([0-9]+)\.tmp")
+_UNFINISHED_SEC = 60.0
+# Made and filled by agents.
+_NOT_OURS = frozenset(("work", "pool", "homes", "checks", "desks"))
+
+
+def sweep_unfinished(folder: Path) -> list[Path]:
+    """What processes left that were killed in `replace_file`, here and in what Ganger keeps just below."""
+    swept = []
+    for place in (folder, *_folders_in(folder)):
+        for path in place.glob(".*.tmp"):
+            made_by = _UNFINISHED.fullmatch(path.name)
+            with contextlib.suppress(OSError):
+                old = time.time() - path.lstat().st_mtime > _UNFINISHED_SEC
+                if made_by and old and not path.is_dir() and start_ticks(int(made_by[1])) is None:
+                    path.unlink()
+                    swept.append(path)
+    return swept
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(e.path) for e in entries if e.is_dir(follow_symlinks=False) and e.name not in _NOT_OURS]
+    except OSError:
+        return []
 
 
 # --- the lead -------------------------------------------------------------------------------------------------------

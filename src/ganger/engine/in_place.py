@@ -30,6 +30,7 @@ from ganger.engine.verification import recorded_verdict, why_red
 from ganger.engine.verify import Verdict, VerificationLost
 from ganger.errors import RollbackFailed, WriteRefused
 from ganger.ports import Change, Room
+from ganger.scratch import prefix
 
 
 class InPlace:
@@ -236,7 +237,7 @@ class InPlace:
         case.mention(ev.VerifyStarted(case.task, case.number, case.verify_log))
         self.upkeep.look_again()
         # Compiled files an agent left beside a test would be run instead of it.
-        compiled = f"{tempfile.gettempdir()}/pycache-{secrets.token_hex(8)}"
+        compiled = f"{tempfile.gettempdir()}/{prefix('pycache')}{secrets.token_hex(8)}"
         try:
             return await self.tools.checks.run(
                 case.spec.verify_profile,

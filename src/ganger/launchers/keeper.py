@@ -23,7 +23,7 @@ from ganger.launchers.clients import Client, peer_is_us
 from ganger.launchers.guard import BUSY
 from ganger.launchers.house import House, hold, make_socket_folder
 from ganger.launchers.programs import Programs, Unrecorded
-from ganger.launchers.traces import remove_socket
+from ganger.launchers.traces import clear_traces, remove_socket
 from ganger.launchers.trees import NEVER, Tree
 from ganger.launchers.wire import (
     PROTOCOL,
@@ -330,6 +330,8 @@ def serve(arguments: list[str], make_programs: type[Programs] = Programs) -> Non
     if lock is None:
         os.write(int(ready), b"busy\n")
         sys.exit(BUSY)
+    # A keeper and its guard that were killed together cleared nothing away; both locks are free of them by now.
+    clear_traces(str(house.room))
     adopt_orphans()
     programs = make_programs(house, with_cgroup=cgroup == "yes")
     keeper = Keeper(house, programs, alive=int(alive), idle_sec=float(idle_sec))

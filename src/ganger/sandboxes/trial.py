@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.ports import Launch, Room, Sandbox
 from ganger.sandboxes.places import temporary_folder
+from ganger.scratch import scratch_folder
 
 _PATIENCE_SEC = 60.0
 
@@ -26,7 +26,7 @@ class Outcome:
 @contextlib.contextmanager
 def throw_away_folder() -> Iterator[Path]:
     """One that everybody can enter, as the folders above a workspace are."""
-    with tempfile.TemporaryDirectory(prefix="ganger-", dir=temporary_folder(), ignore_cleanup_errors=True) as made:
+    with scratch_folder("trial", temporary_folder()) as made:
         folder = Path(made)
         folder.chmod(0o755)
         yield folder

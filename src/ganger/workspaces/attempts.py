@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from ganger.contracts.task_result import Write
 from ganger.core.masking import Masker
 from ganger.errors import GangerError, NotFoundError
 from ganger.ports import Rules, Taken, Touched
+from ganger.scratch import scratch_folder
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.changes import WriteRequest, WriteRules, plan_changes
 from ganger.workspaces.git import is_object
@@ -159,14 +159,14 @@ class Attempts:
         """The difference as a tree, once the judge has said nothing against it."""
         git = self.bare.git
         write_blobs(git, list(difference.contents.values()), id_width(difference.before))
-        with tempfile.TemporaryDirectory(prefix="ganger-take-") as folder, Reader(git) as reader:
+        with scratch_folder("take") as folder, Reader(git) as reader:
             tree = write_tree(git, scratch_index(source, difference, Path(folder)), difference.leaves)
             renames = renames_of(git, source.commit, tree, difference)
             self.settings.judge(FolderChange(difference, renames, reader), rules)
         return tree
 
     def _kept_tree(self, source: Source, difference: Difference) -> str:
-        with tempfile.TemporaryDirectory(prefix="ganger-save-") as folder:
+        with scratch_folder("save") as folder:
             return write_tree(self.bare.git, scratch_index(source, difference, Path(folder)), difference.leaves)
 
     def _commit(self, tree: str, parent: str, ref: str, message: str) -> str:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ganger.errors import GangerError
+from ganger.scratch import prefix, scratch_folder
 from ganger.workspaces.git import BYTE_EXACT, LONG_SEC, Call, Git, is_object, require_object, unjudged
 from ganger.workspaces.git_settings import RunRefs
 from ganger.workspaces.removal import discard
@@ -217,7 +218,7 @@ class Bare:
     def uncommitted(self) -> tuple[str, ...]:
         """Paths of the user's checkout that are not as in its commit; () when that cannot be told."""
         try:
-            with tempfile.TemporaryDirectory(prefix="ganger-index-") as folder:
+            with scratch_folder("index") as folder:
                 return self._uncommitted(Path(folder))
         except (GangerError, OSError):
             return ()
@@ -280,7 +281,7 @@ def _long(call: Call) -> Call:
 @contextmanager
 def _trusting() -> Iterator[dict[str, str]]:
     """The other end of a fetch reads no `-c`; without this it refuses a project that belongs to another user."""
-    with tempfile.NamedTemporaryFile("w", prefix="ganger-git-", suffix=".config") as config:
+    with tempfile.NamedTemporaryFile("w", prefix=prefix("git"), suffix=".config") as config:
         config.write("[safe]\n\tdirectory = *\n")
         config.flush()
         yield {"GIT_CONFIG_GLOBAL": config.name}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganger.ports import Conflict, Rebased
+from ganger.scratch import scratch_folder
 from ganger.workspaces.damage import damaged
 from ganger.workspaces.git import Call, Git, failed, is_object, require_object
 from ganger.workspaces.objects import Commit, Reader, Who, write_commit
@@ -100,7 +100,7 @@ def _merge(git: Git, reader: Reader, ours: str, theirs: str) -> _Merged:
     call = Call(words, "merging a change", fine=(0, 1))
     attributes = reader.read(f"{ours}:.gitattributes", _LARGEST_ATTRIBUTES) or b""
     if b"merge" in attributes:
-        with tempfile.TemporaryDirectory(prefix="ganger-merge-") as name:
+        with scratch_folder("merge") as name:
             folder = Path(name)
             (folder / ".gitattributes").write_bytes(attributes)
             answer = git.call(replace(call, work_tree=folder, inside=folder))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ganger.errors import DiskFullError, ForgeDenied, ForgeError, ForgeUnreachable, GangerError
 from ganger.ports.forge import Behind, PushOutcome, Rejected, Sent
+from ganger.scratch import prefix
 from ganger.workspaces.addresses import Address, forge_of, parse_address, remote_address
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.damage import damaged, shows_damage
@@ -301,7 +302,7 @@ def _full(branch: str) -> str:
 @contextmanager
 def _trusting(path: str) -> Iterator[dict[str, str]]:
     """The other end of a path is a git of its own; the operator named this very repository."""
-    with tempfile.NamedTemporaryFile("w", prefix="ganger-git-", suffix=".config") as config:
+    with tempfile.NamedTemporaryFile("w", prefix=prefix("git"), suffix=".config") as config:
         quoted = path.removeprefix("file://").replace("\\", "\\\\").replace('"', '\\"')
         config.write(f'[safe]\n\tdirectory = "{quoted}"\n\tdirectory = "{quoted}/.git"\n')
         config.flush()

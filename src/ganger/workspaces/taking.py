@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from ganger.errors import WriteRefused
 from ganger.ports import Side, Touched
+from ganger.scratch import scratch_folder
 from ganger.workspaces.census import Census, Scope, open_entry, read_entry, take_census
 from ganger.workspaces.changes import FileChange
 from ganger.workspaces.git import Call, Git
@@ -292,7 +292,7 @@ def _ignored(source: Source, census: Census, paths: Sequence[str]) -> set[str]:
     """Asked about copies of the .gitignore files, so that git never opens anything the agent made."""
     if not paths:
         return set()
-    with tempfile.TemporaryDirectory(prefix="ganger-ignore-") as folder:
+    with scratch_folder("ignore") as folder:
         for path, found in census.files.items():
             if path.rpartition("/")[2] == ".gitignore" and stat.S_ISREG(found.st_mode):
                 _copy_ignore(source.folder, path, Path(folder))

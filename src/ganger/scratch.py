@@ -1,0 +1,80 @@
+"""Temporary files by names that tell which process made them, so that those of dead processes can be swept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+_NAME = re.compile(r"ganger-[a-z]+-([0-9a-f]{8})-([0-9]+)-([0-9]+)-.+")
+
+
+def prefix(what: str) -> str:
+    """How the name of a temporary file or folder of this process begins."""
+    return f"ganger-{what}-{_machine()}-{os.getpid()}-{_start_ticks(os.getpid()) or 0}-"
+
+
+def scratch_folder(what: str, place: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+    """Gone with its context; left by a process that is killed, and then swept by a later one."""
+    return tempfile.TemporaryDirectory(prefix=prefix(what), dir=place, ignore_cleanup_errors=True)
+
+
+def sweep(places: Iterable[Path] = (Path("/tmp"), Path("/var/tmp"))) -> list[Path]:  # noqa: S108
+    """Removes what processes left that are surely dead: of this machine, this boot, these process numbers."""
+    swept = []
+    for place in {Path(tempfile.gettempdir()), *places}:
+        try:
+            with os.scandir(place) as entries:
+                left = [Path(entry.path) for entry in entries if _is_left(entry)]
+        except OSError:
+            continue
+        for path in left:
+            _remove(path)
+            swept.append(path)
+    return swept
+
+
+def _is_left(entry: os.DirEntry[str]) -> bool:
+    found = _NAME.fullmatch(entry.name)
+    if found is None or found[1] != _machine() or _start_ticks(int(found[2])) == int(found[3]):
+        return False
+    try:
+        owner = entry.stat(follow_symlinks=False).st_uid
+    except OSError:
+        return False
+    return os.geteuid() in (0, owner)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    try:
+        path.unlink()
+    except OSError:
+        return
+
+
+@cache
+def _machine() -> str:
+    """Others may see the same folder, and the numbers of their processes mean nothing here."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        namespace = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return "0" * 8
+    return hashlib.sha256(f"{boot.strip()}:{namespace}".encode()).hexdigest()[:8]
+
+
+def _start_ticks(pid: int) -> int | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
