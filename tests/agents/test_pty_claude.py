@@ -26,7 +26,7 @@ use = "require"
 
 def example() -> str:
     """As it stands on the page."""
-    blocks = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    blocks: list[str] = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     return next(block for block in blocks if "[agents.claude-screen]" in block)
 
 
