@@ -54,10 +54,15 @@ def ineffective(project: Project, checked: Checked) -> Ineffective:
         _steps(project, checked, found)
     _tasks(project, checked.manifest, grounds, found)
     known = {fault.path for fault in checked.faults}
-    found.refused = [fault for fault in found.refused if fault.path not in known]
+    found.refused = [fault for fault in found.refused if not _is_told(fault.path, known)]
     known |= {fault.path for fault in found.refused}
-    found.told = _bounded([fault for fault in found.told if fault.path not in known])
+    found.told = _bounded([fault for fault in found.told if not _is_told(fault.path, known)])
     return found
+
+
+def _is_told(path: str, known: set[str]) -> bool:
+    """Whether it, or the section it is in, has a fault of its own already."""
+    return path in known or any(path.startswith(f"{one}.") for one in known)
 
 
 def require_effect(project: Project, checked: Checked) -> list[str]:
