@@ -6,7 +6,7 @@ import codecs
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -64,13 +64,16 @@ class Checked:
 def check_project(project: Project, manifest_path: Path | None = None) -> Checked:
     """Reads everything a run needs. Without a ganger.toml only the manifest itself is checked."""
     checked = Checked(manifest_path or project.manifest_path)
+    data: dict[str, object] = {}
+    manifest: Manifest | None = None
+    faults: list[Fault] = []
     try:
         data = read_document(checked.source)
     except InputError as error:
         checked.faults.extend(error.faults)
-        return checked
-    manifest, faults = examine(Manifest, data)
-    checked.faults.extend(faults)
+    else:
+        manifest, faults = examine(Manifest, data)
+        checked.faults.extend(faults)
     if manifest is not None and not faults:
         checked.manifest = manifest
         checked.specs = specs_of(manifest, project.config.repos)
@@ -81,12 +84,39 @@ def check_project(project: Project, manifest_path: Path | None = None) -> Checke
         checked.faults.extend(graph_faults(graph_entries(data)))
     else:
         _check_levels(project, checked)
-        checked.faults.extend(_repo_faults(project, checked.specs))
-        for fault in delivery_faults(project.config, {spec.repo for spec in checked.specs}):
-            checked.faults.append(Fault(_in_file(PROJECT_FILE, fault.path), fault.code, fault.message))
-        _check_references(project, checked)
+    checked.faults.extend(_repo_faults(project, checked.specs))
+    for fault in delivery_faults(project.config, {spec.repo for spec in checked.specs}):
+        checked.faults.append(Fault(_in_file(PROJECT_FILE, fault.path), fault.code, fault.message))
+    _check_references(project, checked, checked.specs or _references(data))
     _bound(checked.faults)
     return checked
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a task of a manifest that is faulty elsewhere names; None where it names nothing that can be looked for."""
+
+    prompt_ref: str | None
+    context_refs: tuple[str, ...]
+    verify_profile: str | None
+    role: str | None
+
+
+References = Sequence[TaskSpec | Reference]
+
+
+def _references(data: dict[str, object]) -> list[Reference]:
+    tasks = data.get("tasks")
+    return [_reference(task if isinstance(task, dict) else {}) for task in (tasks if isinstance(tasks, list) else ())]
+
+
+def _reference(task: dict[str, object]) -> Reference:
+    contexts, metadata = task.get("context_refs"), task.get("metadata")
+    role = metadata.get("role", "worker") if isinstance(metadata, dict) else "worker"
+    texts = [task.get(name) for name in ("prompt_ref", "verify_profile")] + [role if task else None]
+    prompt, profile, role = (text if isinstance(text, str) and text else None for text in texts)
+    refs = tuple(ref for ref in contexts if isinstance(ref, str)) if isinstance(contexts, list) else ()
+    return Reference(prompt, refs, profile, role)
 
 
 def _check_levels(project: Project, checked: Checked) -> None:
@@ -138,12 +168,12 @@ def _bound(faults: list[Fault]) -> None:
         faults.append(Fault("", "MORE_FAULTS", f"{left} more faults are not shown; mend these first"))
 
 
-def _check_references(project: Project, checked: Checked) -> None:
-    found = list(_file_faults(project, checked.specs))
+def _check_references(project: Project, checked: Checked, named: References) -> None:
+    found = list(_file_faults(project, named))
     if project.has_file:
         checked.faults.extend(found)
-        _check_profiles(project, checked)
-        checked.faults.extend(_role_faults(project, checked.specs))
+        _check_profiles(project, checked, named)
+        checked.faults.extend(_role_faults(project, named))
         checked.faults.extend(argv_faults(project))
         checked.warnings.extend(argv_warnings(project))
         for place, name in project.unset_names():
@@ -158,11 +188,11 @@ def _check_references(project: Project, checked: Checked) -> None:
 # --- prompts and context -------------------------------------------------------------------------------------------
 
 
-def _file_faults(project: Project, specs: tuple[TaskSpec, ...]) -> Iterator[Fault]:
+def _file_faults(project: Project, specs: References) -> Iterator[Fault]:
     seen: dict[str, Fault | None] = {}
     folders: dict[str, bool] = {}
     for index, spec in enumerate(specs):
-        named = [(f"tasks[{index}].prompt_ref", spec.prompt_ref)]
+        named = [(f"tasks[{index}].prompt_ref", spec.prompt_ref)] if spec.prompt_ref is not None else []
         named += [(f"tasks[{index}].context_refs[{n}]", ref) for n, ref in enumerate(spec.context_refs)]
         for path, ref in named:
             if ref not in seen:
@@ -214,18 +244,20 @@ def _text_fault(ref: str, full: str) -> Fault | None:
 # --- profiles and roles ----------------------------------------------------------------------------------------------
 
 
-def _check_profiles(project: Project, checked: Checked) -> None:
+def _check_profiles(project: Project, checked: Checked, named: References) -> None:
     name = project.config.verify.profiles_file
     try:
         profiles = load_profiles(project.profiles_path)
     except InputError as error:
-        checked.faults.extend(Fault(_in_file(name, f.path), f.code, f.message) for f in error.faults)
+        # Where the settings cannot be read whole, they may name another file.
+        if not project.unread:
+            checked.faults.extend(Fault(_in_file(name, f.path), f.code, f.message) for f in error.faults)
         return
     checked.profiles = profiles
     checked.faults.extend(_command_faults(project, profiles))
     known = profiles.profiles
-    for index, spec in enumerate(checked.specs):
-        if spec.verify_profile not in known:
+    for index, spec in enumerate(named):
+        if spec.verify_profile is not None and spec.verify_profile not in known:
             listed = ", ".join(sorted(known)[:8]) or "none"
             message = f"{name} has no profile {spec.verify_profile!r}; it has: {listed}"
             checked.faults.append(Fault(f"tasks[{index}].verify_profile", "UNKNOWN_PROFILE", message))
@@ -265,10 +297,12 @@ def missing_programs(project: Project, checked: Checked) -> list[str]:
     return [program for program in found if shutil.which(program) is None]
 
 
-def _role_faults(project: Project, specs: tuple[TaskSpec, ...]) -> Iterator[Fault]:
+def _role_faults(project: Project, specs: References) -> Iterator[Fault]:
+    """Of settings that could not be read whole nobody knows which roles there are."""
     roles = project.config.roles
-    for index, spec in enumerate(specs):
-        if spec.role not in roles:
+    unknown = {place.removeprefix("roles.").partition(".")[0] for place in project.left_out}
+    for index, spec in enumerate(specs if not project.unread and not {"", "roles"} & unknown else ()):
+        if spec.role is not None and spec.role not in roles and spec.role not in unknown:
             path = f"tasks[{index}].metadata.role" if spec.role != "worker" else f"{PROJECT_FILE}:roles.worker"
             message = f"no [roles.{spec.role}] is configured; name an agent for this role in {PROJECT_FILE}"
             yield Fault(path, "UNKNOWN_ROLE", message)

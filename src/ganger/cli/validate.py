@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ganger.cli.main import printable
-from ganger.cli.options import counted, json_option, manifest_argument, open_project, print_json, project_option
+from ganger.cli.options import counted, json_option, manifest_argument, print_json, project_option
 
 
 @click.command("validate")
@@ -15,9 +15,10 @@ from ganger.cli.options import counted, json_option, manifest_argument, open_pro
 @project_option
 @json_option
 def command(manifest: Path | None, project: Path | None, as_json: bool) -> int:
-    """Check a manifest and all it names: graph, prompts, profiles, commands, roles.
+    """Check a manifest and all a run of it needs: graph, prompts, profiles, commands, roles, settings, agents, git
+    repositories, sandbox, state folder.
 
-    Every fault is listed with its path, a code (see ganger explain) and what to do.
+    Every fault of every kind is listed with its path, a code (see ganger explain) and what to do.
 
     \b
     Examples:
@@ -25,10 +26,14 @@ def command(manifest: Path | None, project: Path | None, as_json: bool) -> int:
       ganger validate plans/night.yaml --json
     """
     from ganger.check import check_project
+    from ganger.check_ground import check_ground, settings_faults
+    from ganger.config import project_root, read_project
     from ganger.without_effect import ineffective
 
-    opened = open_project(project, manifest)
+    opened, problems = read_project(project_root(project, manifest, Path.cwd()))
     checked = check_project(opened, manifest)
+    checked.faults[:0] = settings_faults(opened, problems)
+    check_ground(opened, checked)
     idle = ineffective(opened, checked)
     checked.faults += idle.refused
     checked.warnings += idle.told

@@ -140,6 +140,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "NO_ANSWER": ("nobody has answered yet", "The question stays open in ganger inbox.", "Look again with ganger worker messages --wait."),
     "ARGV_FILE_MISSING": ("an agent's argv names a file that is not there", "The interpreter would end at once, and every task would be started for nothing. Relative paths are looked for in the project.", "Create the file, or correct agents.NAME.argv in ganger.toml."),
     "VARIABLE_NOT_SET": ("the settings name a variable that is not set", "Agents and checks get a short list of variables and those that env, key_env and verify.env name; this one is not in the environment, so nothing is passed on.", "Set it, or take its name out of ganger.toml."),
+    "PROGRAM_MISSING": ("a program that verification runs is not on PATH", "Every check that needs it would fail, unless a task brings it or a recovery names another.", "Install it, or correct the command in the verify profile."),
     "NO_PROJECT": ("there is no ganger.toml", "Without it only the manifest itself is checked.", "ganger init writes one."),
 }  # fmt: skip
 

@@ -1,0 +1,99 @@
+"""What a run stands on besides its files: agents, git repositories, walls, a place for its state. All that is missing
+at once, found as the run itself would find it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from ganger.app import sandbox_of
+from ganger.check import Checked, missing_programs
+from ganger.config import PROJECT_FILE, Project
+from ganger.core.names import repo_store
+from ganger.delivery import path_of
+from ganger.errors import Fault, GangerError, InputError
+from ganger.fleet import HEALER, agent_of_role, heals, reviewers
+from ganger.workspaces.bare import Bare
+
+
+def settings_faults(project: Project, problems: Iterable[GangerError]) -> Iterator[Fault]:
+    """Each with the file, or whatever else it comes from, before its path."""
+    for problem in problems:
+        if not isinstance(problem, InputError):
+            yield Fault("", problem.code, problem.message)
+            continue
+        source = Path(problem.source)
+        name = source.name if source.parent == project.root else problem.source
+        yield from (Fault(f"{name}:{one.path}" if one.path else name, one.code, one.message) for one in problem.faults)
+
+
+def check_ground(project: Project, checked: Checked) -> None:
+    """Nothing is asked of settings that could be read in part only: mended, they may be quite different."""
+    if not project.has_file or project.unread:
+        return
+    for look in (_agents, _git, _sandbox, _state_folder):
+        checked.faults.extend(look(project, checked))
+    for program in missing_programs(project, checked):
+        message = f"{program} is not on PATH; verification would fail unless a task brings it"
+        checked.warnings.append(Fault(project.config.verify.profiles_file, "PROGRAM_MISSING", message))
+
+
+def _told(path: str, ask: Callable[[], object]) -> Iterator[Fault]:
+    try:
+        ask()
+    except GangerError as problem:
+        yield Fault(path, problem.code, f"{problem.message}; {problem.hint}" if problem.hint else problem.message)
+
+
+def _agents(project: Project, checked: Checked) -> Iterator[Fault]:
+    """Of the roles this run needs; of all where that cannot be told."""
+    roles = project.config.roles
+    wanted = dict.fromkeys([spec.role for spec in checked.specs] or roles)
+    wanted |= dict.fromkeys([*([HEALER] if heals(project) else []), *reviewers(project, checked.specs)])
+    seen: set[str] = set()
+    for role in wanted:
+        if role not in roles or roles[role].agent not in project.config.agents or roles[role].agent in seen:
+            continue
+        seen.add(roles[role].agent)
+        yield from _told(f"{PROJECT_FILE}:agents.{roles[role].agent}", partial(_require_ready, project, role))
+
+
+def _require_ready(project: Project, role: str) -> None:
+    agent = agent_of_role(project, role)
+    health = agent.healthcheck()
+    if not health.ready:
+        raise GangerError(
+            f"agent {agent.name} (role {role}) is not ready: {'; '.join(health.details)}", code="AGENT_NOT_READY"
+        )
+
+
+def _git(project: Project, checked: Checked) -> Iterator[Fault]:
+    if project.config.workspace.mode == "direct":
+        return
+    repos = project.config.repos
+    used = {spec.repo for spec in checked.specs} or {"", *repos} - ({""} if repos else set())
+    for repo in sorted(name for name in used if not name or name in repos):
+        store = project.shown_path / repo_store(repo)
+        path = f"{PROJECT_FILE}:repos.{repo}.path" if repo else ""
+        yield from _told(path, Bare(path_of(project, repo), store).project_head)
+
+
+def _sandbox(project: Project, _checked: Checked) -> Iterator[Fault]:
+    yield from _told(f"{PROJECT_FILE}:sandbox.use", lambda: sandbox_of(project))
+
+
+def _state_folder(project: Project, _checked: Checked) -> Iterator[Fault]:
+    yield from _told(f"{PROJECT_FILE}:state_dir", lambda: _require_writable(project.state_path))
+
+
+def _require_writable(folder: Path) -> None:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise GangerError(
+            f"{folder} cannot be written, and runs are kept there",
+            hint="mend its permissions, or choose another place with state_dir",
+            code="NOT_WRITABLE",
+        )

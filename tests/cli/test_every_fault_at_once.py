@@ -1,0 +1,113 @@
+"""`ganger validate` stops at no kind of fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_project import CONFIG, ganger, make_project, manifest, task
+
+GIT = '[workspace]\nmode = "local-git"\n'
+
+
+def found(root: Path) -> dict[str, str]:
+    """Every fault's code, by its path."""
+    answer = ganger("validate", "--json", cwd=root)
+    assert answer.code == 1 and answer.json["ok"] is False
+    return {fault["path"]: fault["code"] for fault in answer.json["errors"]}
+
+
+def spoiled(root: Path, settings: str, **changes: object) -> Path:
+    """A project with a fault of every kind but those that are given."""
+    bad = task("one", prompt_ref="none.md", verify_profile="nothing", metadata={"role": "tester"}, oops=1)
+    tasks = changes.pop("tasks", [bad, task("two", depends_on=["three"], context_refs=["no.md"])])
+    assert isinstance(tasks, list)
+    make_project(root, steps=[{"name": "test", "cmd": "true | cat"}])
+    (root / "ganger.toml").write_text(settings)
+    (root / "manifest.json").write_text(json.dumps(manifest(*tasks, **changes)))
+    return root
+
+
+def test_faults_of_every_kind_are_listed_together(tmp_path: Path) -> None:
+    """G24 T01: manifest, graph, prompts, profiles, roles, settings, agents, git and sandbox."""
+    settings = CONFIG.replace("script.json", "gone.json") + GIT + '[limits]\nworking_min = "soon"\n[polici]\n'
+    faults = found(spoiled(tmp_path, settings))
+    expected = {
+        "ganger.toml:polici": "UNKNOWN_FIELD",
+        "tasks[0].oops": "UNKNOWN_FIELD",
+        "tasks[1].depends_on[0]": "UNKNOWN_DEPENDENCY",
+        "tasks[0].prompt_ref": "PROMPT_MISSING",
+        "tasks[1].context_refs[0]": "PROMPT_MISSING",
+        "tasks[0].verify_profile": "UNKNOWN_PROFILE",
+        "tasks[0].metadata.role": "UNKNOWN_ROLE",
+        "": "NOT_A_REPOSITORY",
+    }
+    assert expected.items() <= faults.items(), faults
+    assert any(path.startswith("verify.json:profiles.check.steps[0]") for path in faults)
+    assert any(path.startswith("ganger.toml:limits.working_min") for path in faults)
+    assert "ganger.toml:agents.worker" in faults
+
+
+@pytest.mark.parametrize("broken", [b"{", b"", b"[1]", None])
+def test_a_manifest_that_cannot_be_read_hides_nothing_else(tmp_path: Path, broken: bytes | None) -> None:
+    """T01: settings, profiles, agents and git are looked at all the same."""
+    spoiled(tmp_path, CONFIG.replace("script.json", "gone.json") + GIT + "[polici]\n")
+    path = tmp_path / "manifest.json"
+    path.unlink() if broken is None else path.write_bytes(broken)
+    codes = set(found(tmp_path).values())
+    assert {"UNKNOWN_FIELD", "NOT_A_REPOSITORY"} <= codes and len(codes) >= 4
+
+
+def test_settings_that_cannot_be_read_hide_no_fault_of_the_manifest(tmp_path: Path) -> None:
+    """T01: and what they would have said is not guessed at."""
+    faults = found(spoiled(tmp_path, CONFIG + "policy = [[[\n"))
+    assert faults["ganger.toml"] == "INVALID_TOML" and faults["tasks[0].prompt_ref"] == "PROMPT_MISSING"
+    assert faults["tasks[1].depends_on[0]"] == "UNKNOWN_DEPENDENCY" and "UNKNOWN_ROLE" not in faults.values()
+
+
+def test_a_faulty_setting_breeds_no_second_fault(tmp_path: Path) -> None:
+    """G24: what is wrong is told once, where it is."""
+    settings = CONFIG.replace('kind = "scripted"', 'kind = 7\nscript = "script.json"').replace(
+        '[roles.worker]\nagent = "worker"', '[roles.worker]\nagent = "worker"\nmax_turns = "many"'
+    )
+    make_project(tmp_path)
+    (tmp_path / "ganger.toml").write_text(settings.replace('\nscript = "script.json"\nscript', "\nscript"))
+    assert all(path.startswith("ganger.toml:") for path in found(tmp_path))
+    assert "UNKNOWN_AGENT" not in found(tmp_path).values()
+
+
+@pytest.mark.needs("root")
+def test_a_wanted_sandbox_that_is_not_there_is_listed(tmp_path: Path) -> None:
+    """G05: beside everything else, before anybody is paid."""
+    spoiled(tmp_path, CONFIG + '[sandbox]\nuse = "require"\n')
+    without = Path(__file__).parents[2] / "scripts" / "without.py"
+    words = [str(without), "bwrap", "landlock", "--", sys.executable, "-m", "ganger", "validate", "--json"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GANGER_")}
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, env=env, capture_output=True, check=False)
+    paths = {fault["path"] for fault in json.loads(done.stdout)["errors"]}
+    assert {"ganger.toml:sandbox.use", "tasks[0].prompt_ref"} <= paths
+
+
+def test_a_repository_without_a_commit_is_listed(tmp_path: Path) -> None:
+    """W02: with what to do."""
+    make_project(tmp_path)
+    (tmp_path / "ganger.toml").write_text(CONFIG + GIT)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    assert found(tmp_path) == {"": "NO_COMMIT"}
+
+
+def test_a_sound_project_has_no_fault(tmp_path: Path) -> None:
+    """T01: what is checked more does not refuse more."""
+    answer = ganger("validate", "--json", cwd=make_project(tmp_path))
+    assert answer.code == 0 and answer.json["errors"] == []
+
+
+def test_a_person_sees_them_all(tmp_path: Path) -> None:
+    """T01: one line each, then how many."""
+    answer = ganger("validate", cwd=spoiled(tmp_path, CONFIG + GIT + "[polici]\n"))
+    lines = answer.out.splitlines()
+    assert len(lines) >= 8 and f"{len(lines)} faults" in answer.err
