@@ -49,6 +49,7 @@ class Ailment:
     signal: str = "the header is missing"
     cls: FailureClass = GAP
     times: int | None = None
+    undecided: bool = False
 
 
 def tasks(count: int, **more: Any) -> tuple[TaskSpec, ...]:
@@ -229,7 +230,8 @@ class Ward:
                 *after_success(self.state, self.state.tasks[task].account),
             )
         else:
-            self.fail(task, failure(ailment.cls, ailment.signal, f"{task}: {ailment.signal}", own_id=task))
+            met = failure(ailment.cls, ailment.signal, f"{task}: {ailment.signal}", own_id=task)
+            self.fail(task, replace(met, undecided=ailment.undecided))
 
     def cost(self, task: str, number: int) -> ev.CostSettled:
         held = self.state.tasks[task].spent if task else self.state.heal_rounds[number - 1]

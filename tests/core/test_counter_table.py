@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from heal_ward import WRONG, Ailment, Healer, Ward, answer, in_turn, policy, tasks
 
-from ganger.core.failures import CLASSES, UNSETTLED
+from ganger.core.failures import CLASSES
 from ganger.core.vocabulary import FailureClass as F, HealSchedule
 
 # Nobody heals; a healer that finds nothing to patch; one whose patches do not help.
@@ -26,7 +26,6 @@ ROWS: dict[str, tuple[F, str, tuple[str, str, str], str, int]] = {
     "D12 transient trouble": (F.TRANSIENT_INFRA, "502", AS_WORKER, "transient_retries", 3),
     "H04 crash": (F.CRASH, "exit 139", (PAUSED,) * 3, "respawns", 1),
     "Z03 stall": (F.STALLED, "silent", (ESCALATED,) * 3, "stalls", 4),
-    "W05 check ended by a signal twice": (F.TEST_ERROR, f"{UNSETTLED}: test", (REWORK,) * 3, "worker_attempts", 0),
     "D06 CI failed": (F.CI_ERROR, "red", (ESCALATED,) * 3, "ci_fixes", 5),
     "G03 merge conflict": (F.MERGE_CONFLICT, "a.txt", (REWORK,) * 3, "merge_retries", 2),
     "D12 permission denied": (F.PERMISSION_DENIED, "push", (DENIED,) * 3, "worker_attempts", 0),
@@ -36,6 +35,15 @@ JUDGED = {
     name for name in ROWS if any(word in name for word in ("failed tests", "failed build", "refused", "check out"))
 }
 ASKS = {ESCALATED: "escalated", PAUSED: "crash", DENIED: "permission_denied"}
+
+
+@pytest.mark.parametrize("exhausted", ["fail", "rework"])
+@pytest.mark.parametrize("healer", HEALERS)
+def test_a_check_that_decides_nothing_waits_for_a_person_and_nobody_pays(healer: str, exhausted: str) -> None:
+    """W05: the verify recovery is used up, and the check is ended by a signal without the change as well."""
+    ill = {"t01": [Ailment(signal="test exit code 137", cls=F.TEST_ERROR, undecided=True)]}
+    run = Ward(tasks(1), ill, HEALERS[healer], policy(HealSchedule.BATCH, exhausted=exhausted)).begin().run()
+    assert (end(run), run.state.tasks["t01"].worker_attempts) == (REWORK, 0)
 
 
 def ended(cls: F, signal: str, healer: Healer | None, **settings: object) -> Ward:

@@ -168,6 +168,10 @@ CHEATS: dict[str, tuple[dict[str, str], dict[str, str | None]]] = {
         {"check": "#!/bin/sh\n. ./part.sh\n", "part.sh": "exit 0\n"},
         {"part.sh": "nonesuch || exit 127\n"},
     ),
+    "is ended by a signal": (
+        {"check": "#!/bin/sh\n. ./part.sh\n", "part.sh": "exit 0\n"},
+        {"part.sh": "kill -SEGV $$\n"},
+    ),
     "says that the disk is full": (
         {"check": "#!/bin/sh\n. ./part.sh\n", "part.sh": "exit 0\n"},
         {"part.sh": "echo 'No space left on device'; exit 1\n"},
@@ -216,6 +220,16 @@ def test_a_program_that_the_task_is_to_make_is_no_environment(tmp_path: Path, mo
     tasks = [task("a", metadata={"expected_files": ["run.sh"]})]
     project = lay(tmp_path, mode, "./run.sh", tasks=tasks)
     assert paid_by(project) == [("test_error", "worker_attempts")] * 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_check_that_a_signal_ends_without_the_change_too_waits_for_a_person(tmp_path: Path, mode: str) -> None:
+    """W05: it was run again once; nobody's work is judged by it, so nobody pays."""
+    project = lay(tmp_path, mode, "sh check", base={"check": "kill -KILL $$\n"})
+    assert paid_by(project) == [("test_error", "none")]
+    task = project.state().tasks["a"]
+    assert (task.status, task.block_reason) == (TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
+    assert "and without the change" in project.find(ev.AttemptFailed)[0].detail
 
 
 @pytest.mark.parametrize("status", ["FAILED", "BLOCKED"])

@@ -151,21 +151,23 @@ OBSERVED = frozenset(
 )
 
 
-# How the signal of a check begins that ran out of time, and of one that a signal ended each time it was run: such a one
-# says nothing about the change.
+# How the signal of a check begins that ran out of time.
 VERIFY_SIGNAL = "verify "
-UNSETTLED = "check ended by a signal"
 
 _BY_NAME: dict[str, FailureClass] = {cls.value: cls for cls in FailureClass}
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed attempt: its class, its signature, and a sentence for a person."""
+    """One failed attempt: its class, its signature, and a sentence for a person.
+
+    `undecided`: its check is ended by a signal, with the change and without it, and so says nothing about the change.
+    """
 
     failure_class: FailureClass
     signature: str
     detail: str
+    undecided: bool = False
 
 
 def known_class(word: str | None) -> FailureClass | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ganger.core.telling import clean_lines
 
+SIGNAL = "signal"
 NOT_FOUND, NOT_RUNNABLE, NO_SANDBOX = 127, 126, 125
 _LAST_LINES, _LONGEST_LINE = 60, 500
 _LONGEST_NAME = 300
@@ -21,7 +22,7 @@ _LONGEST_NAME = 300
 class Lack:
     """`kind`: `program`, `module`, `library`, `folder`, `disk` or `sandbox`. `said` is the line that tells of it.
 
-    `there`: it is there and cannot be run.
+    `there`: it is there and cannot be run. Of kind `signal` nothing is missing: it ended the command, each time it ran.
     """
 
     kind: str

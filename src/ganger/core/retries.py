@@ -6,7 +6,7 @@ import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ganger.core.failures import CLASSES, UNSETTLED, VERIFY_SIGNAL, Failure, known_class
+from ganger.core.failures import CLASSES, VERIFY_SIGNAL, Failure, known_class
 from ganger.core.records import Policy, TaskSpec, TaskState
 from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
 
@@ -169,8 +169,8 @@ def after_failure(
         return Next(Then.SETTLE, "worker_attempts", "it conflicts again", TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
     if cls is FailureClass.NO_CHANGE and task.no_change_retries < policy.no_change_retries:
         return Next(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked once more")
-    if failure.signature.partition(":")[2].startswith(UNSETTLED):
-        why = "its check was ended by a signal, and again when it was run once more"
+    if failure.undecided:
+        why = "its check is ended by a signal, with the change and without it"
         return Next(Then.SETTLE, "none", why, TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
     row = CLASSES[cls]
     if cls is FailureClass.CI_ERROR or (_mends_ci(task) and row.retryable):

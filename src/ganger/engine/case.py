@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ganger.core import events as ev
@@ -115,6 +116,7 @@ class Case:
 
     def red(self, why: Why) -> Failed:
         problem = self.failed(why.failure_class, why.signal, why.detail, why.reminder)
+        problem.failed = replace(problem.failed, undecided=why.undecided)
         problem.goes_on, problem.refused = why.goes_on, why.refused
         return problem
 

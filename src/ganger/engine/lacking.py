@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ganger.core.hints import absent_paths, sandbox_hint
-from ganger.core.lacks import Lack
+from ganger.core.lacks import SIGNAL, Lack
 from ganger.engine.proof import Proof
 from ganger.engine.verify import StepResult, Verdict, note_in
 from ganger.ports import Launch, Room, Sandbox
@@ -40,11 +40,15 @@ class Lacking:
         self.checks, self.job, self.proof = checks, job, proof
 
     async def judge(self, verdict: Verdict) -> Verdict:
-        """A step that stays `not_started` could not run for a reason outside the change; any other has failed."""
+        """A step that stays `not_started` could not run for a reason outside the change, and one that keeps its lack of
+        kind `signal` is ended without the change as well; any other has failed."""
         bad = verdict.failed
         if bad is None or bad.lack is None:
             return verdict
         if await self._is_environments(bad, bad.lack):
+            if bad.lack.kind == SIGNAL:
+                note_in(self.job.log, f"ended by signal {bad.lack.name} each time, with or without the change")
+                return verdict
             words = f"{_what(bad.lack)}; {self._remedy(bad.lack)}"
             note_in(self.job.log, f"could not run, with or without the change: {words}")
             return _with(verdict, bad, replace(bad, outcome="not_started", first_error=words))

@@ -17,7 +17,8 @@ from ganger.contracts.verify_profile import Profile
 from ganger.core.census import CENSUS_CODES
 from ganger.core.check_logs import FIRST_CHARS, LAST_CHARS, note_of, telling
 from ganger.core.commands import CommandFault, parse_command
-from ganger.core.failures import UNSETTLED, VERIFY_SIGNAL
+from ganger.core.failures import VERIFY_SIGNAL
+from ganger.core.lacks import SIGNAL
 from ganger.core.masking import NOTHING, Masker
 from ganger.core.records import TaskState, VerifyStep
 from ganger.core.tiers import TieredStep, order_steps, step_class
@@ -29,7 +30,6 @@ from ganger.engine.proof import ProfileCensus, Proof, ReportedRun, report_folder
 from ganger.engine.proving import Job, Proving, planted_log
 from ganger.engine.verify import (
     NO_RECOVERY,
-    SIGNALLED,
     Recovery,
     StepResult,
     Verdict,
@@ -301,6 +301,7 @@ class Why:
     reminder: str = ""
     goes_on: bool = False
     refused: bool = False
+    undecided: bool = False
 
 
 def why_red(verdict: Verdict, *, where: str = "") -> Why:
@@ -326,9 +327,9 @@ def why_red(verdict: Verdict, *, where: str = "") -> Why:
     if verdict.hint:
         detail = f"{detail} ({verdict.hint})"
     note = _red_note(verdict, where, how)
-    if step.recovered and (step.exit_code or 0) > SIGNALLED:
-        again = f"{detail}; also when it was run again"
-        return Why(step_class(step), f"{UNSETTLED}: {step.name}", again, note, goes_on=True)
+    if step.lack is not None and step.lack.kind == SIGNAL:
+        again = f"{detail}; also when it was run again, and without the change"
+        return Why(step_class(step), f"{step.name} {how}", again, note, undecided=True)
     return Why(step_class(step), step.first_error or f"{step.name} {how}", detail, note, goes_on=True)
 
 

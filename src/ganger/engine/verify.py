@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, cast, get_args
 
 from ganger.core.commands import CommandFault, parse_command
-from ganger.core.lacks import Lack, lack_of, never_began, refused_start, runs_out_of_disk
+from ganger.core.lacks import SIGNAL, Lack, lack_of, never_began, refused_start, runs_out_of_disk
 from ganger.core.telling import CONTROL, ESCAPE_SEQUENCE, TAIL_BYTES, first_error
 from ganger.core.tiers import TieredStep
 from ganger.core.vocabulary import Tier
@@ -26,7 +26,7 @@ from ganger.ports.runners import RunnerCall
 Outcome = Literal["passed", "failed", "timed_out", "refused", "not_started", "skipped"]
 
 _LONGEST_SEARCHED = 1024 * 1024
-SIGNALLED = 128
+_SIGNALLED = 128
 _MAX_SHOWN = 300
 _SHORTEST_TIMEOUT_SEC = 0.001
 
@@ -171,6 +171,8 @@ async def _run_step(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
             break
         write_line(bench.log_path, f"=== run again: {_shown(what)}")
         result = replace(await _run_once(replace(step, cmd=cmd), bench, key=f"{key}~{number}"), recovered=what)
+    if result.recovered and result.lack is None and result.outcome == "failed" and signal_of(result):
+        return replace(result, lack=Lack(SIGNAL, str(signal_of(result)), result.first_error))
     return result
 
 
@@ -182,12 +184,16 @@ def other_name(program: str) -> str:
     return _SPELT_OTHERWISE.get(program, "")
 
 
+def signal_of(result: StepResult) -> int:
+    return max((result.exit_code or 0) - _SIGNALLED, 0)
+
+
 def _cure(cmd: str, result: StepResult, bench: _Bench) -> tuple[str, str]:
     """What to run instead of a failed command, and why it may help; nothing when the failure is to be believed."""
     if result.lack is not None and result.lack.kind == "program":
         return _respelt(cmd, result.lack.name, bench)
-    if result.outcome == "failed" and (result.exit_code or 0) > SIGNALLED:
-        return cmd, f"it was ended by signal {(result.exit_code or 0) - SIGNALLED}"
+    if result.outcome == "failed" and signal_of(result):
+        return cmd, f"it was ended by signal {signal_of(result)}"
     if bench.recovery.retry_failed and result.outcome in ("failed", "timed_out"):
         return cmd, "it failed, and may be flaky"
     return cmd, ""
