@@ -33,7 +33,7 @@ def spoiled(root: Path, settings: str, **changes: object) -> Path:
 
 
 def test_faults_of_every_kind_are_listed_together(tmp_path: Path) -> None:
-    """G24 T01: manifest, graph, prompts, profiles, roles, settings, agents, git and sandbox."""
+    """T01: manifest, graph, prompts, profiles, roles, settings, agents, git and sandbox."""
     settings = CONFIG.replace("script.json", "gone.json") + GIT + '[limits]\nworking_min = "soon"\n[polici]\n'
     faults = found(spoiled(tmp_path, settings))
     expected = {
@@ -70,7 +70,7 @@ def test_settings_that_cannot_be_read_hide_no_fault_of_the_manifest(tmp_path: Pa
 
 
 def test_a_faulty_setting_breeds_no_second_fault(tmp_path: Path) -> None:
-    """G24: what is wrong is told once, where it is."""
+    """T01: what is wrong is told once, where it is."""
     settings = CONFIG.replace('kind = "scripted"', 'kind = 7\nscript = "script.json"').replace(
         '[roles.worker]\nagent = "worker"', '[roles.worker]\nagent = "worker"\nmax_turns = "many"'
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ganger.app import RunOptions, open_lead, uncommitted
 from ganger.check import Checked, missing_programs
+from ganger.cli.lasting_output import lasting_output
 from ganger.cli.run import show_difference
 from ganger.cli.screens import JsonLines, Lines, Screen
 from ganger.config import Project, environment
@@ -20,7 +21,6 @@ from ganger.engine.run import Lead
 from ganger.errors import EXIT_INTERRUPTED, GangerError
 from ganger.land import land
 from ganger.places import place_of, stays_within_reach
-from ganger.streams import lasting_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
