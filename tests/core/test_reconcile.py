@@ -23,8 +23,8 @@ OTHER: dict[str, Any] = {
     "depends_on": ("x",), "priority": 7, "timeout_sec": 5, "verify_profile": "other", "prompt_ref": "new.md",
     "strong": ("security",), "repo": "core", "review": "person", "component": "A001",
     "context_refs": ("new.md",), "role": "judge", "max_attempts": 1, "widened_attempts": 9, "retry_on": ("timeout",),
-    "writes": ("f",), "allow_shrinkage": True, "creates": ("f",), "modifies": ("f",), "expected": ("f",), "reads": ("f",),
-    "may_change_gates": True, "may_break": True,
+    "writes": ("f",), "allow_shrinkage": True, "creates": ("f",), "modifies": ("f",), "expected": ("f",),
+    "reads": ("f",), "may_change_gates": True, "may_break": True,
 }  # fmt: skip
 
 
