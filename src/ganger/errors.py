@@ -71,8 +71,10 @@ class InputError(GangerError):
         self.faults = tuple(faults)
         first = self.faults[0]
         more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
-        where = f" at {first.path}" if first.path else ""
-        super().__init__(f"{source}{where}: {first.message}{more}", hint=hint, code=first.code)
+        # A path may name its own file: a manifest's faults include those of the settings it is run with.
+        names_file = first.path.partition(":")[0].endswith(".toml")
+        where = first.path if names_file else f"{source} at {first.path}" if first.path else source
+        super().__init__(f"{where}: {first.message}{more}", hint=hint, code=first.code)
 
 
 class ContractError(GangerError):

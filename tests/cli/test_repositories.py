@@ -44,6 +44,15 @@ def project(root: Path, config: str, *where: str) -> None:
     (root / "ganger.toml").write_text(CONFIG + config)
 
 
+def with_repositories(root: Path) -> Path:
+    """The project, and beside it the repositories that the settings name; each with a commit."""
+    for name in ("project", "core", "lib", "own"):
+        subprocess.run(["git", "init", "-q", root / name], check=True)
+        words = ("-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-q", "--allow-empty", "-m", "first")
+        subprocess.run(["git", "-C", root / name, *words], check=True)
+    return root / "project"
+
+
 FAULTS = {
     "a task somewhere unknown": (GIT + REPOS, ("nope",), [("tasks[0].metadata.repo", "UNKNOWN_REPO")]),
     "a name that means nothing here": (GIT, ("core",), []),
@@ -63,11 +72,14 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_faults_of_repositories_are_named_before_a_run(tmp_path: Path, call: Here, case: str) -> None:
+def test_faults_of_repositories_are_named_before_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
     """D08 W02: where, and with a code."""
     config, where, expected = FAULTS[case]
-    project(tmp_path, config, *where)
-    found = json.loads(call("validate", "--json").out)["errors"]
+    here = with_repositories(tmp_path)
+    project(here, config, *where)
+    found = json.loads(_here(capsys, here, "validate", "--json").out)["errors"]
     assert [(fault["path"], fault["code"]) for fault in found] == expected
 
 

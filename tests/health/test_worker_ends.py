@@ -102,7 +102,7 @@ def test_a_question_waits_for_its_answer_and_the_next_worker_has_it(tmp_path: Pa
     assert made.status() is TaskStatus.ESCALATED and failures(made) == [("blocked_external", "none")]
     assert made.ganger("answer", "q-1", "take 8080").returncode == 0
     assert made.run() == 0
-    assert "> take 8080" in prompt(made, 2) and len(made.find(ev.QuestionAsked)) == 1
+    assert "> Answered: take 8080" in prompt(made, 2) and len(made.find(ev.QuestionAsked)) == 1
 
 
 ASKING = f"""
@@ -139,7 +139,7 @@ def test_who_ends_with_an_answered_question_leaves_no_second_one(answered: Book)
     now = answered.state.tasks["leaves"]
     assert (now.attempts, now.worker_attempts, now.respawns) == (2, 1, 0)
     assert not answered.of("leaves", ev.AttemptFailed) and len(answered.of("leaves", ev.QuestionAsked)) == 1
-    assert "> 8080" in prompt(answered.project, 2, "leaves")
+    assert "> Answered: 8080" in prompt(answered.project, 2, "leaves")
 
 
 def test_a_crash_after_an_answer_is_a_crash(answered: Book) -> None:
