@@ -203,12 +203,12 @@ def _no_rollback_on_recovery() -> None:
     """A new lead takes for put back what the dead one had not put back."""
     real = InPlace.undo
 
-    async def undo(self: InPlace, why: str, *, keep_place: bool = False) -> None:
+    async def undo(self: InPlace, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
         case = self.case
         if case.again and self.backup is not None:
             case.record(ev.WritesRolledBack(case.task, case.number, why, case.verify_log))
         else:
-            await real(self, why, keep_place=keep_place)
+            await real(self, why, keep_place=keep_place, refused=refused)
 
     _swap(InPlace, "undo", undo)
 
