@@ -46,13 +46,22 @@ SPOILT = {
     "its .git is gone": "rm -rf .git",
     "its .git is a loop": "rm -rf .git; ln -s .git .git",
 }
+LOG_GONE = 'rm -f "$run"/logs/bad.*'
 BEHIND = {
     "its index is gone": 'rm -rf "$run"/work/.index',
     "its index is a folder": 'rm -f "$run"/work/.index/bad.*; mkdir -p "$run"/work/.index/bad.1.x',
-    "its log is a pipe": 'rm -f "$run"/logs/bad.*; mkfifo "$run"/logs/bad.1.log; exit 0',
-    "its log is a folder": 'rm -f "$run"/logs/bad.*; mkdir "$run"/logs/bad.1.log; exit 0',
-    "its log is gone": 'rm -f "$run"/logs/bad.*; exit 0',
+    "its log is a pipe": f'{LOG_GONE}; mkfifo "$run"/logs/bad.worker.1.log; exit 0',
+    "its log is a pipe and it fails": f'{LOG_GONE}; mkfifo "$run"/logs/bad.worker.1.log; exit 1',
+    "its log is a folder": f'{LOG_GONE}; mkdir "$run"/logs/bad.worker.1.log; exit 0',
+    "its log is gone": f"{LOG_GONE}; exit 0",
+    "its check's log is a pipe": 'mkfifo "$run"/logs/bad.verify.1.log',
+    "its check's log is a folder": 'mkdir "$run"/logs/bad.verify.1.log',
     "its logs are elsewhere": 'mv "$run"/logs "$run"/gone; sleep 1; mv "$run"/gone "$run"/logs',
+    "the place of workspaces is a file": 'rm -rf "$run"/work; echo x > "$run"/work',
+    "the place of workspaces is a dangling link": 'rm -rf "$run"/work; ln -s /no/such/place "$run"/work',
+    "the place of checks is a pipe": 'rm -rf "$run"/checks; mkfifo "$run"/checks',
+    "the state is a folder": 'rm -f "$run"/state.json; mkdir -p "$run"/state.json/x',
+    "the report is a folder": 'mkdir -p "$run"/report.md/x',
     "its desk is a link": 'for d in "$run"/desks/*; do rm -rf "$d"; ln -s {outside} "$d"; done',
     "its desk is a pipe": 'for d in "$run"/desks/*; do rm -rf "$d"; mkfifo "$d"; done',
     "its desks are gone": 'rm -rf "$run"/desks',
@@ -96,6 +105,7 @@ def test_whatever_an_agent_does_to_what_is_kept_of_it_the_others_are_done(tmp_pa
     assert project.run() in (0, 1, 3, 4) and others_are_done(project)
     bad = project.state().tasks["bad"]
     assert bad.status is TaskStatus.DONE or bad.detail
+    assert project.folder.state.is_file() and project.folder.report.is_file()
     assert (tmp_path / "outside/mine.txt").read_text() == "mine\n"
 
 

@@ -114,8 +114,11 @@ def open_log(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
-    """Old or new content at every instant, also after a power cut: temporary file, fsync, rename, directory fsync."""
+def replace_file(path: Path, text: str, mode: int = 0o600, *, ours: bool = False) -> None:
+    """Old or new content at every instant, also after a power cut: temporary file, fsync, rename, directory fsync.
+
+    `ours`: a folder in its place was put there by an agent without walls, and makes way.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with named_os_errors(path):
         try:
@@ -123,6 +126,8 @@ def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
+            if ours and path.is_dir() and not path.is_symlink():
+                path.rename(path.with_name(f"{path.name}.{time.time_ns()}.aside"))
             temporary.rename(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ganger.core.hints import absent_paths, sandbox_hint
 from ganger.core.lacks import SIGNAL, Lack
+from ganger.engine.files import open_log
 from ganger.engine.proof import Proof
 from ganger.engine.verify import StepResult, Verdict, note_in
 from ganger.ports import Launch, Room, Sandbox
@@ -185,7 +186,7 @@ def _way(place: Path) -> Iterator[Path]:
 
 def _interpreter(file: Path) -> str:
     try:
-        with file.open("rb", buffering=0) as opened:
+        with open_log(file) as opened:
             words = opened.read(_LONGEST_FIRST_LINE).partition(b"\n")[0]
     except OSError:
         return ""

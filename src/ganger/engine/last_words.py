@@ -12,6 +12,7 @@ from ganger.core.records import Ended
 from ganger.core.telling import TAIL_BYTES, clean_lines, last_words
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Failed
+from ganger.engine.files import open_log
 from ganger.engine.lacking import hint_at, is_hidden, plain_launch
 from ganger.engine.launching import with_desk
 from ganger.engine.road import Road
@@ -93,7 +94,7 @@ def _shown(case: Case, line: str) -> str:
 
 def _tail(log: Path) -> str:
     try:
-        with log.open("rb") as file:
+        with open_log(log) as file:
             file.seek(max(0, log.stat().st_size - TAIL_BYTES))
             return file.read(TAIL_BYTES).decode("utf-8", "replace")
     except OSError:

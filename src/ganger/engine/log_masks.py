@@ -49,7 +49,8 @@ def beside(log: Path) -> Path:
 
 def read_masks(log: Path) -> list[tuple[int, int]]:
     try:
-        return [(int(start), int(end)) for start, end in json.loads(beside(log).read_bytes())]
+        with open_log(beside(log)) as file:
+            return [(int(start), int(end)) for start, end in json.load(file)]
     except (OSError, ValueError, TypeError):
         return []
 

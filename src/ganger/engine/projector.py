@@ -36,7 +36,7 @@ class Projector:
             return
         begun = self._clock.monotonic()
         text = self._text.of(self._state)
-        replace_file(self._folder.state, text)
+        replace_file(self._folder.state, text, ours=True)
         show(self._folder, self._folder.state.name, text)
         self._written_seq = self._state.last_seq
         self._cost_sec = self._clock.monotonic() - begun

@@ -11,7 +11,7 @@ from ganger.engine.projections import show
 
 def write_report(folder: RunFolder, state: RunState) -> None:
     text = report_text(state)
-    replace_file(folder.report, text)
+    replace_file(folder.report, text, ours=True)
     show(folder, folder.report.name, text)
 
 

@@ -399,7 +399,7 @@ def output_of(log_path: Path, step: StepResult, first: int, last: int) -> str:
     follows its last heading there."""
     begin, end = step.output
     try:
-        with log_path.open("rb") as log:
+        with open_log(log_path) as log:
             if not end:
                 end = size_of_log(log_path)
                 begin = max(0, end - first - last)

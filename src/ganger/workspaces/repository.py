@@ -296,6 +296,9 @@ class GitRepository:
 
     def _made(self, above: Path, name: str, commit: str) -> Path:
         """A whole folder under a passing name."""
+        if os.path.lexists(above) and not above.is_dir():
+            # An agent without walls put something else there, which would stop everybody after it.
+            discard(above)
         self._require_space(above)
         made = fresh_name(above, name)
         if self._pool.take(made, commit) or self._template.copy(made, commit):
