@@ -256,7 +256,7 @@ SETTINGS: tuple[Row, ...] = (
     *_rows("policy", "max_worker_attempts_per_task"),
     *_rows("policy", "max_heal_rounds_per_window max_total_heal_rounds signature_repeat_limit", HEALER),
     *_rows("policy", "exhausted format_retries respawns transient_retries quota_wait_sec"),
-    *_rows("policy", "merge_retries", GIT),
+    *_rows("policy", "merge_retries rework_rounds", GIT),
     *_rows("policy", "no_change_retries stall_restarts checkpoints quota_spread_sec output_limit_mb grace_sec"),
     *_rows("limits", "timeout_sec concurrency current_batch_size", HEALER),
     *_rows("budget", "usd tokens attempts wall_sec task_usd task_tokens task_wall_sec attempt_usd attempt_tokens"),
