@@ -91,6 +91,15 @@ def test_a_wrong_flag_is_a_usage_error(root: Path) -> None:
         load_project(root, environ={"GANGER_HOME": "/nowhere"}, flags={"policy.concurrency": "many"})
 
 
+@pytest.mark.parametrize(("value", "words"), [("[60]", "at least 2 item(s)"), ("[1, 2, 3]", "at most 2 item(s)")])
+def test_a_range_has_two_numbers(root: Path, value: str, words: str) -> None:
+    """G24: one or three are a fault with its place, not a traceback."""
+    (root / "ganger.toml").write_text(f"[limits]\ntimeout_sec = {value}\n")
+    with pytest.raises(InputError) as caught:
+        load_project(root, environ={"GANGER_HOME": "/nowhere"})
+    assert caught.value.faults[0].path == "limits.timeout_sec" and words in caught.value.message
+
+
 def test_a_role_must_name_a_configured_agent(root: Path) -> None:
     """W01: no dangling role."""
     (root / "ganger.toml").write_text(PROJECT + '[roles.worker]\nagent = "yours"\n')

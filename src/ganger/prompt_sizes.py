@@ -58,6 +58,7 @@ def _sizes(project: Project, checked: Checked, budget: int) -> Iterator[PromptSi
             role=role.prompt,
             workspace=config.workspace.mode != "direct",
             gates=spec.may_change_gates or role.may_change_gates,
+            hides=True,
             protocol=config.worker.listen and config.worker.tell,
             handoff=handoff_of(rules(spec.repo), spec.repo),
             checks=commands.get(spec.verify_profile, ()),

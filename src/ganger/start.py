@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from ganger.config import PROJECT_FILE
@@ -18,6 +19,8 @@ from ganger.workspaces.git import Git, check_version
 
 # Weak but real: fails on conflict markers and broken white space. Only used where no tests were found.
 NO_TESTS = "git diff --check"
+_PYTEST_ONLY = re.compile(r"^(?:(?:async )?def test|import pytest|from pytest )", re.MULTILINE)
+_MOST_READ = 50
 
 
 @dataclass
@@ -121,12 +124,25 @@ def find_test_command(root: Path) -> str:
         return "cargo test"
     if (root / "go.mod").exists():
         return "go test ./..."
-    if "pytest" in _text(root / "pyproject.toml") or (root / "pytest.ini").exists() or (root / "conftest.py").exists():
+    if _uses_pytest(root):
         is_quiet = is_quiet_pytest(lambda path: _text(root / path))
         return "python3 -m pytest" if is_quiet else "python3 -m pytest -q"
-    if any(root.glob("test*/**/test*.py")) or any(root.glob("test*.py")):
+    if any(_test_files(root)):
         return "python3 -m unittest discover"
     return NO_TESTS
+
+
+def _uses_pytest(root: Path) -> bool:
+    """Its name in a settings file, its own files, or tests that only it would run."""
+    named = any("pytest" in _text(root / name) for name in ("pyproject.toml", "setup.cfg", "tox.ini"))
+    if named or any((root / name).exists() for name in ("pytest.ini", "conftest.py", "tests/conftest.py")):
+        return True
+    return any(_PYTEST_ONLY.search(_text(path)) for path in islice(_test_files(root), _MOST_READ))
+
+
+def _test_files(root: Path) -> Iterator[Path]:
+    yield from root.glob("test*/**/test*.py")
+    yield from root.glob("test*.py")
 
 
 def _text(path: Path) -> str:

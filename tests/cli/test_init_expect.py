@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.start import write_first_project
+from ganger.start import find_test_command, write_first_project
 from ganger.workspaces.expected_output import expected_output
 
 Files = dict[str, str]
@@ -98,3 +98,21 @@ def test_profiles_that_exist_are_not_told_what_to_print(tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text("")
     made = write_first_project(tmp_path, agent="x", test_command=None)
     assert (made.expect, "[verify.expect]" in (tmp_path / "ganger.toml").read_text()) == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"tests/test_a.py": "def test_a():\n    assert True\n"}, "python3 -m pytest -q"),
+        ({"test_a.py": "import pytest\n", "setup.py": ""}, "python3 -m pytest -q"),
+        ({"tests/test_a.py": TEST, "setup.cfg": "[tool:pytest]\n"}, "python3 -m pytest -q"),
+        ({"tests/test_a.py": "import unittest\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n"},
+         "python3 -m unittest discover"),
+    ],
+)  # fmt: skip
+def test_tests_that_only_pytest_runs_are_run_by_it(tmp_path: Path, files: Files, command: str) -> None:
+    """T26: functions in a file are no tests for unittest, which would find none and be content."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert find_test_command(tmp_path) == command

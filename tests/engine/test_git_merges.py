@@ -12,6 +12,7 @@ from run_projects import done, task, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.views.why import why
 
 EIGHT = [task(f"t{n}") for n in range(8)]
 
@@ -115,6 +116,18 @@ def test_no_change_and_a_red_check_is_asked_once_more(tmp_path: Path) -> None:
     now = project.state().tasks["a"]
     assert (now.last_failure_class, now.no_change_retries, now.worker_attempts) == ("no_change", 1, 2)
     assert "Nothing was changed" in project.prompt("a", 2)
+    assert "The project's check" in project.prompt("a", 2) and "not accepted" not in project.prompt("a", 2)
+
+
+def test_why_names_every_path_that_was_refused(tmp_path: Path) -> None:
+    """G10 G05: the sentence has the first, the evidence all."""
+    script = {"a": edits({".env": "A=1\n", ".github/workflows/ci.yml": "on: push\n"})}
+    project = GitProject(tmp_path, script=script).make()
+    assert project.run() == 1
+    said = why(project.state(), "a")
+    assert "(and 1 more)" in said.sentence
+    refused = [line for line in said.evidence if line.startswith("refused ")]
+    assert len(refused) == 2 and ".env" in refused[0] and ".github/workflows/ci.yml" in refused[1]
 
 
 def test_work_that_did_not_count_is_saved_and_offered_to_the_next_attempt(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.core.census import TestCensus
+from ganger.core.census import TestCensus, TestOutcome
 from ganger.engine.proof import PlantedOutcome, ReportedRun, planted_outcome, write_planted
 from ganger.ports.runners import CheckedChange, Planting, RunnerCall
 from ganger.runners.table import KnownRunners
@@ -48,6 +48,15 @@ class TotalTest(unittest.TestCase):
     @unittest.skip("later")
     def test_later(self):
         pass
+
+
+class DutyFreeTest(TotalTest):
+    pass
+
+
+class AbroadTest(TotalTest):
+    def setUp(self):
+        self.skipTest("later")
 """
 _TEST_FUNCTIONS = """import pytest
 from money import total
@@ -64,6 +73,20 @@ def test_cents():
 
 @pytest.mark.skip
 def test_later():
+    pass
+
+
+class TestTotal:
+    def test_nothing(self):
+        assert total([]) == 0
+
+
+class TestDutyFree(TestTotal):
+    pass
+
+
+@pytest.mark.skip
+class TestAbroad(TestTotal):
     pass
 """
 _PATCHED = _WRONG + "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\n"
@@ -328,7 +351,9 @@ def try_planted(
     call = planting.narrow if narrow else None
     again = run(sample, ran.call.cwd, reports, call)
     assert again.census is not None
-    return again.code, planted_outcome(planting, again.census)
+    before = ran.census.tests if ran.census is not None else {}
+    passed = [name for name, outcome in before.items() if outcome is TestOutcome.PASSED]
+    return again.code, planted_outcome(planting, again.census, passed, before.keys() - set(passed))
 
 
 def at(call: RunnerCall, folder: Path) -> RunnerCall:

@@ -32,6 +32,7 @@ dev = ["pytest"]
 [tool.pytest.ini_options]
 addopts = "-q"
 """
+DOCS_MAKE = "html:\n\tsphinx-build -b html . _build\n"
 SCRIPTS = {"test": "jest", "lint": "eslint ."}
 PACKAGE: dict[str, object] = {
     "name": "shop",
@@ -53,6 +54,7 @@ BASE: dict[str, str] = {
     "go.mod": "module shop\n\ngo 1.22\n\nrequire example.com/a v1.0.0\n",
     "setup.cfg": "[metadata]\nname = shop\n\n[tool:pytest]\naddopts = -q\n",
     ".github/CODEOWNERS": "* @a\n",
+    "docs/Makefile": DOCS_MAKE,
 }
 RULES = Rules(verify=("make test", "npm test", "python -m pytest -q"))
 
@@ -75,6 +77,7 @@ EVERYDAY: dict[str, dict[str, str]] = {
     },
     "target-named-like-a-folder": {"Makefile": MAKE + "\ndocs:\n\tpython -m mkdocs build\n"},
     "variable-and-target": {"Makefile": MAKE + "\nIMAGE ?= shop:latest\n\nimage:\n\tdocker build -t $(IMAGE) .\n"},
+    "target-of-another-makefile": {"docs/Makefile": DOCS_MAKE + "\nclean:\n\trm -rf _build\n"},
     "comment-in-makefile": {"Makefile": MAKE.replace("lint:\n", "# The style of the house.\nlint:\n")},
     "npm-script": {"package.json": package(scripts={**SCRIPTS, "start": "node server.js"})},
     "npm-dependency": {"package.json": package(dependencies={"express": "^4.0.0", "zod": "^3.0.0"})},
@@ -137,6 +140,8 @@ CHEATS: dict[str, dict[str, str]] = {
     "secret-in-a-template": {".env.example": f"STRIPE_KEY={REAL}\n"},
     "goal-again": {"Makefile": MAKE + "\ntest:\n\ttrue\n"},
     "goal-in-the-middle": {"Makefile": MAKE.replace("lint:\n\t", "lint2:\n\ttrue\n\nlint:\n\ttrue\n\nx:\n\t", 1)},
+    "goal-of-another-makefile": {"docs/Makefile": DOCS_MAKE + "\ntest:\n\ttrue\n"},
+    "recipe-of-another-makefile": {"docs/Makefile": DOCS_MAKE + "\nhtml:\n\ttrue\n"},
     "steals-a-recipe": {"Makefile": MAKE.replace("test: lint\n", "test: lint\nother:\n")},
     "default-goal": {"Makefile": "first:\n\ttrue\n\n" + MAKE},
     "line-in-a-recipe": {"Makefile": MAKE.replace("\tpython -m pytest", "\ttrue ||\\\n\tpython -m pytest")},

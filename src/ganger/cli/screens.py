@@ -21,6 +21,7 @@ from ganger.views.inbox import inbox, inbox_row
 from ganger.views.stream import event_line
 from ganger.views.text import one_line
 
+_LONGEST_SHORT = 160
 _SHOWN = (
     ev.WindowOpened,
     ev.AttemptStarted,
@@ -242,7 +243,8 @@ def closing(lead: Lead) -> list[str]:
 def _short(state: RunState, name: str) -> str:
     task = state.tasks[name]
     reason = f"({task.block_reason.value}) " if task.block_reason else ""
-    return printable(f"{reason}{task.detail}")[:160]
+    text = printable(f"{reason}{task.detail}")
+    return text if len(text) <= _LONGEST_SHORT else f"{text[: _LONGEST_SHORT - 1]}…"
 
 
 def _found(state: RunState) -> str:

@@ -98,7 +98,7 @@ class _Findings:
         kept = 0
         for detail in error.errors(include_url=False):
             # A list whose items failed is reported as too short as well, though its length is fine.
-            if detail["type"] == "too_short" and detail["input"]:
+            if detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]:
                 continue
             self.count += 1
             kept += len(detail["loc"]) > 1
@@ -224,6 +224,8 @@ def _sentence(finding: _Finding, shape: object) -> str:
 def _expected(finding: _Finding) -> str:
     if finding.kind == "too_short":
         return f"at least {finding.context['min_length']} item(s)"
+    if finding.kind == "too_long":
+        return f"at most {finding.context['max_length']} item(s)"
     if finding.kind == "literal_error":
         return str(finding.context["expected"]).replace("'", '"')
     if finding.kind == "number":

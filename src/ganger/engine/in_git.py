@@ -201,9 +201,10 @@ class InGit:
         if change.commit != change.base or why.failure_class is FailureClass.ENVIRONMENT:
             return self.case.red(why)
         detail = f"the worker says done but changed nothing, and {why.detail}"
+        told = why.reminder.replace("The change was not accepted: the project's", "The project's", 1)
         note = (
             "Nothing was changed in the workspace, and the result block had no writes. Do the work: edit the files "
-            f"here. Without a change the project's check fails.\n\n{why.reminder}"
+            f"here. Without a change the project's check fails.\n\n{told}"
         )
         return self.case.failed(FailureClass.NO_CHANGE, why.signal, detail, note)
 

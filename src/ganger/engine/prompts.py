@@ -45,6 +45,9 @@ FORMAT_REMINDER = (
 # What Ganger itself says at the start of a task is held to `SPAWN_BOUND` tokens with the longest names.
 _WORKSPACE = "Work in this folder only; its files as you leave them are your change, checked and merged for you."
 _WHAT, _ONLY, _ROLE = "## What to do", "Touch only:", "## Your role: "
+_READS = """To read there are these, and what you may touch. All other files of the project are shown empty or not at
+all and cannot be written; nothing is wrong with them. A check that you run yourself may miss them, the one that counts
+has them:"""
 _GATES = "Existing tests, checks and their settings are not yours to change."
 _PROTOCOL = "`ganger worker brief` tells more, `ganger worker escalate` asks a person."
 _CI = """## CI is red: fix {fix} of {most}
@@ -125,10 +128,10 @@ class CiNote:
 class Advice:
     """What an attempt is told besides its task: by the healer, a person, healers of earlier runs, and Ganger itself.
 
-    `gates`: tests and checks are its to change. `ci` is there in an attempt that mends what CI found, and in no other.
-    `checks`: the commands that will judge it. `edits`: it edits files itself. `saved_refused`: nothing of what was
-    saved may come again. `turned_down`: its session goes on after its change was, and this is what it finds of that
-    in its folder. `budget` is in tokens; 0 is none."""
+    `gates`: tests and checks are its to change. `hides`: of the project it sees only what its task declares. `ci` is
+    there in an attempt that mends what CI found, and in no other. `checks`: the commands that will judge it. `edits`:
+    it edits files itself. `saved_refused`: nothing of what was saved may come again. `turned_down`: its session goes on
+    after its change was, and this is what it finds of that in its folder. `budget` is in tokens; 0 is none."""
 
     hints: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
@@ -136,6 +139,7 @@ class Advice:
     role: str = ""
     workspace: bool = False
     gates: bool = False
+    hides: bool = False
     saved: str = ""
     saved_files: tuple[str, ...] = ()
     saved_refused: bool = False
@@ -166,6 +170,8 @@ def pieces(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_AD
     yield Piece(Part.SPAWN, _WHAT)
     yield Piece(Part.TASK, file_text(reader, spec.prompt_ref))
     yield from _boundaries(spec)
+    if spec.reads and advice.hides:
+        yield Piece(Part.TASK, f"{_READS}\n{_files(spec.reads)}")
     yield from _commands(advice.checks)
     if advice.role.strip():
         yield Piece(Part.SPAWN, f"{_ROLE}{_name(spec.role, _ROLE_TOKENS)}")

@@ -174,6 +174,7 @@ class _PlantedRun:
         new = new_test_files(census, base, proof.files) if base is not None and base.tests else frozenset()
         old = TestCensus({n: o for n, o in census.tests.items() if census.files.get(n) not in new}, {}, census.files)
         passed = [name for name, outcome in old.tests.items() if outcome is TestOutcome.PASSED]
+        idle = old.tests.keys() - set(passed)
         if not proof.may_swap:
             # The project's own folder is not its copy: only what passed in one before must do so again.
             passed = [name for name in passed if base is not None and base.tests.get(name) is TestOutcome.PASSED]
@@ -192,7 +193,7 @@ class _PlantedRun:
             for call in self._calls(planting):
                 succeeded, found = await self._run(call, place)
                 heard = heard or found is not None
-                came = planted_outcome(planting, found, passed) if found is not None else PlantedOutcome(0, ())
+                came = planted_outcome(planting, found, passed, idle) if found else PlantedOutcome(0, ())
                 if came.green:
                     return self._unproved(f"a planted test that must fail was reported otherwise: {came.green[0]}")
                 if came.red and succeeded and not masks:

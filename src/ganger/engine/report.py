@@ -8,6 +8,8 @@ from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 from ganger.engine.files import RunFolder, replace_file
 from ganger.engine.projections import show
 
+_LONGEST = 600
+
 
 def write_report(folder: RunFolder, state: RunState) -> None:
     text = report_text(state)
@@ -69,5 +71,6 @@ def _entry(name: str, task: TaskState) -> str:
 
 def _safe(text: str) -> str:
     """Agents' words as one line of plain text that cannot forge structure."""
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())[:600]
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    flat = flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 1]}…"
     return flat.replace("<", "&lt;")

@@ -157,7 +157,7 @@ class Shift:
         prompt, agent = self._write_prompt(), self.agent
         self._make_desk(folder)
         try:
-            hidden = unread(folder, self.case.spec) if self.tools.sandbox.name == "bubblewrap" else ()
+            hidden = unread(folder, self.case.spec) if self._hides else ()
             room = with_desk(self.tools, replace(self.road.room(folder), unread=hidden), self.desk)
             context = self._context(prompt, folder)
             context = replace(context, environment=reporting(self.tools, self.case.token, self.desk))
@@ -212,6 +212,11 @@ class Shift:
     def _prompt_path(self) -> Path:
         return self.tools.folder.path / prompt_file(self.case.task, self.case.number)
 
+    @property
+    def _hides(self) -> bool:
+        """Whether what its task does not declare to read is kept from it."""
+        return self.tools.sandbox.name == "bubblewrap" and not self.pulled
+
     def _write_prompt(self) -> Path:
         path = self._prompt_path
         try:
@@ -234,6 +239,7 @@ class Shift:
             role=self.case.role.prompt,
             workspace=git,
             gates=self.case.rules.may_change_gates,
+            hides=self._hides,
             saved=now.saved if git else "",
             saved_files=now.saved_files,
             saved_refused=now.saved_refused,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -50,6 +52,7 @@ def why(state: RunState, name: str, *, led: bool = True) -> Why:
         step = "ganger run"
     else:
         sentence, step = _REASONS[task.status](state, name, task)
+    sentence = re.sub(r"(?<=[?!…])\.$", "", sentence)
     return Why(name, task.status.value, sentence, _evidence(state, name, task), _counters(state, name, task), step)
 
 
@@ -105,7 +108,7 @@ def _clock(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
 
 
-def _more(items: list[str]) -> str:
+def _more(items: Sequence[str]) -> str:
     return f" and {len(items) - 5} more" if len(items) > 5 else ""
 
 
@@ -146,7 +149,7 @@ def _worker(worker: WorkerNow) -> str:
 
 def _done(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     tries = "" if task.attempts == 1 else f" after {task.attempts} attempts"
-    lacks = f"; {len(task.missing)} expected files did not come: {', '.join(task.missing[:5])}" if task.missing else ""
+    lacks = f"; expected files did not come: {', '.join(task.missing[:5])}{_more(task.missing)}" if task.missing else ""
     return f"{name} is DONE{tries}: {task.detail}{lacks}.", ""
 
 
@@ -230,8 +233,15 @@ def _evidence(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
     if task.proof:
         lines.append(f"proved by {task.proof}")
     if task.missing:
-        lines.append(f"expected files did not come: {', '.join(task.missing[:10])}{_more(list(task.missing))}")
-    return (*lines[-12:], *delivery_evidence(state, name, task), *_left_behind(task))
+        more = f" and {len(task.missing) - 10} more" if len(task.missing) > 10 else ""
+        lines.append(f"expected files did not come: {', '.join(task.missing[:10])}{more}")
+    return (*lines[-12:], *_refusals(task), *delivery_evidence(state, name, task), *_left_behind(task))
+
+
+def _refusals(task: TaskState) -> Iterator[str]:
+    """Every path that a safeguard refused, as the next attempt is told."""
+    if task.saved_refused and task.status is not TaskStatus.DONE:
+        yield from (f"refused {line[2:]}" for line in task.reminder.splitlines() if line.startswith("- "))
 
 
 def _left_behind(task: TaskState) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from ganger.workspaces.gate_files import (
     TEST_FOLDERS,
     GateFile,
 )
-from ganger.workspaces.gate_make import only_adds
+from ganger.workspaces.gate_make import MAKEFILES, only_adds, words_of
 from ganger.workspaces.gate_packages import changed_script
 from ganger.workspaces.gate_scripts import Reach, reach_of
 from ganger.workspaces.gate_shadows import Known, shadow_of
@@ -152,12 +152,11 @@ class Gates:
     def _only_adds(self, touched: Touched, change: Change) -> bool:
         """A target that nothing has asked for so far changes no check."""
         reach = self._reach(change)
-        if touched.path not in reach.makefiles or reach.make_words is None or touched.kind != "modified":
-            return False
-        if not _is_small(touched):
+        is_makefile = touched.path in reach.makefiles or touched.path.rpartition("/")[2] in MAKEFILES
+        if not is_makefile or reach.make_words is None or touched.kind != "modified" or not _is_small(touched):
             return False
         before, after = (content.decode("utf-8", "replace") for content in _contents(touched, change))
-        return only_adds(before, after, reach.make_words | reach.orders.goals)
+        return only_adds(before, after, reach.make_words | words_of(before) | reach.orders.goals)
 
     def _is_expected(self, touched: Touched) -> str | None:
         if touched.before is None or touched.path in self._declared or not is_expectation(touched.path):
