@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from ganger.ports import Exit, Facts, Launch, Running
 
 _TRIES = 5
 _BYE_WITHIN_SEC = 2.0
+_KILLED_WITHIN_SEC = 2.0
 # Beyond the grace: a keeper on a busy machine may have hundreds of trees to end.
 _ANSWERED_SEC = 10.0
 _SWEEP_PAUSE_SEC = 0.01
@@ -134,13 +136,19 @@ class KeptLauncher:
         )
 
     def kill_all(self) -> None:
-        """What this process knows is killed by itself, the rest by the keeper."""
+        """By the keeper, which then knows that nobody is to blame for these ends; what it leaves, by this process."""
         wake_keeper(self._house)
         tell_in_passing(self._house, {"do": "kill"})
-        for running in self._running.values():
-            if running.pid is not None and start_ticks(running.pid) == running.start_time:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(running.pid, signal.SIGKILL)
+        until = time.monotonic() + _KILLED_WITHIN_SEC
+        while (left := self._alive()) and is_held(self._house.lock) and time.monotonic() < until:
+            time.sleep(_SWEEP_PAUSE_SEC)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+
+    def _alive(self) -> list[int]:
+        known = [(running.pid, running.start_time) for running in self._running.values()]
+        return [pid for pid, began in known if pid is not None and start_ticks(pid) == began]
 
     async def close(self) -> None:
         """A keeper with nothing to do leaves at once; one with programs stays with them."""
