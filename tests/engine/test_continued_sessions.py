@@ -59,6 +59,17 @@ def test_after_a_crash_the_session_goes_on_in_the_same_workspace(in_git: Any, sp
     assert (task.status, task.worker_attempts, task.respawns) == (TaskStatus.DONE, 1, 1)
 
 
+def test_an_answer_counts_whatever_its_session_says_after_it(tmp_path: Path) -> None:
+    """H05 G22: a session that went on and answered is not begun afresh, which would be paid twice."""
+    call = {"sign": {"is": "ToolStarted", "id": "1", "name": "edit"}}
+    crash = [{"sign": {"is": "Session", "id": "s1"}}, call, {"exit": 9}]
+    full = {"sign": {"is": "Over", "how": "unfit", "text": "prompt is too long"}}
+    answers = [call, {"files": {"rest.txt": "rest\n"}}, {"result": "DONE"}, full]
+    project = GitProject(tmp_path / "p", script={"a": [crash, answers]}).make()
+    assert project.run() == 0 and "rest.txt" in project.merged_files()
+    assert len(project.find(ev.AttemptLaunched)) == 2 and not project.find(ev.AttemptInterrupted)
+
+
 def test_a_task_that_is_done_leaves_no_home(in_git: Any, speech: Speech) -> None:
     """A session ends with its task."""
     assert in_git([REST, DONE]).run() == 0

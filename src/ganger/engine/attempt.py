@@ -155,7 +155,8 @@ class Attempt:
         self._require_whole_log(ended)
         heed_person(self.case.now)
         self.road.recall_verdict()
-        if words := await self.hearing.refused_session():
+        words = await self.hearing.refused_session()
+        if words and isinstance(await self._extract(agent, self.case.log_path), Refused):
             await self._begin_afresh(words)
             return
         result = await self._read_result(agent, ended)

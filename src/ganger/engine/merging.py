@@ -17,6 +17,7 @@ from ganger.core import events as ev
 from ganger.core.delivery_changes import rules_of
 from ganger.core.names import merge_log
 from ganger.core.quota import after_success
+from ganger.core.records import Intent
 from ganger.core.vocabulary import TaskStatus
 from ganger.core.worker_control import is_ended_by_person
 from ganger.engine.commit_census import Candidate, Censuses
@@ -86,6 +87,9 @@ class Merging:
         self._queue: dict[str, Waiting] = {}
         self._answers: dict[str, asyncio.Future[Outcome]] = {}
         self._came = asyncio.Event()
+        self._moving: frozenset[str] = frozenset()
+        self._stands = asyncio.Event()
+        self._stands.set()
         self._work: asyncio.Task[None] | None = None
         self._profiles: dict[str, None] = {}
 
@@ -95,7 +99,7 @@ class Merging:
         intent, journal = self.state.intents.get(self.name), self.tools.journal
         if intent is not None:
             if head == intent.tip or await self.repository.is_ancestor(intent.tip, head):
-                await self._moved(intent.tip, list(zip(intent.tasks, intent.commits, strict=True)))
+                await self._note_moved(intent, head)
             else:
                 await journal.record(ev.HeadKept(head, "the lead died before the branch moved", self.name))
         known = self.state.heads.get(self.name, "")
@@ -112,6 +116,16 @@ class Merging:
         )
         needed = [name for name, task in ours.items() if name in self.state.running or task.harvest or task.resume]
         await self.repository.clear([(name, self.state.tasks[name].workspace_of) for name in needed])
+
+    async def _note_moved(self, intent: Intent, head: str) -> None:
+        """Where an attempt of it was ended before this was said, nobody can say it for it: its change is in the branch,
+        and whoever takes the task up again finds that nothing is left to be changed."""
+        if all(name in self.state.parked for name in intent.tasks):
+            await self._moved(intent.tip, list(zip(intent.tasks, intent.commits, strict=True)))
+            return
+        why = "the branch moved, and an attempt that it moved for was ended"
+        moved = ev.HeadMoved(self.name, self.state.heads.get(self.name, intent.head), head, why)
+        await self.tools.journal.record(ev.HeadKept(head, why, self.name), moved)
 
     async def _move_on(self) -> None:
         """A commit of nothing, or a merge with what others pushed, was about to be the head and to be pushed."""
@@ -153,6 +167,9 @@ class Merging:
         try:
             return await answer
         finally:
+            if item.task in self._moving:
+                # Whatever ended the wait came too late: its attempt goes on from what becomes of the branch.
+                await self._stands.wait()
             self._answers.pop(item.task, None)
             self._queue.pop(item.task, None)
 
@@ -167,9 +184,10 @@ class Merging:
             await self.tools.journal.changed()
 
     def stop(self) -> None:
-        """Who waits is told to stop; its change is verified and will be merged by the next lead."""
-        for answer in self._answers.values():
-            if not answer.done():
+        """Who waits is told to stop; its change is verified and will be merged by the next lead. Those to which the
+        branch moves at this moment are answered by that."""
+        for name, answer in self._answers.items():
+            if name not in self._moving and not answer.done():
                 answer.set_exception(Stopped())
 
     async def _work_off(self) -> None:
@@ -301,17 +319,17 @@ class Merging:
         """Intent, effect, outcome."""
         tip = layers[-1].commit
         named = [(layer.item.task, layer.commit) for layer in layers]
-        journal = self.tools.journal
         if any(not self._still_waits(layer.item) for layer in layers):
             # A person ended it meanwhile; the others are put together anew.
             return
-        await journal.record(
-            ev.HeadIntended(head, tip, tuple(name for name, _ in named), tuple(commit for _, commit in named))
-        )
-        if not await self.repository.move_head(head, tip):
-            await journal.record(ev.HeadKept(head, "somebody else moved the branch", self.name))
-            return
-        await self._moved(tip, named)
+        self._moving = frozenset(name for name, _ in named)
+        self._stands.clear()
+        try:
+            if not await self._intend_and_move(head, tip, named):
+                return
+        finally:
+            self._moving = frozenset()
+            self._stands.set()
         if self._sending is not None and not self._sending.is_halted(self.name):
             # Who cannot be reached now is asked again by the delivery itself.
             with contextlib.suppress(ForgeError, PushFailed):
@@ -319,6 +337,17 @@ class Merging:
         for layer in layers:
             self._profiles[layer.item.profile] = None
             self._answer(layer.item, In())
+
+    async def _intend_and_move(self, head: str, tip: str, named: Sequence[tuple[str, str]]) -> bool:
+        journal = self.tools.journal
+        await journal.record(
+            ev.HeadIntended(head, tip, tuple(name for name, _ in named), tuple(commit for _, commit in named))
+        )
+        if not await self.repository.move_head(head, tip):
+            await journal.record(ev.HeadKept(head, "somebody else moved the branch", self.name))
+            return False
+        await self._moved(tip, named)
+        return True
 
     def _still_waits(self, item: Waiting) -> bool:
         task = self.state.tasks[item.task]
