@@ -12,9 +12,10 @@ from ganger.app import sandbox_of
 from ganger.check import Checked, missing_programs
 from ganger.config import PROJECT_FILE, Project
 from ganger.core.names import repo_store
-from ganger.delivery import path_of
+from ganger.delivery import completion_of, path_of, section_of
 from ganger.errors import Fault, GangerError, InputError
 from ganger.fleet import HEALER, agent_of_role, heals, reviewers
+from ganger.workspaces.addresses import remote_address
 from ganger.workspaces.bare import Bare
 
 
@@ -77,7 +78,15 @@ def _git(project: Project, checked: Checked) -> Iterator[Fault]:
     for repo in sorted(name for name in used if not name or name in repos):
         store = project.shown_path / repo_store(repo)
         path = f"{PROJECT_FILE}:repos.{repo}.path" if repo else ""
-        yield from _told(path, Bare(path_of(project, repo), store).project_head)
+        faults = list(_told(path, Bare(path_of(project, repo), store).project_head))
+        yield from faults or _remote(project, repo)
+
+
+def _remote(project: Project, repo: str) -> Iterator[Fault]:
+    section = section_of(project, repo)
+    if not {"pushed", "ci", "mirrored"}.isdisjoint(completion_of(project, section)):
+        path = f"{PROJECT_FILE}:repos.{repo}.delivery.remote" if repo else f"{PROJECT_FILE}:delivery.remote"
+        yield from _told(path, lambda: remote_address(path_of(project, repo), section.remote))
 
 
 def _sandbox(project: Project, _checked: Checked) -> Iterator[Fault]:

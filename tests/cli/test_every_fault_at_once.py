@@ -100,6 +100,16 @@ def test_a_repository_without_a_commit_is_listed(tmp_path: Path) -> None:
     assert found(tmp_path) == {"": "NO_COMMIT"}
 
 
+def test_a_remote_that_is_not_there_is_listed(tmp_path: Path) -> None:
+    """T01: where something is to be pushed, and before anybody is paid."""
+    make_project(tmp_path)
+    (tmp_path / "ganger.toml").write_text(CONFIG + '[workspace]\nmode = "forge"\n')
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for call in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "begin"]):
+        subprocess.run(["git", *call], cwd=tmp_path, check=True)
+    assert found(tmp_path) == {"ganger.toml:delivery.remote": "REMOTE_UNKNOWN"}
+
+
 def test_a_sound_project_has_no_fault(tmp_path: Path) -> None:
     """T01: what is checked more does not refuse more."""
     answer = ganger("validate", "--json", cwd=make_project(tmp_path))

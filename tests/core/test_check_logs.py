@@ -139,6 +139,13 @@ def test_whatever_a_log_holds_its_note_is_bounded_and_opens_no_section(name: str
     assert all(line.startswith(("> ", ">", "- ", "What tells most")) or not line or "failing" in line for line in lines)
 
 
+def test_a_test_module_of_a_package_that_cannot_be_imported_is_named() -> None:
+    """G22: unittest names it with its dots."""
+    head = "ERROR: tests.test_more (unittest.loader._FailedTest.tests.test_more)"
+    log = f"{'=' * 70}\n{head}\n{'-' * 70}\nImportError: Failed to import test module: tests.test_more\n"
+    assert [test.name for test in telling(log).tests] == [head.removeprefix("ERROR: ")]
+
+
 def test_the_same_log_says_the_same_twice() -> None:
     """G22: what a prompt says depends on nothing but the log."""
     assert telling(log_of("pytest")) == telling(log_of("pytest"))

@@ -45,7 +45,7 @@ _TOLD = tuple(
     re.compile(pattern)
     for pattern in (
         r"_{3,} (?:ERROR (?:at \w+ of|collecting) )?(?P<name>\S.*?) _{3,}$",
-        r"(?:FAIL|ERROR): (?P<name>\w+ \([\w.<>]+\).*|Doctest: \S+)$",
+        r"(?:FAIL|ERROR): (?P<name>[\w.]+ \([\w.<>]+\).*|Doctest: \S+)$",
         r"\s*not ok \d+ -? ?(?P<name>[^#]+?)(?: # (?!TODO|SKIP|todo|skip).*)?$",
         r"\s{0,4}● (?P<name>\S.*)$",
         r"\s*FAIL\s+(?P<name>\S+\.\w+ > \S.*)$",
