@@ -56,12 +56,13 @@ def test_a_change_gives_the_contents_before_and_after(tmp_path: Path) -> None:
     assert (side.mode, side.size, side.digest) == (0o100644, 5, sha("beta\n"))
 
 
-def test_a_file_that_changes_after_it_was_seen_is_not_judged_as_something_else(tmp_path: Path) -> None:
-    """T18: what is judged is what was seen."""
+@pytest.mark.parametrize("later", ["evil", "much longer than what was seen", ""])
+def test_a_file_that_changes_after_it_was_seen_is_not_judged_as_something_else(tmp_path: Path, later: str) -> None:
+    """T18: what is judged is what was seen; a file that grew has met no limit."""
     here = watched(tmp_path)
     (here.root / "a.txt").write_text("seen")
     change = here.seen()
-    (here.root / "a.txt").write_text("evil")
+    (here.root / "a.txt").write_text(later)
     with pytest.raises(WriteRefused, match="changed after"):
         change.after("a.txt")
 
