@@ -136,6 +136,33 @@ def test_why_names_the_account_and_the_question(tmp_path: Path, name: str) -> No
     assert "was refused" in one.ganger("status").stdout
 
 
+LIAR = {"bad": [REFUSED]}
+
+
+def test_one_task_that_says_so_alone_rests_no_account_that_worked(tmp_path: Path) -> None:
+    """G14 G08: another one tries it, which shows that it works; nobody is asked, and the others are DONE."""
+    one = Project(tmp_path, [task(name) for name in ("a", "bad", "y", "z")], LIAR, [WORKS]).make()
+    assert one.run() == 3 and asked(one) == [] and one.state().accounts_shut == {}
+    assert {one.status(name) for name in "ayz"} == {TaskStatus.DONE} and started(one) == ["a", "bad", "y", "z"]
+    assert one.run() == 3 and started(one).count("bad") == 2 and asked(one) == []
+
+
+def test_one_task_that_says_so_first_holds_up_nobody_once_its_account_worked(tmp_path: Path) -> None:
+    """G14 G08: whenever the account is tried again it may be the first to do so."""
+    one = Project(tmp_path, [task(name) for name in ("bad", "a", "z")], LIAR, [WORKS]).make()
+    assert one.run() == 4 and started(one) == ["bad"] and len(asked(one)) == 1
+    assert one.run(only=("a",)) == 0
+    assert one.run() == 3 and {one.status(name) for name in "az"} == {TaskStatus.DONE}
+    assert started(one).count("bad") <= 3 and len(asked(one)) == 1 and one.state().accounts_shut == {}
+
+
+def test_a_key_that_ends_while_a_run_goes_on_is_met_by_two_and_asked_about_once(tmp_path: Path) -> None:
+    """G14 G04: the second one shows that the first spoke the truth."""
+    one = Project(tmp_path, [task(name) for name in "abcde"], {"a": [WORKS]}, [REFUSED]).make()
+    assert one.run() == 4 and started(one) == ["a", "b", "c"] and len(asked(one)) == 1
+    assert {state.worker_attempts for name, state in one.state().tasks.items() if name != "a"} == {0}
+
+
 def test_words_of_a_refused_key_that_are_followed_by_work_mean_nothing(tmp_path: Path) -> None:
     """G14: a program that went on after its complaint has a key that works."""
     failed = {"result": {"status": "FAILED", "summary": "no", "failure_class": "real_bug"}}

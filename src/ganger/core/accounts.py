@@ -28,6 +28,18 @@ def after_refusal(state: RunState, account: str, why: str, text: str, until: flo
     return events
 
 
+def after_doubtful_refusal(state: RunState, task: str, why: str, text: str) -> list[ev.Event]:
+    """Words on a screen may be a model's own: where somebody else of the account is through with its task, another one
+    tries it first. Only if that one is refused as well, the account rests and a person is asked."""
+    account = state.tasks[task].account
+    others = [name for name, other in state.tasks.items() if name != task and other.account == account]
+    worked = any(state.tasks[name].status is TaskStatus.DONE for name in others)
+    if not worked or any(_waits_for(state, name, account) for name in others):
+        return after_refusal(state, account, why, text)
+    tried = "it worked before in this run, so another worker tries it before anybody is asked"
+    return [ev.AccountShut(account, why, 0.0), ev.AccountTried(account, tried)]
+
+
 def answer_account(state: RunState, question: Question, text: str) -> Effect:
     """Whatever the answer says, it means that the account is worth a try."""
     account = question.account

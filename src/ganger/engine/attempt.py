@@ -16,7 +16,7 @@ from pathlib import Path
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
-from ganger.core.accounts import after_refusal
+from ganger.core.accounts import after_doubtful_refusal, after_refusal
 from ganger.core.comeback import close_questions
 from ganger.core.delivery_changes import rules_of
 from ganger.core.dependents import blocked_behind
@@ -550,7 +550,10 @@ class Attempt:
 
     def _ask_about_account(self, detail: str, until: float = 0.0) -> list[ev.Event]:
         account = self.case.now.account
-        return after_refusal(self.state, account, detail, question_text(self.agent, account, detail, until), until)
+        text = question_text(self.agent, account, detail, until)
+        if until:
+            return after_refusal(self.state, account, detail, text, until)
+        return after_doubtful_refusal(self.state, self.task, detail, text)
 
 
 def changes_lost(journal: Journal, task: str, detail: str) -> list[ev.Event]:

@@ -114,11 +114,15 @@ def open_log(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def replace_file(path: Path, text: str, mode: int = 0o600, *, ours: bool = False) -> None:
-    """Old or new content at every instant, also after a power cut: temporary file, fsync, rename, directory fsync.
+def clear_way(path: Path) -> None:
+    """A folder in the place of a file of Ganger's own was put there by an agent without walls, and makes way."""
+    if path.is_dir() and not path.is_symlink():
+        with named_os_errors(path):
+            path.rename(path.with_name(f"{path.name}.{time.time_ns()}.aside"))
 
-    `ours`: a folder in its place was put there by an agent without walls, and makes way.
-    """
+
+def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
+    """Old or new content at every instant, also after a power cut: temporary file, fsync, rename, directory fsync."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with named_os_errors(path):
         try:
@@ -126,8 +130,6 @@ def replace_file(path: Path, text: str, mode: int = 0o600, *, ours: bool = False
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            if ours and path.is_dir() and not path.is_symlink():
-                path.rename(path.with_name(f"{path.name}.{time.time_ns()}.aside"))
             temporary.rename(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

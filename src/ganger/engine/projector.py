@@ -7,7 +7,7 @@ import asyncio
 from ganger.core import events as ev
 from ganger.core.projection import StateText
 from ganger.core.records import RunState
-from ganger.engine.files import RunFolder, replace_file
+from ganger.engine.files import RunFolder, clear_way, replace_file
 from ganger.engine.projections import ShownFiles, show
 from ganger.ports import Clock
 
@@ -36,7 +36,8 @@ class Projector:
             return
         begun = self._clock.monotonic()
         text = self._text.of(self._state)
-        replace_file(self._folder.state, text, ours=True)
+        clear_way(self._folder.state)
+        replace_file(self._folder.state, text)
         show(self._folder, self._folder.state.name, text)
         self._written_seq = self._state.last_seq
         self._cost_sec = self._clock.monotonic() - begun

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganger.core.landings import where_words
 from ganger.core.records import RunState, TaskState
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
-from ganger.engine.files import RunFolder, replace_file
+from ganger.engine.files import RunFolder, clear_way, replace_file
 from ganger.engine.projections import show
 
 _LONGEST = 600
@@ -13,7 +13,8 @@ _LONGEST = 600
 
 def write_report(folder: RunFolder, state: RunState) -> None:
     text = report_text(state)
-    replace_file(folder.report, text, ours=True)
+    clear_way(folder.report)
+    replace_file(folder.report, text)
     show(folder, folder.report.name, text)
 
 

@@ -219,7 +219,7 @@ async def _run_once(step: TieredStep, bench: _Bench, *, key: str) -> StepResult:
     wanted = bench.expect.get(step.name)
     silent = outcome == "passed" and wanted is not None and not _shows(bench.log_path, offset, wanted)
     if silent:
-        outcome, error = "failed", f"exit code 0, but its output shows no {wanted!r}"
+        outcome, error = "failed", f"its output shows no `{wanted}`"
     duration, reached = bench.clock() - began, size_of_log(bench.log_path)
     if outcome == "failed" and not silent:
         error = first_error(_read_tail(bench.log_path, offset)) or f"{error} without output"
