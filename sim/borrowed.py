@@ -24,7 +24,7 @@ class Hands:
     def token(self, size: int = 16) -> str:
         return f"{self._chance.getrandbits(8 * size):0{2 * size}x}"
 
-    def replace_file(self, path: Path, text: str, *, ours: bool = False) -> None:
+    def replace_file(self, path: Path, text: str) -> None:
         """As the real one without the waiting for the disk, which no simulated death can show."""
         assert self.life is not None
         self.life.point("file.before")
