@@ -109,6 +109,15 @@ def test_whatever_an_agent_does_to_what_is_kept_of_it_the_others_are_done(tmp_pa
     assert (tmp_path / "outside/mine.txt").read_text() == "mine\n"
 
 
+def test_a_file_of_holes_is_not_copied_and_stays_where_it_is(tmp_path: Path) -> None:
+    """G08: a terabyte that takes no room on the disk would be read for hours."""
+    project = hostile(tmp_path / "p", "truncate -s 1T huge.bin")
+    assert project.run() == 1 and others_are_done(project)
+    bad = project.state().tasks["bad"]
+    assert (bad.last_failure_class, bad.worker_attempts) == ("policy_violation", 2) and "huge.bin" in bad.detail
+    assert {path.parent.name for path in (project.folder.path / "work").rglob("huge.bin")} == {"bad.1", "bad.2"}
+
+
 def test_a_lead_that_dies_beside_such_an_agent_is_followed_by_one_that_goes_on(tmp_path: Path) -> None:
     """H10 T20: recovery meets the same folder, and the run does not end with it."""
     link = f'cd /; rm -rf "$GANGER_WORKSPACE"; ln -s {{outside}} "$GANGER_WORKSPACE"; touch {tmp_path}/linked; sleep 1'

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ganger.errors import WriteRefused
+from ganger.errors import GangerError, WriteRefused
 from ganger.ports import Side, Touched
 from ganger.scratch import scratch_folder
 from ganger.workspaces.census import Census, Scope, open_entry, read_entry, take_census
@@ -26,6 +26,8 @@ _LARGEST_BEFORE = 64 << 20
 _BATCH_BYTES = 16 << 20
 _BATCH_FILES = 500
 _STREAMED_BYTES = 16 << 20
+# Of more than this no copy is made: a file full of holes costs its agent nothing, and whoever reads it hours.
+_MOST_KEPT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,10 @@ def _keep(source: Source, difference: Difference, batch: Mapping[str, int]) -> N
 
 def _streamed(source: Source, path: str) -> tuple[str, int]:
     with open_entry(source.folder, path) as fd, os.fdopen(os.dup(fd), "rb") as file:
+        size = os.fstat(fd).st_size
+        if size > _MOST_KEPT_BYTES:
+            told = f"{path!r} has {size} bytes, too many to keep a copy of; it stays in {source.folder}"
+            raise GangerError(told, hint="look at it; ganger clean removes the folder", code="TOO_LARGE")
         words = ("hash-object", "-w", "--no-filters", "--stdin")
         oid = source.git.call(Call(words, f"storing {path!r}", data=file)).text
         return oid, os.fstat(fd).st_size
