@@ -14,8 +14,8 @@ from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.manifest import Manifest, Task
 from ganger.core.applicability import (
     KNOWN_METADATA,
-    Effect,
-    Ground,
+    Circumstances,
+    SettingEffect,
     disordered,
     inverted,
     judge_metadata,
@@ -39,8 +39,8 @@ class Ineffective:
     refused: list[Fault] = field(default_factory=list)
     told: list[Fault] = field(default_factory=list)
 
-    def add(self, fault: Fault, effect: Effect) -> None:
-        (self.refused if effect is Effect.REFUSED else self.told).append(fault)
+    def add(self, fault: Fault, effect: SettingEffect) -> None:
+        (self.refused if effect is SettingEffect.REFUSED else self.told).append(fault)
 
 
 def ineffective(project: Project, checked: Checked) -> Ineffective:
@@ -48,11 +48,11 @@ def ineffective(project: Project, checked: Checked) -> Ineffective:
     found = Ineffective()
     if checked.manifest is None:
         return found
-    grounds = _Grounds(project, checked)
+    circumstances = _AllCircumstances(project, checked)
     if project.has_file:
-        _settings(project, checked, grounds, found)
+        _settings(project, checked, circumstances, found)
         _steps(project, checked, found)
-    _tasks(project, checked.manifest, grounds, found)
+    _tasks(project, checked.manifest, circumstances, found)
     known = {fault.path for fault in checked.faults}
     found.refused = [fault for fault in found.refused if not _is_told(fault.path, known)]
     known |= {fault.path for fault in found.refused}
@@ -84,11 +84,11 @@ def require_effect(project: Project, checked: Checked) -> list[str]:
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-def _settings(project: Project, checked: Checked, grounds: _Grounds, found: Ineffective) -> None:
+def _settings(project: Project, checked: Checked, circumstances: _AllCircumstances, found: Ineffective) -> None:
     values = {setting.key: setting.value for setting in project.settings()}
     for key in project.origins:
         value = values.get(key)
-        finding = None if _is_nothing(value) else judge_setting(key, value, grounds.of_setting(key, value))
+        finding = None if _is_nothing(value) else judge_setting(key, value, circumstances.of_setting(key, value))
         if finding is not None:
             text = f"{_shown(value)} has no effect: {finding.why}"
             found.add(_of_setting(project, finding.key, text), finding.effect)
@@ -128,7 +128,7 @@ def _steps(project: Project, checked: Checked, found: Ineffective) -> None:
             found.refused.append(Fault(f"{PROJECT_FILE}:verify.expect.{key}", "UNKNOWN_STEP", text))
 
 
-class _Grounds:
+class _AllCircumstances:
     """What a run is like for each repository, agent, role and task; the sandbox is tried only where that counts."""
 
     def __init__(self, project: Project, checked: Checked) -> None:
@@ -140,18 +140,18 @@ class _Grounds:
             by = spec.review or project.delivery_of(spec.repo).review
             self._reviews.setdefault(spec.repo, set()).update({by} - {"", "none"})
         self._task_roles = {spec.role for spec in checked.specs}
-        self._by_repo: dict[str, Ground] = {}
-        self._by_task: dict[tuple[str, str, bool], Ground] = {}
+        self._by_repo: dict[str, Circumstances] = {}
+        self._by_task: dict[tuple[str, str, bool], Circumstances] = {}
 
-    def of_repo(self, repo: str) -> Ground:
+    def of_repo(self, repo: str) -> Circumstances:
         if repo not in self._by_repo:
-            self._by_repo[repo] = self._ground(repo)
+            self._by_repo[repo] = self._circumstances(repo)
         return self._by_repo[repo]
 
-    def _ground(self, repo: str) -> Ground:
+    def _circumstances(self, repo: str) -> Circumstances:
         config, section = self.config, self.project.delivery_of(repo)
         known = config.repos.get(repo)
-        return Ground(
+        return Circumstances(
             mode=config.workspace.mode,
             schedule=config.policy.heal_schedule,
             healer=_heals(self.project),
@@ -171,14 +171,14 @@ class _Grounds:
             merging=config.workspace.merging if config.workspace.mode != "direct" else "queue",
         )
 
-    def of_setting(self, key: str, value: object) -> list[Ground]:
+    def of_setting(self, key: str, value: object) -> list[Circumstances]:
         section, _, rest = key.partition(".")
         if section == "agents":
             name = _named(rest, self.config.agents)
-            ground = self.of_repo("")
+            given = self.of_repo("")
             if rest.endswith(".permissions") and value == "edit":
-                ground = replace(ground, walls=self.walls)
-            return [replace(ground, takes=self._taken(name, ground.walls))] if name else []
+                given = replace(given, walls=self.walls)
+            return [replace(given, takes=self._taken(name, given.walls))] if name else []
         if section == "roles":
             name = _named(rest, self.config.roles)
             return [self.of_role(name)] if name else []
@@ -189,25 +189,25 @@ class _Grounds:
             return [replace(self.of_repo(""), walls=self.walls)]
         return [self.of_repo(repo) for repo in self.used]
 
-    def of_role(self, name: str) -> Ground:
+    def of_role(self, name: str) -> Circumstances:
         role = self.config.roles[name]
         marks = role.strong_when if role.strong_model or role.strong_effort else []
         serves = name == _HEALER or name in {self.project.delivery_of(repo).reviewer for repo in self.used}
         works = not serves or name in self._task_roles
-        ground = self.of_repo("")
-        return replace(ground, takes=self._taken(role.agent, ground.walls), works=works, marks=frozenset(marks))
+        given = self.of_repo("")
+        return replace(given, takes=self._taken(role.agent, given.walls), works=works, marks=frozenset(marks))
 
-    def of_task(self, task: Task) -> Ground:
+    def of_task(self, task: Task) -> Circumstances:
         spec = self.specs[task.id]
         sort = (spec.role, spec.repo, bool(task.metadata.get("files_read")))
         if sort not in self._by_task:
             self._by_task[sort] = self._of_task(*sort)
         return self._by_task[sort]
 
-    def _of_task(self, role: str, repo: str, reads: bool) -> Ground:
+    def _of_task(self, role: str, repo: str, reads: bool) -> Circumstances:
         marks = self.of_role(role).marks if role in self.config.roles else frozenset()
-        ground = replace(self.of_repo(repo), marks=marks)
-        return replace(ground, walls="" if self._asks_for_work(role) else self.walls) if reads else ground
+        given = replace(self.of_repo(repo), marks=marks)
+        return replace(given, walls="" if self._asks_for_work(role) else self.walls) if reads else given
 
     def _asks_for_work(self, role: str) -> bool:
         """Sessions work in no sandbox of Ganger's."""
@@ -250,12 +250,12 @@ def _named(rest: str, names: Iterable[str]) -> str:
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def _tasks(project: Project, manifest: Manifest, grounds: _Grounds, found: Ineffective) -> None:
+def _tasks(project: Project, manifest: Manifest, circumstances: _AllCircumstances, found: Ineffective) -> None:
     """The same mistake in many tasks is told once, with how many it concerns."""
-    told: dict[tuple[str, str, str], tuple[Fault, Effect]] = {}
+    told: dict[tuple[str, str, str], tuple[Fault, SettingEffect]] = {}
     times: Counter[tuple[str, str, str]] = Counter()
     for index, task in enumerate(manifest.tasks):
-        for key, fault, effect in _of_task(project, task, index, grounds):
+        for key, fault, effect in _of_task(project, task, index, circumstances):
             sort = (key, fault.code, fault.message)
             told.setdefault(sort, (fault, effect))
             times[sort] += 1
@@ -264,22 +264,24 @@ def _tasks(project: Project, manifest: Manifest, grounds: _Grounds, found: Ineff
         found.add(replace(fault, message=fault.message + more), effect)
 
 
-def _of_task(project: Project, task: Task, index: int, grounds: _Grounds) -> Iterator[tuple[str, Fault, Effect]]:
+def _of_task(
+    project: Project, task: Task, index: int, circumstances: _AllCircumstances
+) -> Iterator[tuple[str, Fault, SettingEffect]]:
     place = f"tasks[{index}].metadata"
-    ground = grounds.of_task(task) if task.metadata and project.has_file else None
+    given = circumstances.of_task(task) if task.metadata and project.has_file else None
     for key, value in task.metadata.items():
         if meant := _meant(key):
             text = (
                 f"{key!r} is no key Ganger reads, {meant!r} is: if you mean that, write it so; as it is it does nothing"
             )
-            yield key, Fault(f"{place}.{key}", NEAR_MISS, text), Effect.TOLD
-        elif ground is not None and (finding := judge_metadata(key, value, ground)) is not None:
+            yield key, Fault(f"{place}.{key}", NEAR_MISS, text), SettingEffect.TOLD
+        elif given is not None and (finding := judge_metadata(key, value, given)) is not None:
             text = f"{_shown(value)} has no effect: {finding.why}"
             yield key, Fault(f"{place}.{key}", METADATA, text), finding.effect
     yield from _of_retries(project, task, index)
 
 
-def _of_retries(project: Project, task: Task, index: int) -> Iterator[tuple[str, Fault, Effect]]:
+def _of_retries(project: Project, task: Task, index: int) -> Iterator[tuple[str, Fault, SettingEffect]]:
     """The manifest's own retry_policy narrows, and names failure classes."""
     policy = task.retry_policy
     if policy is None:
@@ -290,12 +292,12 @@ def _of_retries(project: Project, task: Task, index: int) -> Iterator[tuple[str,
             text = (
                 f"{word!r} is no failure class, so nothing is retried for it; ganger explain {word} finds the nearest"
             )
-            yield "retry_on", Fault(f"{place}.retry_on", METADATA, text), Effect.TOLD
+            yield "retry_on", Fault(f"{place}.retry_on", METADATA, text), SettingEffect.TOLD
     given = policy.max_attempts
     usual = task.metadata.get("max_attempts") or project.config.policy.max_worker_attempts_per_task
     if given is not None and project.has_file and not _heals(project) and given > usual:
         text = f"{given:g} narrows nothing: a task has {usual} attempts; metadata.max_attempts allows up to 3"
-        yield "max_attempts", Fault(f"{place}.max_attempts", METADATA, text), Effect.TOLD
+        yield "max_attempts", Fault(f"{place}.max_attempts", METADATA, text), SettingEffect.TOLD
 
 
 @lru_cache(maxsize=4096)

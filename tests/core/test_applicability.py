@@ -13,8 +13,8 @@ from ganger.core.applicability import (
     METADATA,
     MODES,
     SETTINGS,
-    Effect,
-    Ground,
+    Circumstances,
+    SettingEffect,
     disordered,
     inverted,
     judge_metadata,
@@ -23,9 +23,9 @@ from ganger.core.applicability import (
 )
 
 PUSHED, FULL = frozenset({"verified", "pushed"}), frozenset({"verified", "pushed", "ci", "mirrored"})
-GIT = Ground(mode="local-git")
-BRANCHES = Ground(mode="local-git", completion=FULL, forge="forgejo", style="branch")
-REQUESTS = Ground(mode="forge", completion=FULL, forge="forgejo", style="request")
+GIT = Circumstances(mode="local-git")
+BRANCHES = Circumstances(mode="local-git", completion=FULL, forge="forgejo", style="branch")
+REQUESTS = Circumstances(mode="forge", completion=FULL, forge="forgejo", style="request")
 
 
 def keys_of(model: type[BaseModel], prefix: str = "") -> set[str]:
@@ -56,42 +56,44 @@ def test_every_metadata_key_that_is_checked_has_its_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "ground", "effect"),
+    ("key", "value", "given", "effect"),
     [
-        ("delivery.review", "person", Ground(), Effect.REFUSED),
+        ("delivery.review", "person", Circumstances(), SettingEffect.REFUSED),
         ("delivery.review", "person", GIT, None),
-        ("workspace.merging", "level", Ground(), Effect.REFUSED),
-        ("workspace.merging", "queue", Ground(), Effect.TOLD),
+        ("workspace.merging", "level", Circumstances(), SettingEffect.REFUSED),
+        ("workspace.merging", "queue", Circumstances(), SettingEffect.TOLD),
         ("workspace.merging", "level", REQUESTS, None),
-        ("workspace.land", "finish", Ground(), Effect.REFUSED),
-        ("workspace.land", "ask", Ground(), None),
-        ("workspace.snapshot_mb", 5, GIT, Effect.TOLD),
-        ("delivery.auto_merge", True, BRANCHES, Effect.REFUSED),
-        ("delivery.auto_merge", True, GIT, Effect.REFUSED),
+        ("workspace.land", "finish", Circumstances(), SettingEffect.REFUSED),
+        ("workspace.land", "ask", Circumstances(), None),
+        ("workspace.snapshot_mb", 5, GIT, SettingEffect.TOLD),
+        ("delivery.auto_merge", True, BRANCHES, SettingEffect.REFUSED),
+        ("delivery.auto_merge", True, GIT, SettingEffect.REFUSED),
         ("delivery.auto_merge", True, REQUESTS, None),
-        ("delivery.labels", ["x"], BRANCHES, Effect.TOLD),
-        ("delivery.completion", ["verified", "committed"], Ground(), Effect.REFUSED),
-        ("delivery.required_jobs", ["test"], Ground(mode="local-git", completion=PUSHED), Effect.REFUSED),
-        ("delivery.remote", "upstream", GIT, Effect.TOLD),
-        ("repos.app.delivery.auto_merge", True, BRANCHES, Effect.REFUSED),
-        ("repos.my.app.delivery.auto_merge", True, BRANCHES, Effect.REFUSED),
-        ("sandbox.network", "none", Ground(walls=""), Effect.REFUSED),
-        ("sandbox.readable", ["x"], Ground(walls=""), Effect.TOLD),
-        ("policy.max_total_heal_rounds", 3, Ground(), Effect.TOLD),
-        ("policy.max_total_heal_rounds", 3, Ground(healer=True), None),
-        ("policy.max_total_heal_rounds", 3, Ground(healer=True, schedule="off"), Effect.TOLD),
-        ("agents.a.permissions", "edit", Ground(takes=frozenset(), walls=""), Effect.REFUSED),
-        ("agents.a.permissions", "edit", Ground(takes=frozenset()), Effect.TOLD),
-        ("agents.a.terminal.answers.Do you trust", "1", Ground(takes=frozenset()), Effect.TOLD),
-        ("agents.a.b.effort", "high", Ground(takes=frozenset({"effort"})), None),
-        ("roles.healer.paths", ["x"], Ground(works=False), Effect.TOLD),
-        ("verify.planted", True, Ground(census=False), Effect.REFUSED),
-        ("verify.tiers.check/test", "quality", Ground(), None),
+        ("delivery.labels", ["x"], BRANCHES, SettingEffect.TOLD),
+        ("delivery.completion", ["verified", "committed"], Circumstances(), SettingEffect.REFUSED),
+        ("delivery.required_jobs", ["test"], Circumstances(mode="local-git", completion=PUSHED), SettingEffect.REFUSED),
+        ("delivery.remote", "upstream", GIT, SettingEffect.TOLD),
+        ("repos.app.delivery.auto_merge", True, BRANCHES, SettingEffect.REFUSED),
+        ("repos.my.app.delivery.auto_merge", True, BRANCHES, SettingEffect.REFUSED),
+        ("sandbox.network", "none", Circumstances(walls=""), SettingEffect.REFUSED),
+        ("sandbox.readable", ["x"], Circumstances(walls=""), SettingEffect.TOLD),
+        ("policy.max_total_heal_rounds", 3, Circumstances(), SettingEffect.TOLD),
+        ("policy.max_total_heal_rounds", 3, Circumstances(healer=True), None),
+        ("policy.max_total_heal_rounds", 3, Circumstances(healer=True, schedule="off"), SettingEffect.TOLD),
+        ("agents.a.permissions", "edit", Circumstances(takes=frozenset(), walls=""), SettingEffect.REFUSED),
+        ("agents.a.permissions", "edit", Circumstances(takes=frozenset()), SettingEffect.TOLD),
+        ("agents.a.terminal.answers.Do you trust", "1", Circumstances(takes=frozenset()), SettingEffect.TOLD),
+        ("agents.a.b.effort", "high", Circumstances(takes=frozenset({"effort"})), None),
+        ("roles.healer.paths", ["x"], Circumstances(works=False), SettingEffect.TOLD),
+        ("verify.planted", True, Circumstances(census=False), SettingEffect.REFUSED),
+        ("verify.tiers.check/test", "quality", Circumstances(), None),
     ],
 )
-def test_a_setting_acts_is_told_or_is_refused(key: str, value: object, ground: Ground, effect: Effect | None) -> None:
+def test_a_setting_acts_is_told_or_is_refused(
+    key: str, value: object, given: Circumstances, effect: SettingEffect | None
+) -> None:
     """G24: what a mode ignores is told; what would drop a safeguard is refused."""
-    found = judge_setting(key, value, [ground])
+    found = judge_setting(key, value, [given])
     assert (found.effect if found else None) is effect
     assert found is None or found.why
 
@@ -102,39 +104,39 @@ def test_a_setting_that_acts_somewhere_acts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "ground", "effect"),
+    ("key", "value", "given", "effect"),
     [
-        ("review", "person", Ground(), Effect.REFUSED),
-        ("review", "none", Ground(), None),
+        ("review", "person", Circumstances(), SettingEffect.REFUSED),
+        ("review", "none", Circumstances(), None),
         ("review", "agent", GIT, None),
-        ("mode", "direct", Ground(), None),
-        ("mode", "forge", Ground(), Effect.REFUSED),
-        ("mode", "direct", GIT, Effect.REFUSED),
-        ("kind", "research", GIT, Effect.REFUSED),
-        ("stage", 0, GIT, Effect.REFUSED),
-        ("repo", "app", GIT, Effect.TOLD),
-        ("security", True, GIT, Effect.TOLD),
+        ("mode", "direct", Circumstances(), None),
+        ("mode", "forge", Circumstances(), SettingEffect.REFUSED),
+        ("mode", "direct", GIT, SettingEffect.REFUSED),
+        ("kind", "research", GIT, SettingEffect.REFUSED),
+        ("stage", 0, GIT, SettingEffect.REFUSED),
+        ("repo", "app", GIT, SettingEffect.TOLD),
+        ("security", True, GIT, SettingEffect.TOLD),
         ("security", False, GIT, None),
-        ("security", True, Ground(marks=frozenset({"security"})), None),
+        ("security", True, Circumstances(marks=frozenset({"security"})), None),
         ("complexity", "low", GIT, None),
-        ("files_read", ["a"], Ground(walls="landlock"), Effect.TOLD),
-        ("files_read", ["a"], Ground(walls="bubblewrap"), None),
-        ("owner", "ann", Ground(), None),
+        ("files_read", ["a"], Circumstances(walls="landlock"), SettingEffect.TOLD),
+        ("files_read", ["a"], Circumstances(walls="bubblewrap"), None),
+        ("owner", "ann", Circumstances(), None),
     ],
 )
 def test_a_metadata_key_acts_is_told_or_is_refused(
-    key: str, value: object, ground: Ground, effect: Effect | None
+    key: str, value: object, given: Circumstances, effect: SettingEffect | None
 ) -> None:
     """G24: and keys of other tools are nobody's business."""
-    found = judge_metadata(key, value, ground)
+    found = judge_metadata(key, value, given)
     assert (found.effect if found else None) is effect
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_row_has_an_answer_for_every_mode(mode: str) -> None:
     """G24: nothing raises, and whatever is not met says so in a sentence."""
-    ground = Ground(mode=mode, walls="", listens=False, census=False, takes=frozenset(), works=False)
-    findings = [judge_setting(row.key.replace("*", "x"), "given", [ground]) for row in SETTINGS]
+    given = Circumstances(mode=mode, walls="", listens=False, census=False, takes=frozenset(), works=False)
+    findings = [judge_setting(row.key.replace("*", "x"), "given", [given]) for row in SETTINGS]
     assert all(found is None or len(found.why) > 10 for found in findings)
     assert sum(found is not None for found in findings) > 100
 
@@ -142,7 +144,7 @@ def test_every_row_has_an_answer_for_every_mode(mode: str) -> None:
 def test_a_range_that_holds_nothing_is_refused() -> None:
     """G24 T14: a healer could change nothing within inverted limits."""
     values = {"limits.concurrency": [8, 1], "limits.timeout_sec": [60, 7200], "limits.current_batch_size": [3, 3]}
-    assert [(found.key, found.effect) for found in inverted(values)] == [("limits.concurrency", Effect.REFUSED)]
+    assert [(found.key, found.effect) for found in inverted(values)] == [("limits.concurrency", SettingEffect.REFUSED)]
 
 
 def test_numbers_in_each_others_way_are_told_where_one_was_written() -> None:

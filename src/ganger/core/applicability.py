@@ -14,7 +14,7 @@ DIRECT, LOCAL_GIT, FORGE = MODES = ("direct", "local-git", "forge")
 BRANCH, REQUEST = "branch", "request"
 
 
-class Effect(StrEnum):
+class SettingEffect(StrEnum):
     """What becomes of a setting that was written."""
 
     ACTS = "acts"
@@ -23,7 +23,7 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Circumstances:
     """What a run is like, as far as it decides whether a setting acts.
 
     `style` is how changes leave the machine, `completion` what a task needs to be DONE. `reviews` are those who
@@ -68,13 +68,13 @@ class Need:
 
     name: str
     otherwise: str
-    is_met: Callable[[Ground], bool]
+    is_met: Callable[[Circumstances], bool]
     # Only the mode decides: then the page shows it by mode.
     by_mode: bool = False
 
 
-def _git(ground: Ground) -> bool:
-    return ground.mode != DIRECT
+def _git(given: Circumstances) -> bool:
+    return given.mode != DIRECT
 
 
 GIT = Need(
@@ -88,58 +88,58 @@ IN_PLACE = Need("direct mode", 'it is for workspace.mode = "direct"; take it out
 HEALER = Need(
     "a healer",
     'nothing is healed: there is no [roles.healer], or policy.heal_schedule is "off"',
-    lambda ground: ground.healer and ground.schedule != "off",
+    lambda given: given.healer and given.schedule != "off",
 )
 SCHEDULED = Need(
-    "windows", 'policy.heal_schedule is "off", so there are no windows', lambda ground: ground.schedule != "off"
+    "windows", 'policy.heal_schedule is "off", so there are no windows', lambda given: given.schedule != "off"
 )
 BATCHES = Need(
-    "`heal_schedule` = `batch`", 'policy.heal_schedule is not "batch"', lambda ground: ground.schedule == "batch"
+    "`heal_schedule` = `batch`", 'policy.heal_schedule is not "batch"', lambda given: given.schedule == "batch"
 )
 RATED = Need(
     "`heal_schedule` = `auto`, or a healer",
     'failure rates count with policy.heal_schedule = "auto" or with a healer',
-    lambda ground: ground.schedule == "auto" or (ground.healer and ground.schedule != "off"),
+    lambda given: given.schedule == "auto" or (given.healer and given.schedule != "off"),
 )
 LISTENS = Need("`worker.listen`", "worker.listen is false, so no worker can reach the run", lambda g: g.listens)
-HTTP = Need("`worker.http`", "worker.http is false", lambda ground: ground.listens and ground.http)
-CENSUS = Need("`verify.census`", "verify.census is false, so no test runner reports", lambda ground: ground.census)
+HTTP = Need("`worker.http`", "worker.http is false", lambda given: given.listens and given.http)
+CENSUS = Need("`verify.census`", "verify.census is false, so no test runner reports", lambda given: given.census)
 LEVELS = Need(
     "`merging` = `level`", 'levels count with workspace.merging = "level" in a git mode', lambda g: g.merging == "level"
 )
 WALLS = Need(
     "a sandbox",
     "no sandbox is used: it is switched off (sandbox.use) or none stands on this machine (ganger doctor)",
-    lambda ground: bool(ground.walls),
+    lambda given: bool(given.walls),
 )
 HIDING = Need(
     "bubblewrap",
     "only bubblewrap can keep the other files of the workspace from being read; here they can be",
-    lambda ground: ground.walls == "bubblewrap",
+    lambda given: given.walls == "bubblewrap",
 )
 NOTIFIES = Need("`urls`, `webhook` or `desktop`", "notify names no way: urls, webhook or desktop", lambda g: g.notifies)
 DELIVERS = Need(
     "delivery",
     'nothing is delivered: delivery.completion has none of "pushed", "ci", "mirrored"',
-    lambda ground: ground.delivers,
+    lambda given: given.delivers,
 )
 CI = Need("CI", 'no CI is followed: delivery.completion has neither "ci" nor a "mirrored" that a job proves',
-    lambda ground: ground.follows_ci,
+    lambda given: given.follows_ci,
 )  # fmt: skip
 A_FORGE = Need(
     "a forge",
     "no forge is asked: delivery.forge names none, or nothing is delivered",
-    lambda ground: ground.delivers and ground.forge not in ("", "command"),
+    lambda given: given.delivers and given.forge not in ("", "command"),
 )
 COMMANDS = Need(
     "`forge` = `command`",
     'CI is no local command: delivery.forge is not "command", or no CI is followed',
-    lambda ground: ground.follows_ci and ground.forge == "command",
+    lambda given: given.follows_ci and given.forge == "command",
 )
 REQUESTS = Need(
     "style `request`",
     'there are no change requests: what is delivered goes to the remote\'s branch (delivery.style = "branch")',
-    lambda ground: ground.delivers and ground.style == REQUEST,
+    lambda given: given.delivers and given.style == REQUEST,
 )
 MIRROR = Need(
     "`mirrored`", 'delivery.completion has no "mirrored"', lambda g: g.delivers and "mirrored" in g.completion
@@ -147,22 +147,22 @@ MIRROR = Need(
 MIRROR_JOB = Need(
     "`mirrored`, without `mirror_command`",
     'no CI job proves the mirror: delivery.completion has no "mirrored", or mirror_command proves it',
-    lambda ground: ground.delivers and "mirrored" in ground.completion and not ground.mirror_command,
+    lambda given: given.delivers and "mirrored" in given.completion and not given.mirror_command,
 )
-WEBHOOKS = Need("`webhook_port`", "delivery.webhook_port is 0, so no webhook comes in", lambda ground: ground.webhooks)
+WEBHOOKS = Need("`webhook_port`", "delivery.webhook_port is 0, so no webhook comes in", lambda given: given.webhooks)
 REVIEW = Need(
     "a review", "nothing is reviewed: neither delivery.review nor a task asks for it", lambda g: bool(g.reviews)
 )
 BY_AGENT = Need(
     "`review` = `agent`",
     'no agent reviews: neither delivery.review nor a task says "agent"',
-    lambda ground: "agent" in ground.reviews,
+    lambda given: "agent" in given.reviews,
 )
-REPOS = Need("`[repos]`", "there is no [repos]: every task works on the project itself", lambda ground: ground.repos)
+REPOS = Need("`[repos]`", "there is no [repos]: every task works on the project itself", lambda given: given.repos)
 INTERFACE = Need(
     "`interface`",
     "the task's repository has no interface (repos.NAME.interface), so there is nothing to break",
-    lambda ground: ground.interface,
+    lambda given: given.interface,
 )
 WORKS = Need("tasks", "a healer and a reviewer write nothing; it counts for roles that tasks have", lambda g: g.works)
 
@@ -172,7 +172,7 @@ def takes(key: str) -> Need:
     return Need(
         "a kind that takes it",
         f"agents of this kind do not take {key}",
-        lambda ground: ground.takes is None or key in ground.takes,
+        lambda given: given.takes is None or key in given.takes,
     )
 
 
@@ -180,7 +180,7 @@ def stronger(mark: str) -> Need:
     return Need(
         "a stronger model",
         f"its role has neither strong_model nor strong_effort, or strong_when leaves out {mark}",
-        lambda ground: mark in ground.marks,
+        lambda given: mark in given.marks,
     )
 
 
@@ -191,7 +191,7 @@ _ANY: tuple[object, ...] = ("*",)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingRow:
     """One key. `guards` are the values that ask for a safeguard: where they would not act, a run does not begin.
     `idle` are values that ask for nothing, so that nothing is missed. `spared`: where this is met, something else keeps
     what the safeguard would, and it is told only."""
@@ -202,14 +202,14 @@ class Row:
     idle: tuple[object, ...] = ()
     spared: Need | None = None
 
-    def unmet(self, ground: Ground) -> Need | None:
-        return next((need for need in self.needs if not need.is_met(ground)), None)
+    def unmet(self, given: Circumstances) -> Need | None:
+        return next((need for need in self.needs if not need.is_met(given)), None)
 
-    def effect(self, ground: Ground, value: object) -> Effect:
-        if self.unmet(ground) is None or value in self.idle:
-            return Effect.ACTS
-        missed = self.is_guard(value) and not (self.spared is not None and self.spared.is_met(ground))
-        return Effect.REFUSED if missed else Effect.TOLD
+    def effect(self, given: Circumstances, value: object) -> SettingEffect:
+        if self.unmet(given) is None or value in self.idle:
+            return SettingEffect.ACTS
+        missed = self.is_guard(value) and not (self.spared is not None and self.spared.is_met(given))
+        return SettingEffect.REFUSED if missed else SettingEffect.TOLD
 
     def is_guard(self, value: object) -> bool:
         if self.guards == _ANY:
@@ -218,8 +218,8 @@ class Row:
         return any(word in self.guards for word in words)
 
 
-def _rows(section: str, keys: str, *needs: Need) -> tuple[Row, ...]:
-    return tuple(Row(f"{section}.{key}" if section else key, needs) for key in keys.split())
+def _rows(section: str, keys: str, *needs: Need) -> tuple[SettingRow, ...]:
+    return tuple(SettingRow(f"{section}.{key}" if section else key, needs) for key in keys.split())
 
 
 _TERMINAL = (
@@ -228,31 +228,31 @@ _TERMINAL = (
 )
 _TAKEN = "argv prompt env model effort max_turns args base_url key_env home_files profile retries script"
 _DELIVERY = (
-    Row("delivery.completion", (GIT,), guards=("committed", "pushed", "ci", "mirrored"), idle=(["verified"],)),
-    Row("delivery.style", (GIT, DELIVERS)),
-    Row("delivery.forge", (GIT, DELIVERS)),
+    SettingRow("delivery.completion", (GIT,), guards=("committed", "pushed", "ci", "mirrored"), idle=(["verified"],)),
+    SettingRow("delivery.style", (GIT, DELIVERS)),
+    SettingRow("delivery.forge", (GIT, DELIVERS)),
     *_rows("delivery", "remote branch token_env token_file call_sec poll_sec poll_most_sec", GIT, DELIVERS),
     *_rows("delivery", "url project", GIT, A_FORGE),
-    Row("delivery.required_jobs", (GIT, CI), guards=_ANY),
+    SettingRow("delivery.required_jobs", (GIT, CI), guards=_ANY),
     *_rows("delivery", "ci_events retriggers fixes ask_after fix_sec appear_sec ci_sec ci_warn_sec", GIT, CI),
     *_rows("delivery", "ci_most_sec", GIT, CI),
     *_rows("delivery", "jobs reruns", GIT, COMMANDS),
-    Row("delivery.mirror_job", (GIT, MIRROR_JOB)),
-    Row("delivery.mirror_command", (GIT, MIRROR), guards=_ANY),
-    Row("delivery.webhook_port", (GIT, A_FORGE, CI), idle=(0,)),
-    Row("delivery.webhook_secret_env", (GIT, A_FORGE, CI, WEBHOOKS)),
-    Row("delivery.review", (GIT,), guards=("person", "agent"), idle=("",)),
+    SettingRow("delivery.mirror_job", (GIT, MIRROR_JOB)),
+    SettingRow("delivery.mirror_command", (GIT, MIRROR), guards=_ANY),
+    SettingRow("delivery.webhook_port", (GIT, A_FORGE, CI), idle=(0,)),
+    SettingRow("delivery.webhook_secret_env", (GIT, A_FORGE, CI, WEBHOOKS)),
+    SettingRow("delivery.review", (GIT,), guards=("person", "agent"), idle=("",)),
     # Where nothing is pushed every review is before the merge.
-    Row("delivery.review_when", (GIT, REVIEW, DELIVERS), idle=("before",)),
-    Row("delivery.reviewer", (GIT, BY_AGENT)),
+    SettingRow("delivery.review_when", (GIT, REVIEW, DELIVERS), idle=("before",)),
+    SettingRow("delivery.reviewer", (GIT, BY_AGENT)),
     *_rows("delivery", "draft labels branch_name", GIT, REQUESTS),
-    Row("delivery.auto_merge", (GIT, REQUESTS), guards=(True,), idle=(False,)),
+    SettingRow("delivery.auto_merge", (GIT, REQUESTS), guards=(True,), idle=(False,)),
 )
-SETTINGS: tuple[Row, ...] = (
+SETTINGS: tuple[SettingRow, ...] = (
     *_rows("", "manifest state_dir"),
     *_rows("policy", "heal_schedule concurrency"),
-    Row("policy.batch_size", (BATCHES,)),
-    Row("policy.failure_threshold", (RATED,)),
+    SettingRow("policy.batch_size", (BATCHES,)),
+    SettingRow("policy.failure_threshold", (RATED,)),
     *_rows("policy", "max_worker_attempts_per_task"),
     *_rows("policy", "max_heal_rounds_per_window max_total_heal_rounds signature_repeat_limit", HEALER),
     *_rows("policy", "exhausted format_retries respawns transient_retries quota_wait_sec"),
@@ -260,23 +260,23 @@ SETTINGS: tuple[Row, ...] = (
     *_rows("policy", "no_change_retries stall_restarts checkpoints quota_spread_sec output_limit_mb grace_sec"),
     *_rows("limits", "timeout_sec concurrency current_batch_size", HEALER),
     *_rows("budget", "usd tokens attempts wall_sec task_usd task_tokens task_wall_sec attempt_usd attempt_tokens"),
-    Row("healing.in_place", (HEALER,), idle=(False,)),
+    SettingRow("healing.in_place", (HEALER,), idle=(False,)),
     *_rows("healing", "timeout_sec", HEALER),
     *_rows("healing", "learned_rules"),
     *_rows("agents.*", "kind context_tokens account"),
-    *(Row(f"agents.*.{key}", (takes(key),)) for key in _TAKEN.split()),
-    Row("agents.*.answer_schema", (takes("answer_schema"),), idle=(False,)),
-    Row("agents.*.permissions", (takes("permissions"),), guards=("edit",), idle=("auto",), spared=WALLS),
-    Row("agents.*.in_place", (IN_PLACE,)),
-    *(Row(f"agents.*.terminal.{key}", (takes("terminal"),)) for key in _TERMINAL.split()),
+    *(SettingRow(f"agents.*.{key}", (takes(key),)) for key in _TAKEN.split()),
+    SettingRow("agents.*.answer_schema", (takes("answer_schema"),), idle=(False,)),
+    SettingRow("agents.*.permissions", (takes("permissions"),), guards=("edit",), idle=("auto",), spared=WALLS),
+    SettingRow("agents.*.in_place", (IN_PLACE,)),
+    *(SettingRow(f"agents.*.terminal.{key}", (takes("terminal"),)) for key in _TERMINAL.split()),
     *_rows("roles.*", "agent"),
-    *(Row(f"roles.*.{key}", (takes(key),)) for key in ("model", "effort", "max_turns", "args")),
-    Row("roles.*.paths", (WORKS,)),
-    Row("roles.*.may_change_gates", (WORKS,), idle=(False,)),
+    *(SettingRow(f"roles.*.{key}", (takes(key),)) for key in ("model", "effort", "max_turns", "args")),
+    SettingRow("roles.*.paths", (WORKS,)),
+    SettingRow("roles.*.may_change_gates", (WORKS,), idle=(False,)),
     *_rows("roles.*", "fallback prompt", WORKS),
-    Row("roles.*.strong_model", (WORKS, takes("model"))),
-    Row("roles.*.strong_effort", (WORKS, takes("effort"))),
-    Row("roles.*.strong_when", (WORKS, _STRONG)),
+    SettingRow("roles.*.strong_model", (WORKS, takes("model"))),
+    SettingRow("roles.*.strong_effort", (WORKS, takes("effort"))),
+    SettingRow("roles.*.strong_when", (WORKS, _STRONG)),
     *_rows("health", "heartbeat_sec stale_sec stall_sec busy_sec working_sec working_warn_sec active_sec"),
     *_rows("health", "lease_sec", LISTENS),
     *_rows("health", "no_change_sec linger_sec shutdown_sec checkpoint_sec context_pct api_errors look_sec"),
@@ -286,21 +286,21 @@ SETTINGS: tuple[Row, ...] = (
     *_rows("inbox", "remind_sec"),
     *_rows("prompts", "budget_tokens"),
     *_rows("verify", "profiles_file tiers timeout_sec deny expect env recoveries retry_failed census"),
-    Row("verify.planted", (CENSUS,), guards=(True,), idle=(False,)),
+    SettingRow("verify.planted", (CENSUS,), guards=(True,), idle=(False,)),
     *_rows("workspace", "mode protected unprotected"),
-    Row("workspace.merging", (GIT,), guards=("level",)),
+    SettingRow("workspace.merging", (GIT,), guards=("level",)),
     *_rows("workspace", "merge_batch merge_gates", GIT),
     *_rows("workspace", "levels_file", GIT, LEVELS),
     *_rows("workspace", "expected_files"),
     *_rows("workspace", "author copied warm min_free_mb", GIT),
     *_rows("workspace", "linked installed_copies"),
     *_rows("workspace", "snapshot_mb", IN_PLACE),
-    Row("workspace.land", (GIT,), guards=("finish",), idle=("ask",)),
+    SettingRow("workspace.land", (GIT,), guards=("finish",), idle=("ask",)),
     *_rows("sandbox", "use"),
-    Row("sandbox.network", (WALLS,), guards=("loopback", "none"), idle=("allow",)),
+    SettingRow("sandbox.network", (WALLS,), guards=("loopback", "none"), idle=("allow",)),
     *_rows("sandbox", "readable writable processes memory_mb file_mb", WALLS),
     *_rows("prices.*", "input output cache_read cache_write"),
-    *(Row(f"repos.*.{key}", (GIT,), guards=_ANY) for key in ("path", "depends_on", "locks", "interface")),
+    *(SettingRow(f"repos.*.{key}", (GIT,), guards=_ANY) for key in ("path", "depends_on", "locks", "interface")),
     *_DELIVERY,
     *(replace(row, key=f"repos.*.{row.key}") for row in _DELIVERY),
     *_rows("hooks", "on run timeout_sec"),
@@ -308,15 +308,18 @@ SETTINGS: tuple[Row, ...] = (
     *_rows("notify", "on", NOTIFIES),
 )
 # What a task of the manifest may carry. Other keys are other tools'.
-METADATA: tuple[Row, ...] = (
+METADATA: tuple[SettingRow, ...] = (
     *_rows("metadata", "role files_create files_modify expected_files max_attempts component"),
     *_rows("metadata", "may_change_gates allow_shrinkage"),
-    Row("metadata.files_read", (HIDING,), idle=([],)),
-    Row("metadata.repo", (REPOS,)),
-    Row("metadata.review", (GIT,), guards=("person", "agent"), idle=("none",)),
-    Row("metadata.may_break_interface", (GIT, INTERFACE), idle=(False,)),
-    Row("metadata.complexity", (stronger("high_complexity"),), idle=("low", "medium")),
-    *(Row(f"metadata.{key}", (stronger(key),), idle=(False,)) for key in ("critical_path", "security", "cross_repo")),
+    SettingRow("metadata.files_read", (HIDING,), idle=([],)),
+    SettingRow("metadata.repo", (REPOS,)),
+    SettingRow("metadata.review", (GIT,), guards=("person", "agent"), idle=("none",)),
+    SettingRow("metadata.may_break_interface", (GIT, INTERFACE), idle=(False,)),
+    SettingRow("metadata.complexity", (stronger("high_complexity"),), idle=("low", "medium")),
+    *(
+        SettingRow(f"metadata.{key}", (stronger(key),), idle=(False,))
+        for key in ("critical_path", "security", "cross_repo")
+    ),
 )
 # Named by the vocabulary, and read by nothing: any value asks for something that would not happen.
 UNREAD: Mapping[str, str] = {
@@ -326,16 +329,16 @@ UNREAD: Mapping[str, str] = {
 # A run has one mode; a task may say it, and say nothing else.
 MODE = "mode"
 KNOWN_METADATA: tuple[str, ...] = (*(row.key.removeprefix("metadata.") for row in METADATA), MODE, *UNREAD)
-_BY_KEY: Mapping[str, Row] = {row.key: row for row in (*SETTINGS, *METADATA)}
+_BY_KEY: Mapping[str, SettingRow] = {row.key: row for row in (*SETTINGS, *METADATA)}
 _NAMED = ("agents", "roles", "prices", "repos")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class IdleSetting:
     """A key that was written and does not act, and why."""
 
     key: str
-    effect: Effect
+    effect: SettingEffect
     why: str
 
 
@@ -359,32 +362,32 @@ def _shortened(key: str) -> Iterator[str]:
         key = key.rpartition(".")[0]
 
 
-def judge_setting(key: str, value: object, grounds: Collection[Ground]) -> Finding | None:
-    """A key that acts on one of the grounds acts."""
+def judge_setting(key: str, value: object, circumstances: Collection[Circumstances]) -> IdleSetting | None:
+    """A key that acts on one of the circumstances acts."""
     row = _BY_KEY.get(plain_key(key))
     if row is None:
         return None
-    return _judge(row, key, value, grounds)
+    return _judge(row, key, value, circumstances)
 
 
-def judge_metadata(key: str, value: object, ground: Ground) -> Finding | None:
+def judge_metadata(key: str, value: object, given: Circumstances) -> IdleSetting | None:
     """A known key of a task."""
     name = f"metadata.{key}"
     if key == MODE:
-        why = f'the run\'s mode is "{ground.mode}" for every task (workspace.mode)'
-        return None if value == ground.mode else Finding(name, Effect.REFUSED, why)
+        why = f'the run\'s mode is "{given.mode}" for every task (workspace.mode)'
+        return None if value == given.mode else IdleSetting(name, SettingEffect.REFUSED, why)
     if key in UNREAD:
-        return Finding(name, Effect.REFUSED, UNREAD[key])
-    return _judge(_BY_KEY[name], name, value, (ground,)) if name in _BY_KEY else None
+        return IdleSetting(name, SettingEffect.REFUSED, UNREAD[key])
+    return _judge(_BY_KEY[name], name, value, (given,)) if name in _BY_KEY else None
 
 
-def _judge(row: Row, key: str, value: object, grounds: Collection[Ground]) -> Finding | None:
-    found = [row.effect(ground, value) for ground in grounds]
-    if not found or Effect.ACTS in found:
+def _judge(row: SettingRow, key: str, value: object, circumstances: Collection[Circumstances]) -> IdleSetting | None:
+    found = [row.effect(given, value) for given in circumstances]
+    if not found or SettingEffect.ACTS in found:
         return None
-    need = row.unmet(next(iter(grounds)))
+    need = row.unmet(next(iter(circumstances)))
     assert need is not None
-    return Finding(key, found[0], need.otherwise)
+    return IdleSetting(key, found[0], need.otherwise)
 
 
 # --- values that stand in each other's way ----------------------------------------------------------------------------
@@ -404,21 +407,21 @@ ORDERED: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def disordered(values: Mapping[str, object], written: Collection[str]) -> Iterator[Finding]:
+def disordered(values: Mapping[str, object], written: Collection[str]) -> Iterator[IdleSetting]:
     """Pairs of numbers of which the lower one should be lower; one of the two was written."""
     for low, high, why in ORDERED:
         first, second = values.get(low), values.get(high)
         if (low in written or high in written) and _is_above(first, second):
-            yield Finding(low if low in written else high, Effect.TOLD, f"{low} is above {high}: {why}")
+            yield IdleSetting(low if low in written else high, SettingEffect.TOLD, f"{low} is above {high}: {why}")
 
 
-def inverted(values: Mapping[str, object]) -> Iterator[Finding]:
+def inverted(values: Mapping[str, object]) -> Iterator[IdleSetting]:
     """Ranges that hold nothing."""
     for key in ("limits.timeout_sec", "limits.concurrency", "limits.current_batch_size"):
         pair = values.get(key)
         if isinstance(pair, list | tuple) and len(pair) == 2 and _is_above(pair[0], pair[1]):
             why = f"{pair[0]:g} is above {pair[1]:g}, so a healer could change nothing there; put the lower one first"
-            yield Finding(key, Effect.REFUSED, why)
+            yield IdleSetting(key, SettingEffect.REFUSED, why)
 
 
 def _is_above(first: object, second: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ganger.core.applicability import METADATA, MODE, MODES, ORDERED, SETTINGS, UNREAD, Ground, Row
+from ganger.core.applicability import METADATA, MODE, MODES, ORDERED, SETTINGS, UNREAD, Circumstances, SettingRow
 
 _HEAD = """# Settings by mode
 
@@ -54,23 +54,23 @@ def render() -> str:
     return "\n".join(lines)
 
 
-def _is_repeated(row: Row) -> bool:
+def _is_repeated(row: SettingRow) -> bool:
     return row.key.startswith("repos.*.delivery.")
 
 
-def _table(title: str, column: str, rows: Iterator[Row] | tuple[Row, ...]) -> list[str]:
+def _table(title: str, column: str, rows: Iterator[SettingRow] | tuple[SettingRow, ...]) -> list[str]:
     head = [f"## {title}", "", f"| {column} | {' | '.join(MODES)} |", f"| --- |{' --- |' * len(MODES)}"]
     return [*head, *(f"| `{row.key}` | {' | '.join(_cell(row, mode) for mode in MODES)} |" for row in rows), ""]
 
 
-def _cell(row: Row, mode: str) -> str:
-    if any(need.by_mode and not need.is_met(Ground(mode=mode)) for need in row.needs):
+def _cell(row: SettingRow, mode: str) -> str:
+    if any(need.by_mode and not need.is_met(Circumstances(mode=mode)) for need in row.needs):
         return _otherwise(row)
     needs = [need.name for need in row.needs if not need.by_mode]
     return f"acts with {' and '.join(needs)}; else {_otherwise(row)}" if needs else "acts"
 
 
-def _otherwise(row: Row) -> str:
+def _otherwise(row: SettingRow) -> str:
     if row.guards == ("*",):
         return "refused"
     if not row.guards:
