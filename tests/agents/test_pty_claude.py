@@ -30,6 +30,8 @@ def example() -> str:
     return next(block for block in blocks if "[agents.claude-screen]" in block)
 
 
+# Not in the default slice: a program drawn for people may lose a key on a machine that is very busy.
+@pytest.mark.slow
 @pytest.mark.needs("bwrap")
 def test_the_example_of_the_page_drives_the_real_program_to_done(tmp_path: Path) -> None:
     """T25: trust and key are answered, the task is pasted, the block is read from the screen."""

@@ -14,7 +14,7 @@ from cli_project import CONFIG, ganger, make_project, task
 GIT = '[workspace]\nmode = "local-git"\n'
 LOOKS = (
     *("status", "status --json", "status --run r1", "workers", "tasks", "why one", "ledger", "logs one", "events"),
-    *("replay", "patches", "inbox", "state export", "plan", "validate", "stop"),
+    *("replay", "patches", "inbox", "state export", "plan", "stop"),
 )
 BROKEN = {
     "no TOML": CONFIG + GIT + "policy = [[[",
@@ -60,6 +60,8 @@ def test_a_run_on_a_read_only_disk_can_be_looked_at(tmp_path: Path, left: str) -
     for command, done in zip(LOOKS, read_only(tmp_path, *LOOKS), strict=True):
         assert done.returncode == 0, (command, done.stderr)
     assert b"1 DONE" in read_only(tmp_path, "status")[0].stdout
+    # No run could begin here, and that is what it is for to say.
+    assert b"NOT_WRITABLE" in read_only(tmp_path, "validate")[0].stderr
 
 
 def leave_log(database: Path, *, index: bool) -> None:
