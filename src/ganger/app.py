@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ganger import __version__, worker as worker_room
 from ganger.check import Checked
-from ganger.config import PROJECT_FILE, AgentSection, Project, environment
+from ganger.config import PROJECT_FILE, AgentSection, Project
 from ganger.contents import Contents
 from ganger.contracts.parser import parse_heal
 from ganger.core.environment import child_environment, withheld_names
@@ -66,13 +66,13 @@ from ganger.notify import hook_files, notices_of
 from ganger.places import note_lead, place_of, settle, sweep_left_over
 from ganger.policies import budget_of, limits_of, policy_of as policy_of
 from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
+from ganger.project_sandbox import granted, sandbox_of, sandbox_settings
 from ganger.reports.address import remove as remove_address
 from ganger.reports.server import ReportServer
 from ganger.runners.table import KnownRunners
 from ganger.sandboxes.bubblewrap import Bubblewrap
-from ganger.sandboxes.choose import Walls, choose, keeps_in_place
+from ganger.sandboxes.choose import Walls, keeps_in_place
 from ganger.sandboxes.concealed import concealed
-from ganger.sandboxes.settings import SandboxSettings
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.difference import difference_lines
 from ganger.worker.shim import shim_text
@@ -80,7 +80,6 @@ from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.bare import Bare
 from ganger.workspaces.direct import DirectWorkspace, Judge
 from ganger.workspaces.fixed import Fixed
-from ganger.workspaces.git import Git
 from ganger.workspaces.git_settings import settings_for
 from ganger.workspaces.masking import Mask
 from ganger.workspaces.newest import Newest
@@ -332,50 +331,6 @@ def _output_limit(project: Project) -> int:
     return int(project.config.policy.output_limit_mb * 1024 * 1024)
 
 
-def sandbox_of(project: Project) -> Walls:
-    return choose(sandbox_settings(project))
-
-
-def sandbox_settings(project: Project) -> SandboxSettings:
-    config = project.config.sandbox
-    environ = environment()
-    return SandboxSettings(
-        project=project.root,
-        state_dir=project.state_path,
-        shown=project.shown_path if project.shown_path != project.state_path else None,
-        home=Path(environ.get("HOME") or "/"),
-        path=environ.get("PATH", ""),
-        use=config.use,
-        network=config.network,
-        # The runs of other projects, too, wherever more than this one's was opened.
-        hidden=(*project.token_files(), *([project.private.parent] if project.private is not None else [])),
-        readable=tuple(_granted(project, name) for name in (*config.readable, *project.config.workspace.linked)),
-        writable=tuple(_granted(project, name) for name in config.writable),
-        repos=tuple(path_of(project, repo) for repo in project.config.repos),
-        tracked=tracked_in,
-        processes=config.processes,
-        memory_mb=config.memory_mb,
-        file_mb=config.file_mb,
-        in_place=project.config.workspace.mode == "direct",
-    )
-
-
-def tracked_in(root: str, paths: Sequence[str]) -> frozenset[str]:
-    """Which of these files are in the history of the folder; none where there is no history."""
-    if not Path(root, ".git").is_dir():
-        return frozenset()
-    try:
-        names = [os.path.relpath(path, root) for path in paths]
-        told = Git(Path(root, ".git")).ask("ls-files", "-z", "--", *names, doing=f"looking at {root}")
-    except GangerError:
-        return frozenset()
-    return frozenset(f"{root}/{name}" for name in told.text.split("\0") if name)
-
-
-def _granted(project: Project, name: str) -> Path:
-    return project.root / Path(name).expanduser()
-
-
 def role_rules(project: Project, name: str) -> RoleRules:
     role = project.config.roles[name]
     given = None if role.paths is None else tuple(role.paths)
@@ -479,7 +434,7 @@ def fixed_of(project: Project, sandbox: Walls) -> Fixed:
         project.state_path / "watch" / "fixed",
         own=project.shown_path,
         linked=config.workspace.linked,
-        opened=[_granted(project, name) for name in config.sandbox.writable],
+        opened=[granted(project, name) for name in config.sandbox.writable],
         walled=lambda: not pulls and keeps_in_place(sandbox, sandbox_settings(project)),
         limit_bytes=int(config.workspace.snapshot_mb * 1024 * 1024),
     )

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ganger.app import sandbox_of
 from ganger.check import Checked, missing_programs
 from ganger.config import PROJECT_FILE, Project
 from ganger.core.names import repo_store
 from ganger.delivery import completion_of, path_of, section_of
 from ganger.errors import Fault, GangerError, InputError
 from ganger.fleet import HEALER, agent_of_role, heals, reviewers
+from ganger.project_sandbox import sandbox_of
 from ganger.workspaces.addresses import remote_address
 from ganger.workspaces.bare import Bare
 

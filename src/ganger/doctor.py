@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.app import make_agents, programs_on_path, sandbox_settings
+from ganger.app import make_agents, programs_on_path
 from ganger.check import check_project
 from ganger.check_copies import CODE as COPY_CODE
 from ganger.config import PROJECT_FILE, Project, project_root, read_project
@@ -20,6 +20,7 @@ from ganger.engine.files import is_led
 from ganger.errors import GangerError
 from ganger.outposts import delivering_repos, meet
 from ganger.places import gone_projects, runs_of
+from ganger.project_sandbox import sandbox_settings
 from ganger.runs import read_state, size_of
 from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.choose import (

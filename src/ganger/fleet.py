@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ganger.agents.settings import AgentSettings, TerminalSettings
 from ganger.agents.streams import signs_of
@@ -15,9 +16,11 @@ from ganger.config import AgentSection, Project, environment
 from ganger.core.records import TaskSpec
 from ganger.core.signs import Heard, Sign
 from ganger.core.workers import PULL
-from ganger.engine.tools import Stronger
 from ganger.errors import GangerError
 from ganger.ports import Agent, AgentHealth
+
+if TYPE_CHECKING:
+    from ganger.engine.tools import Stronger
 
 
 def agent_settings(section: AgentSection) -> AgentSettings:
@@ -107,6 +110,9 @@ def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent
 
 def strong_agents(project: Project, roles: Collection[str]) -> dict[str, Stronger]:
     """The agents of the roles that have a stronger model for some of their tasks."""
+    # Not on top: who only looks needs no engine.
+    from ganger.engine.tools import Stronger
+
     config = project.config.roles
     named = [name for name in roles if config[name].strong_model or config[name].strong_effort]
     return {

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ganger.app import SystemClock, checks_of, repository_of, sandbox_of
+from ganger.app import SystemClock, checks_of, repository_of
 from ganger.check import check_project
 from ganger.config import Project, environment
 from ganger.core.events import Landed
@@ -24,6 +24,7 @@ from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.kept import KeptLauncher
 from ganger.places import at_place
 from ganger.ports import Entry
+from ganger.project_sandbox import sandbox_of
 from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.landing import Landing, Plan
 

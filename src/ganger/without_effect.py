@@ -234,7 +234,7 @@ def _heals(project: Project) -> bool:
 def _walls_of(project: Project) -> str:
     """The sandbox that stands here; where one is required and none does, a run says so itself."""
     # Not on top: it brings in every adapter, and few settings ask for it.
-    from ganger.app import sandbox_of
+    from ganger.project_sandbox import sandbox_of
 
     try:
         walls = sandbox_of(project)
