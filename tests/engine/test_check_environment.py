@@ -11,31 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from each_sandbox import sandbox as sandbox
 from git_runs import GitProject, edits, git
 from run_projects import Project, done, task, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.sandboxes import landlock
 
-SANDBOXES = [pytest.param("bubblewrap", marks=pytest.mark.needs("bwrap")), "landlock", "none"]
 MODES = ["local-git", "direct"]
 SCRIPT = "#!/bin/sh\nexit 0\n"
 ONE_ATTEMPT = "max_worker_attempts_per_task = 1"
-
-
-@pytest.fixture(params=SANDBOXES)
-def sandbox(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Makes the machine one on which this is what stands."""
-    if request.param == "landlock":
-        if not landlock.is_there():
-            pytest.skip("needs Landlock in the kernel")
-        monkeypatch.setattr("ganger.sandboxes.choose.find_bwrap", lambda _path: None)
-    monkeypatch.setenv("GANGER_SANDBOX_USE", "off" if request.param == "none" else "require")
-    if request.param == "landlock":
-        # Nothing in it keeps a project's own .git, which `require` asks for in direct mode.
-        monkeypatch.setenv("GANGER_SANDBOX_USE", "auto")
-    return str(request.param)
 
 
 def lay(root: Path, mode: str, cmd: str, *, base: Mapping[str, str] | None = None, **more: object) -> Project:

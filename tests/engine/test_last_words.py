@@ -7,23 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from each_sandbox import sandbox as sandbox
 from run_projects import Project
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.sandboxes import landlock
-
-SANDBOXES = [pytest.param("bubblewrap", marks=pytest.mark.needs("bwrap")), "landlock", "none"]
-
-
-@pytest.fixture(params=SANDBOXES)
-def sandbox(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "landlock":
-        if not landlock.is_there():
-            pytest.skip("needs Landlock in the kernel")
-        monkeypatch.setattr("ganger.sandboxes.choose.find_bwrap", lambda _path: None)
-    monkeypatch.setenv("GANGER_SANDBOX_USE", "off" if request.param == "none" else "auto")
-    return str(request.param)
 
 
 def project_of(root: Path, *argv: str, more: str = "") -> Project:
