@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -16,6 +18,8 @@ import pytest
 from keeper_bench import Run
 
 from ganger.errors import KeeperError
+from ganger.launchers.door import tell_in_passing
+from ganger.launchers.house import House
 from ganger.launchers.kept import KeptLauncher
 from ganger.launchers.wire import Garbage, Lines, launch_message
 from ganger.ports import Exit
@@ -119,6 +123,21 @@ def test_garbage_hurts_nobody_but_its_sender(run: Run) -> None:
 
     answers, exit_ = run.play(main)
     assert answers == dict.fromkeys(GARBAGE, b"") and exit_.code == 3
+
+
+def test_what_a_guest_said_counts_although_it_has_left_already(run: Run) -> None:
+    """H08: a lead that is ended says "kill" and is gone before a busy keeper has so much as greeted it."""
+
+    async def main(launcher: KeptLauncher) -> Exit:
+        running = await launcher.start(run.shell("a", "sleep 60"))
+        keeper = int((run.folder / "keeper" / "lock").read_text())
+        os.kill(keeper, signal.SIGSTOP)
+        tell_in_passing(House(run.folder), {"do": "kill"})
+        os.kill(keeper, signal.SIGCONT)
+        return await asyncio.wait_for(running.wait(), 30)
+
+    exit_ = run.play(main)
+    assert exit_.signal == signal.SIGKILL and exit_.lost
 
 
 def test_a_line_that_never_ends_is_not_collected_for_ever() -> None:

@@ -223,7 +223,7 @@ class Keeper:
         try:
             client.flush()
         except OSError:
-            self._drop(client)
+            self._part_from_gone(client)
             return
         if client.said_bye and not client.has_unsent:
             self._part_from(client)
@@ -232,6 +232,12 @@ class Keeper:
         if client.events != events:
             client.events = events
             self._selector.modify(client.connection, events, lambda: self._hear(client))
+
+    def _part_from_gone(self, client: Client) -> None:
+        """It waited for no answer; what it said before it went still counts."""
+        self._hear(client)
+        if client in self._clients or client in self._strangers:
+            self._drop(client)
 
     def _part_from(self, client: Client) -> None:
         """The last to go sees the keeper leave: it is hung up on when all is cleared away."""
