@@ -11,7 +11,7 @@ import pytest
 from ganger import forges
 from ganger.core import ci
 from ganger.core.ci import CiRules, Finding, RunFact, Word
-from ganger.engine import delivering
+from ganger.engine import ci_waiting
 from ganger.engine.following import Following, Look
 from ganger.forges import ForgeSettings, Hosts
 from ganger.forges.forgejo import read_run
@@ -50,7 +50,7 @@ def skipped_is_success(patch: pytest.MonkeyPatch) -> None:
         ]
         return ci.judge(sha, rosy, rules)
 
-    patch.setattr(delivering, "judge", judge)
+    patch.setattr(ci_waiting, "judge", judge)
 
 
 def old_commit(patch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def run_s_own_word(patch: pytest.MonkeyPatch) -> None:
             return Finding(ci.Ci.GREEN, "the run says so", mirror="success")
         return ci.judge(sha, seen, rules)
 
-    patch.setattr(delivering, "judge", judge)
+    patch.setattr(ci_waiting, "judge", judge)
 
 
 PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ganger.core.delivery import NO_RULES
 from ganger.engine.case import Case
 from ganger.engine.delivering import Delivering
+from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.following import Following
 from ganger.engine.forge_pace import ForgePace
 from ganger.engine.gate import Gate
@@ -60,7 +61,8 @@ class Branches:
         merging, sending = self._merging[name], self._sending.get(name)
         if sending is None:
             return InGit(case, merging, None)
-        return InGit(case, merging, Delivering(case, sending, merging, self._following.get(name)))
+        at = DeliveryCase(case, sending, merging, self._following.get(name))
+        return InGit(case, merging, Delivering(at))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
         """The barrier, in every repository that has a part in the level."""

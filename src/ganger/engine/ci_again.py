@@ -1,0 +1,120 @@
+"""CI is run again for a commit: by the forge, or else by a commit of nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ganger.core import events as ev
+from ganger.core.ci import OVER, Finding, RunFact, Word, chosen, mark
+from ganger.engine.delivery_case import DeliveryCase, passes
+from ganger.engine.following import Look
+from ganger.engine.pushing import Pushing
+from ganger.errors import ForgeUnreachable
+
+MEND = "mend_"
+
+
+class CiAgain:
+    def __init__(self, at: DeliveryCase, pushing: Pushing) -> None:
+        self.at, self.pushing = at, pushing
+
+    async def once_more(self, finding: Finding) -> None:
+        """D04: once per cause, so often in all; never on a red run."""
+        now, cause = self.at.now, finding.cause or finding.ci.value
+        used = [one for one in now.retriggered if not one.startswith(MEND)]
+        if cause in used or len(used) >= self.at.rules.retriggers:
+            done = f"CI was run again for {', '.join(used)} already" if used else "CI is not run again by itself here"
+            raise self.at.outside(cause, self.at.told(finding.why, f"look at the job on the forge ({done})"))
+        if not await self._rerun(self._runs_of(finding), cause):
+            await self.empty_commit(cause)
+
+    async def empty_commit(self, cause: str) -> None:
+        task, own = self.at.case.task, self.at.rules.style == "request"
+        self.at.require_open_chain()
+        async with self.at.merging.turn:
+            await self.at.sending.again(task, cause, own_branch=own)
+            if not own:
+                # In the same turn: below another commit it would be no tip, and CI begins for tips alone.
+                await self.at.sending.patiently(task, lambda: self.at.sending.to_branch(task), self.at.rules.ci_sec)
+        await self.pushing.push()
+        await self.at.case.record(ev.Retriggered(task, self.at.case.number, self.at.now.commit, cause, "empty_commit"))
+
+    def _runs_of(self, finding: Finding) -> list[RunFact]:
+        """Every run that has one of the jobs which explain it; the newest where a job is in none."""
+        runs = chosen(self.at.now.commit, self.at.now.runs, self.at.rules.events)
+        return [run for run in runs if set(finding.jobs).intersection(run.jobs)] or runs[-1:]
+
+    async def _rerun(self, runs: Sequence[RunFact], cause: str, *, asked: bool = False) -> bool:
+        """Whether the forge runs them again. `asked`: that is on record already."""
+        case, sha = self.at.case, self.at.now.commit
+        if runs and not asked:
+            names = " ".join(run.id for run in runs)
+            await case.record(ev.RetriggerIntended(case.task, case.number, sha, cause, "rerun", names))
+        if not any([await self._run_again(run) for run in runs]):
+            return False
+        await case.record(ev.Retriggered(case.task, case.number, sha, cause, "rerun"))
+        return True
+
+    async def _run_again(self, run: RunFact) -> bool:
+        assert self.at.following is not None
+        forge = self.at.following.forge
+        call = self.at.unless_stopped
+        return await self.at.sending.patiently(self.at.case.task, lambda: call(forge.rerun(run)), self.at.rules.ci_sec)
+
+    async def finish_retrigger(self) -> None:
+        """An earlier lead wanted CI to run again, and nobody knows whether it does."""
+        now = self.at.now
+        wanted = now.retrigger
+        if wanted is not None and wanted.how == "rerun" and wanted.sha == now.commit:
+            await self._look_at_rerun(wanted.run, wanted.cause)
+        elif wanted is not None and wanted.how == "empty_commit":
+            await self.at.case.record(
+                ev.Retriggered(self.at.case.task, self.at.case.number, now.commit, wanted.cause, "empty_commit")
+            )
+        elif self._mends_nothing():
+            cause = f"{MEND}{self.at.case.now.ci_fixes + self.at.case.now.reworks}"
+            await self._again_for_mend(cause)
+
+    async def _look_at_rerun(self, names: str, cause: str) -> None:
+        """Only the forge knows which of them run again, so it is waited for."""
+        assert self.at.following is not None
+        sha, known = self.at.now.commit, {run.id: run for run in self.at.now.runs}
+        self.at.following.begin(sha)
+        try:
+            look = await self.at.sending.patiently(
+                self.at.case.task, lambda: self._first_look(sha), self.at.rules.ci_sec
+            )
+        finally:
+            self.at.following.forget(sha)
+        fresh = {run.id: run for run in look.runs}
+        wanted = names.split()
+        still = [known[name] for name in wanted if name in known and not _goes_again(known[name], fresh.get(name))]
+        if len(still) == len(wanted):
+            await self._rerun(still, cause, asked=True)
+            return
+        for run in still:
+            await self._run_again(run)
+        await self.at.case.record(ev.Retriggered(self.at.case.task, self.at.case.number, sha, cause, "rerun"))
+
+    async def _first_look(self, sha: str) -> Look:
+        assert self.at.following is not None
+        look = await self.at.following.look(sha, (), after=0, wait_sec=self.at.outlet.poll_most_sec)
+        if look.trouble is not None and not passes(look.trouble):
+            raise look.trouble
+        if not look.looks:
+            raise ForgeUnreachable("the forge did not say whether CI runs again")
+        return look
+
+    def _mends_nothing(self) -> bool:
+        """CI was red, and a worker found nothing to change: perhaps it was not the code."""
+        return self.at.now.fixing and self.at.now.pushed == self.at.now.commit
+
+    async def _again_for_mend(self, cause: str) -> None:
+        runs = chosen(self.at.now.commit, self.at.now.runs, self.at.rules.events)
+        bad = [run for run in runs if any(job.word is not Word.SUCCESS for job in run.jobs)]
+        if not await self._rerun(bad or runs[-1:], cause):
+            await self.empty_commit(cause)
+
+
+def _goes_again(before: RunFact, now: RunFact | None) -> bool:
+    return now is not None and (mark(now) != mark(before) or now.word not in OVER)

@@ -1,0 +1,55 @@
+"""What everybody who brings one task's change to the outside has at hand, and how trouble there is told."""
+
+from __future__ import annotations
+
+from ganger.core.delivery import Delivery, RepoRules
+from ganger.core.repos import graph_of
+from ganger.core.vocabulary import BlockReason, FailureClass
+from ganger.engine.case import Case, Failed
+from ganger.engine.following import Following
+from ganger.engine.merging import Merging
+from ganger.engine.sending import Sending
+from ganger.engine.settling import Waits, heed_person
+from ganger.errors import ForgeDenied, ForgeError
+
+
+class DeliveryCase:
+    def __init__(self, case: Case, sending: Sending, merging: Merging, following: Following | None) -> None:
+        self.case, self.sending, self.merging, self.following = case, sending, merging, following
+        self.outlet, self.tools, self.unless_stopped = sending.outlet, case.tools, case.gate.unless_stopped
+        self.rules: RepoRules = sending.rules(case.task)
+
+    @property
+    def now(self) -> Delivery:
+        return self.sending.delivery(self.case.task)
+
+    def heed(self) -> None:
+        """A stop, or a person who does not want to wait any longer."""
+        self.case.gate.check()
+        heed_person(self.case.now)
+
+    def require_open_chain(self) -> None:
+        state, repo = self.case.state, self.case.spec.repo
+        graph = graph_of(state.repos)
+        chain = (repo, *graph.upstream.get(repo, ()), *graph.downstream.get(repo, ()))
+        halted = next((one for one in chain if one in state.halted), None)
+        if halted is not None:
+            why = f"{halted or 'the project'} is halted, so nothing is pushed: {state.halted[halted]}"
+            raise Waits(BlockReason.PAUSED, why)
+
+    def told(self, why: str, check: str) -> str:
+        urls = [run.url for run in self.now.runs if run.url]
+        where = f"; {urls[-1]}" if urls else ""
+        return f"{why}: {check}{where}"
+
+    def outside(self, signal: str, detail: str) -> Failed:
+        """Nothing a worker could mend: a person looks, and the delivery goes on from the ledger."""
+        then = f"then ganger retry {self.case.task}: no worker is needed"
+        problem = self.case.failed(FailureClass.BLOCKED_EXTERNAL, signal, f"{detail}; {then}")
+        problem.question = "delivery"
+        problem.keep_changes = True
+        return problem
+
+
+def passes(trouble: ForgeError) -> bool:
+    return not isinstance(trouble, ForgeDenied)
