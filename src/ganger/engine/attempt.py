@@ -41,7 +41,7 @@ from ganger.engine.settling import Left, Waits, heed_person, meaning, open_quest
 from ganger.engine.shift import Shift
 from ganger.engine.tools import one_line
 from ganger.engine.trouble import concerns_run, told
-from ganger.errors import GangerError, RollbackFailed
+from ganger.errors import GangerError, MachineRefused, RollbackFailed
 from ganger.ports import Agent
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
@@ -316,6 +316,8 @@ class Attempt:
         person has given the attempt up."""
         given_up = isinstance(problem, RollbackFailed) and is_ended_by_person(self.case.now)
         if (concerns_run(problem) and not given_up) or self.tools.journal.error is not None:
+            if isinstance(problem, OSError):
+                raise MachineRefused(told(problem)) from problem
             raise problem
 
     async def _end_in_trouble(self, problem: Exception) -> None:
