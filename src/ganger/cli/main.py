@@ -121,7 +121,7 @@ def show_error(error: GangerError, *, as_json: bool) -> None:
 def _unexpected(error: Exception, *, as_json: bool, debug: bool) -> int:
     if debug:
         raise error
-    if isinstance(error, OSError) and is_of_machine(error):
+    if isinstance(error, OSError) and (is_of_machine(error) or isinstance(error, PermissionError)):
         where = f"{error.filename}: " if error.filename else ""
         show_error(MachineRefused(f"{where}{error.strerror}"), as_json=as_json)
         return EXIT_ERROR
