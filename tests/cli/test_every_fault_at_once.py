@@ -62,6 +62,46 @@ def test_a_manifest_that_cannot_be_read_hides_nothing_else(tmp_path: Path, broke
     assert {"UNKNOWN_FIELD", "NOT_A_REPOSITORY"} <= codes and len(codes) >= 4
 
 
+IDLE = '[delivery]\nreview = "person"\n[limits]\ntimeout_sec = [9, 8]\n[verify.expect]\n"check/tset" = "x"\n'
+
+
+@pytest.mark.parametrize("fault", [{"oops": 1}, {"timeout_sec": "x"}, {"metadata": {"mode": "Direct"}}])
+def test_a_faulty_task_hides_nothing_that_has_no_effect(tmp_path: Path, fault: dict[str, object]) -> None:
+    """T01 G24: settings, keys and near misses are judged by what can be read."""
+    odd = {"reviw": "person", "repo": "gone", "kind": "q"}
+    make_project(tmp_path, task("one", **fault), task("two", metadata=odd))
+    (tmp_path / "ganger.toml").write_text(CONFIG + IDLE)
+    faults = found(tmp_path)
+    paths = {"delivery.review", "limits.timeout_sec", "verify.expect.check/tset"}
+    assert {f"ganger.toml:{path}" for path in paths} | {"tasks[1].metadata.kind"} <= set(faults)
+    warned = ganger("validate", "--json", cwd=tmp_path).json["warnings"]
+    assert {"tasks[1].metadata.reviw", "tasks[1].metadata.repo"} <= {one["path"] for one in warned}
+
+
+def test_of_a_manifest_that_cannot_be_read_nobody_knows_who_reviews(tmp_path: Path) -> None:
+    """T01 G24: what its tasks may bring about is not called without effect."""
+    make_project(tmp_path)
+    (tmp_path / "ganger.toml").write_text(CONFIG + '[delivery]\nreviewer = "worker"\n' + GIT)
+    (tmp_path / "manifest.json").write_text("{")
+    assert {"", "manifest.json"} >= set(found(tmp_path))
+    assert ganger("validate", "--json", cwd=tmp_path).json["warnings"] == []
+
+
+def test_a_faulty_profile_hides_no_command_and_no_missing_profile(tmp_path: Path) -> None:
+    """T01 T17: all of the file's faults are told, and what tasks and settings ask of it."""
+    make_project(tmp_path, task(verify_profile="chek"))
+    step = {"name": "test", "cmd": "true | cat", "timeout_sec": "soon"}
+    (tmp_path / "verify.json").write_text(json.dumps({"profiles": {"check": {"steps": [step], "oops": 1}}}))
+    (tmp_path / "ganger.toml").write_text(CONFIG + '[verify.tiers]\n"check/tset" = "quality"\n')
+    assert {
+        "verify.json:profiles.check.oops",
+        "verify.json:profiles.check.steps[0].timeout_sec",
+        "verify.json:profiles.check.steps[0].cmd",
+        "tasks[0].verify_profile",
+        'ganger.toml:verify.tiers."check/tset"',
+    } == set(found(tmp_path))
+
+
 def test_settings_that_cannot_be_read_hide_no_fault_of_the_manifest(tmp_path: Path) -> None:
     """T01: and what they would have said is not guessed at."""
     faults = found(spoiled(tmp_path, CONFIG + "policy = [[[\n"))
