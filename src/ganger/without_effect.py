@@ -14,7 +14,9 @@ from ganger.check import Checked
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.manifest import RetryPolicy
 from ganger.core.applicability import (
+    DIRECT,
     KNOWN_METADATA,
+    NO_ROLLBACK,
     Circumstances,
     SettingEffect,
     disordered,
@@ -54,6 +56,7 @@ def ineffective(project: Project, checked: Checked) -> Ineffective:
     if project.has_file:
         _settings(project, checked, circumstances, found)
         _steps(project, checked, found)
+        _profiles(project, checked, found)
     _tasks(project, tasks, circumstances, found)
     known = {fault.path for fault in checked.faults}
     found.refused = [fault for fault in found.refused if not _is_told(fault.path, known)]
@@ -128,6 +131,14 @@ def _steps(project: Project, checked: Checked, found: Ineffective) -> None:
             known = ", ".join(sorted(steps)[:8])
             text = f"there is no step {key!r} in {project.config.verify.profiles_file}{meant}; there are: {known}"
             found.refused.append(Fault(f"{PROJECT_FILE}:verify.expect.{key}", "UNKNOWN_STEP", text))
+
+
+def _profiles(project: Project, checked: Checked, found: Ineffective) -> None:
+    """In git modes nothing of a failed change is in the way of others, so there is nothing to put back."""
+    mode, name = project.config.workspace.mode, project.config.verify.profiles_file
+    for profile, one in (checked.profiles.profiles if checked.profiles is not None and mode != DIRECT else {}).items():
+        if not one.rollback_on_failure:
+            found.told.append(Fault(f"{name}:profiles.{profile}.rollback_on_failure", SETTING, NO_ROLLBACK))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,12 @@ _FLAGS = (
     ("`ganger run --detach`, `--max-tasks`", "told with `--dry-run`, which starts nothing"),
     ("`ganger land`", "refused in `direct`: there is no branch to land"),
 )
+_PROFILES = """## Profiles of checks
+
+| key | direct | local-git | forge |
+| --- | --- | --- | --- |
+| `profiles.*.rollback_on_failure` | acts | `false` told | `false` told |
+"""
 _RANGES = "`limits.*` whose first number is above the second: refused."
 
 
@@ -36,6 +42,7 @@ def render() -> str:
         "`[repos.NAME.delivery]` holds the same keys as `[delivery]`, for one repository, and they act alike.",
         "",
     ]
+    lines += [_PROFILES]
     lines += [*_table("Metadata of a task", "key", METADATA)[:-1], *_unread()]
     lines += [
         "Other keys are other tools' and are left alone. One that looks like a key of this table (`reviw`,",
