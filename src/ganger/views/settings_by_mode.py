@@ -23,6 +23,7 @@ push, CI where there is a forge, and change requests.
 """
 _FLAGS = (
     ("`ganger run --set KEY=VALUE`", "as the setting it names"),
+    ("`ganger set KEY=VALUE`", "told in its outcome where the run goes on without an effect of it"),
     ("`ganger run --reconcile`", "told where the run has not begun: there is nothing to reconcile"),
     ("`ganger run --detach`, `--max-tasks`", "told with `--dry-run`, which starts nothing"),
     ("`ganger land`", "refused in `direct`: there is no branch to land"),
