@@ -102,6 +102,40 @@ def test_a_faulty_profile_hides_no_command_and_no_missing_profile(tmp_path: Path
     } == set(found(tmp_path))
 
 
+NAMED = """
+[workspace]
+protected = ["[bad"]
+unprotected = ["fine/**", "../up"]
+[roles.tester]
+agent = "worker"
+prompt = "roles/gone.md"
+[notify]
+webhook = "env:NO_SUCH_VARIABLE"
+"""
+
+
+def test_what_a_run_asks_for_at_its_start_is_listed_with_the_rest(tmp_path: Path) -> None:
+    """T01: patterns, words of roles, variables of notices; each ended a run that validate had called sound."""
+    make_project(tmp_path, task(prompt_ref="none.md"))
+    (tmp_path / "ganger.toml").write_text(CONFIG + NAMED)
+    assert found(tmp_path) == {
+        "tasks[0].prompt_ref": "PROMPT_MISSING",
+        "ganger.toml:workspace.protected[0]": "BAD_PATTERN",
+        "ganger.toml:workspace.unprotected[1]": "BAD_PATTERN",
+        "ganger.toml:roles.tester.prompt": "FILE_NOT_FOUND",
+        "ganger.toml:notify": "NOTIFY_NOT_READY",
+    }
+
+
+def test_an_expected_output_that_is_no_pattern_starts_no_agent(tmp_path: Path) -> None:
+    """T01 G14: an agent was paid before the check could not be judged."""
+    make_project(tmp_path)
+    (tmp_path / "ganger.toml").write_text(CONFIG + '[verify.expect]\n"check/test" = "("\n')
+    assert found(tmp_path) == {'ganger.toml:verify.expect["check/test"]': "SCHEMA_VIOLATION"}
+    answer = ganger("run", cwd=tmp_path)
+    assert answer.code == 1 and "a pattern that can be read" in answer.err and not (tmp_path / ".ganger").exists()
+
+
 def test_settings_that_cannot_be_read_hide_no_fault_of_the_manifest(tmp_path: Path) -> None:
     """T01: and what they would have said is not guessed at."""
     faults = found(spoiled(tmp_path, CONFIG + "policy = [[[\n"))
