@@ -31,7 +31,7 @@ _FILE = r"(?<![\w@.+~/\\-])(?:file://)?(?P<{0}file>(?:[A-Za-z]:)?[\w@.+~/\\-]*[\
 # A place: a name with an ending and a line, as most tools, Python, and compilers in brackets write it.
 _PLACE = re.compile(
     rf'File "(?P<pfile>[^"\n]+)", line (?P<pline>\d+)'
-    rf"|{_FILE.format('c')}:(?P<cline>\d+)(?::\d+)?"
+    rf"|{_FILE.format('c')}:(?:line )?(?P<cline>\d+)(?::\d+)?"
     rf"|{_FILE.format('b')}\((?P<bline>\d+)(?:,\d+)?\)"
 )
 _FOREIGN = re.compile(
@@ -67,13 +67,15 @@ _LISTED = tuple(
         r"\s+\d+ - (?P<name>\S+) \((?:Failed|Timeout|Subprocess|SEGFAULT|Exit|Not Run|ILLEGAL|NUMERICAL|OTHER).*\)",
         r"\[  FAILED  \] (?P<name>[\w./]+)(?: \(\d+ ms\))?$",
         r"\s*[✕✗✘×] (?P<name>\S.*?)(?: \(?\d[\d.]*\s?m?s\)?)?$",
-        r"rspec (?P<name>\S+:\d+)(?: # .*)?$",
+        r"rspec \S+:\d+ # (?P<name>\S.*)$",
         r"\[ERROR\]\s+(?P<name>[\w$]+(?:\.[\w$]+)+:\d+)\b.*$",
     )
 )
-# Numbered, as mocha, rspec and phpunit do: believed only where the log says that it lists failures so.
-_NUMBERED = re.compile(r"\s{0,6}\d{1,4}\) (?P<name>\S.*?):?$")
-_LISTS_NUMBERED = re.compile(r"\s*\d+ failing\b|Failures:$|There (?:was|were) \d+ (?:failures?|errors?)")
+# Numbered, as mocha, rspec, phpunit, ExUnit and Playwright do: believed only where the log says that it lists them so.
+_NUMBERED = re.compile(r"\s{0,6}\d{1,4}\) (?P<name>\S.*?)(?: ─+|:)?$")
+_LISTS_NUMBERED = re.compile(
+    r"\s*\d+ failing\b|Failures:$|There (?:was|were) \d+ (?:failures?|errors?)|\d+ tests?, \d+ failures?$|  \d+ failed$"
+)
 _NO_TEST = re.compile(r"Console$|Test suite failed to run$|Cannot log after|\d+ (?:tests?|passed|failed|problems?)\b")
 _PASSED_GTEST = re.compile(r"\[       OK \]")
 _BLOCK_ENDS = re.compile(
@@ -195,7 +197,7 @@ def _lines(log: str, root: str) -> list[str]:
     found: list[str] = []
     for line in _bounded(raw):
         clean = _CONTROL.sub("", line.replace("\t", "    ")).rstrip()
-        found.append((clean.replace(f"{root}/", "") if root else clean)[:_LONGEST_LINE])
+        found.append((clean.replace(f"file://{root}/", "").replace(f"{root}/", "") if root else clean)[:_LONGEST_LINE])
     return found
 
 
@@ -306,7 +308,8 @@ def _block(lines: Sequence[str], starts: frozenset[int], head: _Head) -> list[in
     """The lines that tell of one failed test, its name first; `starts`: where others begin."""
     found = [head.at]
     for at in range(head.at + 1, min(len(lines), head.at + _LONGEST_BLOCK)):
-        if at in starts or (_BLOCK_ENDS.match(lines[at]) and not (at == head.at + 1 and _is_rule(lines[at]))):
+        # A name stands above a rule, in unittest with the first line of the test's docstring between them.
+        if at in starts or (_BLOCK_ENDS.match(lines[at]) and not (at <= head.at + 2 and _is_rule(lines[at]))):
             break
         found.append(at)
     if not any(lines[at].strip() for at in found[1:]):

@@ -156,6 +156,7 @@ def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
         default=event.default,
         deadline=event.deadline,
         account=event.account,
+        by_worker=bool(event.report),
     )
     state.asked += 1
     task = state.tasks.get(event.task)
