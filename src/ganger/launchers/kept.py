@@ -122,6 +122,7 @@ class KeptLauncher:
     async def stop_all(self, grace_sec: float) -> None:
         """SIGTERM, `grace_sec`, SIGKILL; returns once every tree is gone. A keeper that does not answer is continued,
         and else killed: its guard ends what it had started."""
+        self._look_no_more()
         for see_to in (wake_keeper, kill_keeper, wake_keeper):
             if self._line is None and not is_held(self._house.lock):
                 return
@@ -155,8 +156,7 @@ class KeptLauncher:
     async def close(self) -> None:
         """A keeper with nothing to do leaves at once; one with programs stays with them."""
         self._closed = True
-        if self._look is not None:
-            self._look.cancel()
+        self._look_no_more()
         if self._asking_again is not None:
             self._asking_again.cancel()
         if self._line is not None:
@@ -202,6 +202,10 @@ class KeptLauncher:
 
         if not self._closed:
             self._look = asyncio.get_running_loop().call_later(_LOOKED_AT_EVERY_SEC, look)
+
+    def _look_no_more(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
 
     def _found(self, key: str, answer: Message) -> KeptRunning | DiskFullError | None:
         """Called before anything later is heard, so no end can be missed."""
