@@ -147,7 +147,7 @@ class Attempt:
             raise Lost
         folder = self._folder = await self.road.enter()
         if self.road.lost_work:
-            await self._interrupt("the workspace of its session is gone; begun anew", resume=False)
+            await self._begin_anew()
             return
         if self.case.now.ended is None and not self.case.again:
             self._require_checkable()
@@ -417,6 +417,13 @@ class Attempt:
             self._answered = False
             await self._end_in_trouble(problem)
         await self._leave()
+
+    async def _begin_anew(self) -> None:
+        """What was done is gone with the folder, whatever is said of it; who still works there works for nobody."""
+        key = str(self.case.log_path)
+        if await self.gate.find(key) is not None:
+            await self.gate.end(key)
+        await self._interrupt("the workspace it worked in is gone; begun anew", resume=False)
 
     async def _begin_afresh(self, words: str) -> None:
         """A session that is not taken up again is never tried twice; what it had done is kept as for any new worker."""
