@@ -177,8 +177,8 @@ def test_an_agent_sends_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rounds", [None, 0, 1])
 def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path, rounds: int | None) -> None:
-    """W08 H13: two rounds, or as many as are set; CI's counter is not touched, `why` shows this one, and whoever is asked
-    is told the last remark and may take the change as it stands."""
+    """W08 H13: two rounds, or as many as are set; CI's counter is not touched, `why` shows this one, and whoever is
+    asked is told the last remark and may take the change as it stands."""
     project = judged(tmp_path, BAD)
     config = project.root / "ganger.toml"
     if rounds is not None:

@@ -291,7 +291,7 @@ def _id_end(text: str, at: int, ends: list[int], task_ids: Collection[str], own_
 
 
 def _is_marked(text: str, at: int) -> bool:
-    """The name of a hidden file, an option or a variable (`.env`, `--only`, `$HOME`) is no task's, whatever it spells."""
+    """The name of a hidden file, an option or a variable (`.env`, `--only`, `$HOME`) is no task's."""
     ahead = text[:at]
     plain = ahead.rstrip(_MARKS)
     return plain != ahead and not (plain and (plain[-1].isalnum() or plain[-1] in "_>"))

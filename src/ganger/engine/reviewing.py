@@ -62,7 +62,7 @@ class Reviewing:
         return known is not None and any(fact.what == _BY_PERSON and fact.commit == commit for fact in known.facts)
 
     def _is_used_up(self, opinion: Opinion) -> bool:
-        """Sent back as often as the policy lets a reviewer: from then on a person decides, on the change as it stands."""
+        """Sent back as often as a reviewer may: from then on a person decides, on the change as it stands."""
         return opinion.verdict == REWORK and self.case.now.reworks >= self.case.state.policy.rework_rounds
 
     def _why_not(self, opinion: Opinion) -> str:
