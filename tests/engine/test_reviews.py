@@ -186,7 +186,7 @@ def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path, rou
     allowed = 2 if rounds is None else rounds
     assert project.run() == 4
     now = project.state().tasks["a"]
-    assert (now.block_reason, now.reworks, now.ci_fixes) == (BlockReason.AWAITING_REVIEW, allowed, 0)
+    assert (now.status, now.reworks, now.ci_fixes) == (TaskStatus.ESCALATED, allowed, 0)
     (asked,) = project.find(ev.QuestionAsked)
     assert launches(project) == allowed + 1 and asked.kind == "review" and "the name is wrong" in asked.text
     why = json.loads(project.ganger("why", "a", "--json").stdout)

@@ -45,16 +45,18 @@ class Reviewing:
         if known is None or known.review != WANTED or known.reviewed != commit:
             asked = self.rules.reviewer if by_agent else PERSON
             await case.record(ev.ReviewAsked(case.task, case.number, asked, commit))
-        why = f"{commit[:12]} waits for a review"
+        why, used_up = f"{commit[:12]} waits for a review", False
         if by_agent and not self._is_persons(commit):
             opinion = await Reviewer(case, self.repository, self.rules.reviewer, commit).opinion()
             if opinion.verdict and not self._is_used_up(opinion):
                 await self._heed(opinion, commit)
                 return
-            why = f"{why}: {self._why_not(opinion)}"
+            why, used_up = f"{why}: {self._why_not(opinion)}", bool(opinion.verdict)
             await case.record(*opinion.costs, ev.ReviewAsked(case.task, case.number, PERSON, commit))
         text = f"{why}: ganger approve {case.task}, or ganger rework {case.task} TEXT; {self._where(commit)}"
-        raise Waits(BlockReason.AWAITING_REVIEW, why, question=REVIEW, text=text, options=OPTIONS[REVIEW])
+        options = OPTIONS[REVIEW]
+        reason = BlockReason.AWAITING_REVIEW
+        raise Waits(reason, why, question=REVIEW, text=text, options=options, escalated=used_up)
 
     def _is_persons(self, commit: str) -> bool:
         """An agent was asked in vain."""
