@@ -15,7 +15,7 @@ from typing import Any
 
 from faults import planted_git
 from faults.runs import SHORT
-from ganger.core import events as ev, retries, windows
+from ganger.core import choosing, events as ev, retries, windows
 from ganger.core.names import worker_log
 from ganger.core.records import Ended, RunState
 from ganger.core.transitions import apply
@@ -307,6 +307,7 @@ def _budget_checked_late() -> None:
         return real(state, *given) if state.spent.attempts > (state.budget.attempts or 0) else ""
 
     real = _swap(windows, "run_refusal", refusal)
+    _swap(choosing, "run_refusal", refusal)
 
 
 _QUEUED = ("merge_queued", "gates_checked")
