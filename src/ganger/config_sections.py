@@ -330,6 +330,10 @@ class DeliverySection(Section):
     forge: Literal["", "forgejo", "gitea", "github", "gitlab", "command"] = Field(
         default="", description="which forge; command: CI is a local command"
     )
+    pushes: Literal["train", "each"] = Field(
+        default="train",
+        description="style branch: what is merged while CI is at work is pushed together (train) or one by one (each)",
+    )
     remote: str = Field(default="origin", description="where to push: a remote of the repository, or an address")
     branch: str = Field(default="", description="the remote's branch; default: the one that is checked out")
     url: str = Field(default="", description="the forge's address; default: the remote's host")

@@ -45,7 +45,8 @@ class RepoRules:
     """What holds for the tasks of one repository; the one without a name is the project itself.
 
     `locks` is `exclusive`, `shared`, or `none` where there is no graph. `style` is `branch` (what is merged goes to
-    the remote's branch) or `request` (each task has a branch and a change request of its own). `review` is `person`,
+    the remote's branch) or `request` (each task has a branch and a change request of its own). `pushes`: what is merged
+    while CI is at work goes to the branch together afterwards (`train`), or one after the other (`each`). `review` is `person`,
     `agent` or empty; `review_when` is `before` or `after` the push. `interface` are globs of files from which nothing
     may be taken away.
     """
@@ -74,6 +75,7 @@ class RepoRules:
     reviewer: str = "reviewer"
     auto_merge: bool = False
     interface: tuple[str, ...] = ()
+    pushes: str = "train"
 
     @property
     def delivers(self) -> bool:
@@ -129,6 +131,10 @@ class Delivery:
     are those of `commit` alone. `green` and `mirrored` are the commits that was proved for. `retriggered` are
     the causes for which CI was asked to run again; `signatures` are of its failures, oldest first, `log` is of
     the last one.
+
+    `merges` are the task's own commits in the run's branch, the newest last; `commit` is that one, or a later tip of
+    the branch that was pushed with it inside. `place` is when it was merged, compared with others. `waits_for` is the
+    task that mends what CI found in that tip, where that is another one.
     """
 
     milestone: Milestone = Milestone.WORKING
@@ -162,6 +168,15 @@ class Delivery:
     reviewed: str = ""
     upstream: tuple[tuple[str, str], ...] = ()
     facts: tuple[Fact, ...] = ()
+    merges: tuple[str, ...] = ()
+    place: int = 0
+    waits_for: str = ""
+
+    @property
+    def own(self) -> str:
+        """The newest commit that holds this task's change alone; of runs that began before it was kept, what is
+        tracked."""
+        return self.merges[-1] if self.merges else self.commit
 
     @property
     def fixing(self) -> bool:

@@ -45,7 +45,18 @@ def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> 
     old = task.delivery or Delivery(repo=rules.name, since=at)
     if not commit:
         return replace(task, parked=False, delivery=replace(old, pending=True))
-    now = replace(_anew(old), commit=commit, pending=True, branch="", retriggered=(), review="", reviewed="")
+    state.merge_count += 1
+    now = replace(
+        _anew(old),
+        commit=commit,
+        pending=True,
+        branch="",
+        retriggered=(),
+        review="",
+        reviewed="",
+        merges=(*old.merges, commit),
+        place=state.merge_count,
+    )
     return replace(task, parked=False, delivery=_with(now, at, "merge", "merged", commit))
 
 
@@ -63,6 +74,7 @@ def _anew(delivery: Delivery) -> Delivery:
         mirror="",
         retrigger=None,
         stale=(),
+        waits_for="",
     )
 
 
@@ -86,13 +98,17 @@ def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIn
     now = old if old.commit == event.commit and not old.runs else _anew(old)
     now = replace(now, commit=event.commit, tree=event.tree, branch=event.branch, upstream=event.upstream, pending=True)
     told = f"to be pushed to {event.branch}" + ("" if event.cause == "change" else f" ({event.cause})")
+    told += f", with {event.own[:12]} in it" if event.own not in ("", event.commit) else ""
     if event.cause != "change":
         now = replace(now, retriggered=(*now.retriggered, event.cause))
     return replace(task, delivery=_with(now, at, "ganger", told, event.commit))
 
 
-def _pushed(_s: RunState, _n: str, task: TaskState, event: ev.Pushed, at: str) -> TaskState:
+def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: str) -> TaskState:
     old = task.delivery or Delivery()
+    rules = rules_of(state, name)
+    if rules.style == "branch" and event.branch == rules.branch:
+        state.tips[rules.name] = event.commit
     now = replace(old, pushed=event.commit, pushed_at=at, pushes=old.pushes + (event.how == "pushed"))
     now = _moved(now, Milestone.PUSHED_TO_CI, "push_complete", at)
     return replace(task, delivery=_with(now, at, "remote", f"{event.how} on {event.branch}", event.commit))
@@ -136,7 +152,7 @@ def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, 
     now = _with(old, at, event.source, f"CI verdict {event.verdict}: {event.why}", event.sha)
     if green:
         state.proved[old.repo] = event.sha
-        return replace(task, delivery=replace(now, green=event.sha, substate="ci_finishing"))
+        return replace(task, delivery=replace(now, green=event.sha, substate="ci_finishing", waits_for=""))
     now = replace(now, pending=False, signatures=(*now.signatures, event.signature), log=event.log)
     return replace(task, delivery=_moved(now, Milestone.FIXING_CI, "diagnosing", at))
 
@@ -299,7 +315,26 @@ def _unlocked(state: RunState, event: ev.RepoUnlocked, _at: str) -> None:
             state.locks.get(state.specs[name].repo, set()).discard(name)
 
 
+def _half_judged(state: RunState, event: ev.HalfJudged, _at: str) -> None:
+    state.halves[event.commit] = event.verdict
+
+
+def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
+    """Whoever else is in that tip waits for the mend."""
+    state.blamed[event.tip] = event.task
+    for name, task in state.tasks.items():
+        now = task.delivery
+        if now is None or not now.pending or now.commit != event.tip or state.specs[name].repo != event.repo:
+            continue
+        if name != event.task:
+            now = replace(now, waits_for=event.task)
+            now = _with(now, at, "ganger", f"CI is red by {event.task} ({event.how}), which mends it", event.tip)
+            state.tasks[name] = replace(task, delivery=now)
+
+
 CHAIN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
+    ev.HalfJudged: _half_judged,
+    ev.CulpritFound: _culprit_found,
     ev.HeadMoved: _head_moved,
     ev.ChainHalted: _halted,
     ev.ChainPaused: _paused,

@@ -11,7 +11,8 @@ from ganger.core.delivery import Milestone
 @dataclass(frozen=True, slots=True)
 class PushIntended:
     """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, or why CI
-    is triggered with a commit of nothing. `upstream` are the newest proved commits of what the repository builds on."""
+    is to run again. `upstream` are the newest proved commits of what the repository builds on. `own` is the task's own
+    commit, where `commit` is a later tip that holds it."""
 
     task: str
     attempt: int
@@ -21,11 +22,13 @@ class PushIntended:
     tree: str
     cause: str = "change"
     upstream: tuple[tuple[str, str], ...] = ()
+    own: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """The remote's branch holds the commit. `how` is `pushed`, or `found` when it was there already."""
+    """The remote's branch holds the commit. `how` is `pushed`, `found` when it was there already, or `together` when
+    it went with the push of another task."""
 
     task: str
     attempt: int
@@ -82,6 +85,28 @@ class CiJudged:
     failure_class: str = ""
     signature: str = ""
     log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HalfJudged:
+    """CI's verdict on `commit`, a part of the red `tip`, asked for on a branch of its own. `verdict` is `green`, `red`
+    or `unknown`."""
+
+    repo: str
+    tip: str
+    commit: str
+    verdict: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CulpritFound:
+    """Whose change turned `tip` red; the others in it wait until that is mended. `how` it was found."""
+
+    repo: str
+    tip: str
+    task: str
+    how: str
 
 
 @dataclass(frozen=True, slots=True)

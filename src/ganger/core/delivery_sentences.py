@@ -6,16 +6,18 @@ from ganger.core import delivery_events as ev
 
 _SHORT = 12
 _MOST_LISTED = 6
+_PUSHED = {"found": "is on", "together": "was pushed, together with others, to"}
 
 
 def delivery_sentence(event: object) -> str:
     """Empty for what is no event of delivery."""
     match event:
-        case ev.PushIntended(task=task, commit=commit, branch=branch, cause=cause):
+        case ev.PushIntended(task=task, commit=commit, branch=branch, cause=cause, own=own):
             why = "" if cause == "change" else f", so that CI runs again ({cause})"
-            return f"{task}: {commit[:_SHORT]} is to be pushed to {branch}{why}"
+            held = f", with {own[:_SHORT]} in it" if own not in ("", commit) else ""
+            return f"{task}: {commit[:_SHORT]} is to be pushed to {branch}{held}{why}"
         case ev.Pushed(task=task, commit=commit, branch=branch, how=how):
-            return f"{task}: {commit[:_SHORT]} {'is on' if how == 'found' else 'was pushed to'} {branch}"
+            return f"{task}: {commit[:_SHORT]} {_PUSHED.get(how, 'was pushed to')} {branch}"
         case ev.PushRefused(task=task, commit=commit, why=why):
             return f"{task}: the push of {commit[:_SHORT]} was refused: {why}"
         case ev.HeadMoved(repo=repo, head=head, why=why):
@@ -65,6 +67,11 @@ def _chain_sentence(event: object) -> str:
         case ev.ChainPaused(repo=repo, task=task, downstream=below, why=why):
             waits = f"; {_listed(below)} {'waits' if len(below) == 1 else 'wait'}" if below else ""
             return f"{repo or 'the project'} was turned red by {task}: {why}{waits}"
+        case ev.HalfJudged(commit=commit, verdict=verdict, tip=tip, why=why):
+            told = f": {why}" if why else ""
+            return f"CI of {commit[:_SHORT]}, a part of the red {tip[:_SHORT]}, is {verdict}{told}"
+        case ev.CulpritFound(task=task, tip=tip, how=how):
+            return f"{task}: turned {tip[:_SHORT]} red ({how}); the others in it wait for its mend"
         case ev.ChainCleared(repo=repo):
             return f"{repo or 'the project'} is green again"
         case ev.RepoUnlocked(repo=repo, why=why, tasks=tasks):

@@ -40,6 +40,8 @@ from ganger.core.delivery_events import (
     ChainPaused as ChainPaused,
     CiJudged as CiJudged,
     CiSeen as CiSeen,
+    CulpritFound as CulpritFound,
+    HalfJudged as HalfJudged,
     HeadMoved as HeadMoved,
     MilestoneReached as MilestoneReached,
     MirrorProved as MirrorProved,
@@ -394,6 +396,8 @@ Event = (
     | Pushed
     | PushRefused
     | HeadMoved
+    | HalfJudged
+    | CulpritFound
     | CiSeen
     | CiJudged
     | MirrorProved

@@ -14,10 +14,10 @@ from ganger.core.ci import RunFact, Word
 from ganger.core.delivery import MIRRORED, MOVES, NO_RULES, Milestone, RepoRules
 from ganger.core.records import RunState
 from ganger.core.repos import graph_of
+from ganger.core.trains import is_free
 from ganger.core.vocabulary import TaskStatus
 
 M = Milestone
-_MEND = "mend_"
 # Rule and what is wrong.
 Wrong = tuple[str, str]
 
@@ -219,7 +219,7 @@ class LedgerWalk:
     def retrigger_intended(self, event: ev.RetriggerIntended) -> Iterator[Wrong]:
         now = self.of(event.task)
         yield from self._tracked(now, event.sha)
-        if event.cause.startswith(_MEND):
+        if is_free(event.cause):
             return
         if now.verdict == "red":
             yield "retriggers", "CI is red: a mend is needed, and no other run"
@@ -241,7 +241,7 @@ class LedgerWalk:
         if cause in now.causes:
             yield "retriggers", f"CI was run again for {cause} before"
         now.causes.append(cause)
-        count = sum(not one.startswith(_MEND) for one in now.causes)
+        count = sum(not is_free(one) for one in now.causes)
         if count > most:
             yield "retriggers", f"CI was run again {count} times, {most} are allowed"
 

@@ -444,3 +444,7 @@ class RunState:
     delivering: set[str] = field(default_factory=set)
     verdicts: list[RepoVerdict] = field(default_factory=list)
     proved: dict[str, str] = field(default_factory=dict)
+    tips: dict[str, str] = field(default_factory=dict)
+    blamed: dict[str, str] = field(default_factory=dict)
+    halves: dict[str, str] = field(default_factory=dict)
+    merge_count: int = 0

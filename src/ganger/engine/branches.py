@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ganger.core.delivery import NO_RULES
 from ganger.engine.case import Case
+from ganger.engine.culprits import Culprits
 from ganger.engine.delivering import Delivering
 from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.following import Following
@@ -17,6 +18,7 @@ from ganger.engine.in_git import InGit
 from ganger.engine.merging import Merging, Spawn
 from ganger.engine.sending import Sending
 from ganger.engine.tools import Doorbell, Tools
+from ganger.engine.train import Train
 
 
 class Branches:
@@ -28,6 +30,8 @@ class Branches:
         self._merging: dict[str, Merging] = {}
         self._sending: dict[str, Sending] = {}
         self._following: dict[str, Following] = {}
+        self._trains: dict[str, Train] = {}
+        self._culprits: dict[str, Culprits] = {}
         self._doorbell: Doorbell | None = None
         self._pace: ForgePace | None = None
 
@@ -47,6 +51,10 @@ class Branches:
                     self._following[name] = Following(outlet, outlet.forge, self.tools.clock, self.gate, self._spawn)
             self._merging[name] = Merging(self.tools, name, self.gate, self._spawn, numbers, pushes_head)
             await self._merging[name].recover()
+            if pushes_head is not None:
+                self._trains[name] = train = Train(name, pushes_head, self._merging[name])
+                if name in self._following:
+                    self._culprits[name] = Culprits(train, self._following[name])
         forges = {
             name: following.forge
             for name, following in self._following.items()
@@ -62,7 +70,7 @@ class Branches:
         if sending is None:
             return InGit(case, merging, None)
         at = DeliveryCase(case, sending, merging, self._following.get(name))
-        return InGit(case, merging, Delivering(at))
+        return InGit(case, merging, Delivering(at, self._trains.get(name), self._culprits.get(name)))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
         """The barrier, in every repository that has a part in the level."""

@@ -75,6 +75,10 @@ class CiTrouble:
         problem.before = (judged, *self._downstream(sha, finding), *self._questions(sha, problem))
         return problem
 
+    async def printed(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> str:
+        """What the failed jobs printed."""
+        return "\n".join([(await self._log_of(sha, job, runs))[1] for job in finding.jobs[:_MOST_LOGS]])
+
     def _leaked(self, sha: str, finding: Finding, leaked: Mapping[str, Sequence[str]]) -> Failed:
         """A key in a log is out: no worker mends that (D12). The log is not kept here; the forge has it."""
         case, kinds = self.case, sorted({kind for kinds in leaked.values() for kind in kinds})

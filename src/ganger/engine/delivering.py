@@ -17,33 +17,32 @@ from ganger.core.ci import Ci, Finding, chosen
 from ganger.core.delivery import CI, MIRRORED
 from ganger.core.quota import after_success
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.case import Failed
-from ganger.engine.ci_again import MEND, CiAgain
+from ganger.engine.ci_again import CiAgain
 from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.ci_waiting import CiWaiting
+from ganger.engine.culprits import Culprits
 from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.pushing import Pushing
 from ganger.engine.requests import Requesting
 from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed
-from ganger.engine.shared_red import SharedRed
 from ganger.engine.tools import one_line
+from ganger.engine.train import Train
 from ganger.errors import ForgeDenied, ForgeError
 
 
 class Delivering:
-    def __init__(self, at: DeliveryCase) -> None:
-        self.at = at
+    def __init__(self, at: DeliveryCase, train: Train | None, culprits: Culprits | None) -> None:
+        """`train` and `culprits`: changes go to the branch that all share."""
+        self.at, self.train, self.culprits = at, train, culprits
         self.requests = Requesting(at.case, at.sending)
         self.reviewing = Reviewing(at.case, at.sending.repository)
-        self.pushing = Pushing(at, self.requests)
+        self.pushing = Pushing(at, self.requests, train)
         self.waiting = CiWaiting(at)
         self.again = CiAgain(at, self.pushing)
         self.trouble = CiTrouble(at.case, at.outlet)
-        self.shared = SharedRed(at.case, at.sending)
 
-    async def run(self) -> None:
-        """Raises Failed when CI or the forge says no, Waits when only a person can go on, Stopped."""
+    async def _run(self) -> None:
         try:
             self.at.require_open_chain()
             await self.pushing.push()
@@ -63,6 +62,14 @@ class Delivering:
         except ForgeError as trouble:
             raise self.at.outside("forge unreachable", trouble.message) from trouble
         await self._done()
+
+    async def run(self) -> None:
+        """Raises Failed when CI or the forge says no, Waits when only a person can go on, Stopped."""
+        try:
+            await self._run()
+        finally:
+            if self.train is not None:
+                self.train.ring()
 
     def _is_proved(self) -> bool:
         now = self.at.now
@@ -101,32 +108,27 @@ class Delivering:
             if finding.ci is Ci.RED:
                 passing = await self.trouble.passing(sha, finding, self.at.now.runs)
                 if passing is None:
-                    problem = await self.trouble.red(sha, finding, self.at.now.runs)
-                    if await self._mended_elsewhere(sha, finding, problem):
+                    if await self._mended_by_another(sha, finding):
                         continue
-                    raise problem
+                    raise await self.trouble.red(sha, finding, self.at.now.runs)
                 finding = passing
             if finding.ci is Ci.NEEDS_APPROVAL:
                 raise self.at.outside("needs approval", self.at.told(finding.why, "approve it on the forge"))
             await self.again.once_more(finding)
 
-    async def _mended_elsewhere(self, sha: str, finding: Finding, problem: Failed) -> bool:
-        """Whether another commit is tracked now, because the fault was not this task's and is mended."""
-        log = next((event.log for event in problem.before if isinstance(event, ev.CiJudged)), "")
-        culprit = await self.shared.culprit(sha, log) if self.at.rules.style == "branch" else ""
-        if not culprit:
+    async def _mended_by_another(self, sha: str, finding: Finding) -> bool:
+        """Whether the fault was another task's and there is something else to look at now."""
+        if self.culprits is None:
             return False
-        await self.waiting.seen(
-            sha, self.at.now.runs, replace(finding, why=f"{finding.why}, as below it: {culprit} mends it")
-        )
-        good = await self.shared.mended(sha, culprit, log, self.at.rules.ci_most_sec)
-        if good == sha:
-            await self.again.empty_commit(f"{MEND}{culprit}")
-        elif good:
-            tree = await self.at.sending.repository.tree_of(good)
-            await self.at.sending.intend(self.at.case.task, self.at.rules.branch, good, tree)
-            await self.pushing.push()
-        return bool(good)
+        log = await self.trouble.printed(sha, finding, self.at.now.runs)
+        name = await self.culprits.of(self.at, sha, log)
+        if name == self.at.case.task:
+            return False
+        why = f"{finding.why}, by the change of {name}, which mends it"
+        await self.waiting.seen(sha, self.at.now.runs, replace(finding, why=why))
+        await self.culprits.wait_for_mend(self.at, sha, name)
+        await self.pushing.push()
+        return True
 
     async def _green(self, sha: str, finding: Finding) -> None:
         case, source = self.at.case, self.at.following.forge.name if self.at.following is not None else ""

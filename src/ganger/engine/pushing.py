@@ -5,22 +5,22 @@ from __future__ import annotations
 from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.requests import Requesting
 from ganger.engine.sending import PushFailed
+from ganger.engine.train import Train
 from ganger.ports.forge import Behind, Rejected, Sent
 
 
 class Pushing:
-    def __init__(self, at: DeliveryCase, requests: Requesting) -> None:
-        self.at, self.requests = at, requests
+    def __init__(self, at: DeliveryCase, requests: Requesting, train: Train | None) -> None:
+        """`train`: to the branch all share; else to one of its own."""
+        self.at, self.requests, self.train = at, requests, train
 
     async def push(self) -> None:
-        task, now = self.at.case.task, self.at.now
-        if now.commit and now.pushed == now.commit:
+        if self.train is not None:
+            await self.train.board(self.at)
             return
-        if self.at.rules.style == "request":
+        now = self.at.now
+        if not now.commit or now.pushed != now.commit:
             await self._push_own()
-            return
-        async with self.at.merging.turn:
-            await self.at.sending.patiently(task, lambda: self.at.sending.to_branch(task), self.at.rules.ci_sec)
 
     async def _push_own(self) -> None:
         """A branch that nobody else pushes to."""

@@ -54,6 +54,9 @@ class Remote(Protocol):
     async def push(self, commit: str, branch: str) -> PushOutcome:
         """Harmless to repeat."""
 
+    async def remove(self, branch: str, commit: str) -> bool:
+        """Takes the branch away if that commit is its tip; whether it is gone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Greeting:

@@ -1,0 +1,159 @@
+"""A red tip that holds several changes: whose it is, so that only that one is mended and the others wait.
+
+CI's earlier verdicts are asked first. Then the changes are tried in halves, each half as the branch would be without
+the rest, on a branch of its own. Dying at any point is harmless: a verdict that is recorded is not asked for again, and
+a push of what is there changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from ganger.core import events as ev
+from ganger.core.ci import UNSETTLED, Ci, Finding, judge
+from ganger.core.ci_logs import named_files
+from ganger.core.names import branch_stem
+from ganger.core.trains import is_at_it, needs_tip, suspects
+from ganger.core.vocabulary import BlockReason
+from ganger.engine.delivery_case import DeliveryCase, passes
+from ganger.engine.following import Following
+from ganger.engine.settling import Waits
+from ganger.engine.tools import one_line
+from ganger.engine.train import Train
+from ganger.errors import ForgeError
+from ganger.ports.forge import Sent
+
+UNKNOWN = "unknown"
+
+
+class Culprits:
+    def __init__(self, train: Train, following: Following) -> None:
+        self.train, self.following = train, following
+        self.state, self.journal, self.repo = train.state, train.journal, train.repo
+        self.repository, self.rules = train.repository, train.rules
+        self._looking = asyncio.Lock()
+
+    async def of(self, at: DeliveryCase, sha: str, log: str) -> str:
+        """The task that turned `sha` red; `log` is what CI printed."""
+        async with self._looking:
+            if sha in self.state.blamed:
+                return self.state.blamed[sha]
+            names = await self._in_it(sha)
+            if len(names) < 2:
+                return names[0] if names else at.case.task
+            name, how = await self._find(at, sha, names, log)
+            await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
+            self.train.ring()
+            return name
+
+    async def wait_for_mend(self, at: DeliveryCase, sha: str, name: str) -> None:
+        """Returns when another tip is tracked, or this one is green; raises Waits where nobody is at it."""
+        while at.now.commit == sha and not needs_tip(at.now):
+            at.heed()
+            proved = self.state.proved.get(self.repo, "")
+            if proved == sha:
+                return
+            if proved and await self.repository.is_ancestor(at.now.own, proved):
+                await self.train.adopt(at.case.task, proved)
+                return
+            task = self.state.tasks.get(name)
+            if task is None or not is_at_it(task):
+                status = "gone" if task is None else task.status.value
+                why = f"CI of {self.rules.branch} is red by {name}, which is {status}; it goes on once that is mended"
+                raise Waits(BlockReason.DEPENDENCY_FAILED, f"{why} or taken back")
+            await self.train.news()
+
+    async def _in_it(self, sha: str) -> list[str]:
+        """Every change that is in this tip and was not in a green one."""
+        proved = self.state.proved.get(self.repo, "")
+        found = []
+        for name in suspects(self.state, self.repo):
+            own = self.train.sending.delivery(name).own
+            fresh = not proved or not await self.repository.is_ancestor(own, proved)
+            if fresh and await self.repository.is_ancestor(own, sha):
+                found.append(name)
+        return found
+
+    async def _find(self, at: DeliveryCase, sha: str, names: Sequence[str], log: str) -> tuple[str, str]:
+        good, bad = -1, len(names) - 1
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            verdict = await self._half(at, sha, self.train.sending.delivery(names[middle]).own)
+            if verdict == UNKNOWN:
+                return self._likeliest(names[good + 1 : bad + 1], log)
+            good, bad = (middle, bad) if verdict == "green" else (good, middle)
+        below = f"green at {self._short(names[good])}" if good >= 0 else "the first of its push"
+        return names[bad], f"{below}, red with it"
+
+    def _short(self, name: str) -> str:
+        return self.train.sending.delivery(name).own[:12]
+
+    def _likeliest(self, names: Sequence[str], log: str) -> tuple[str, str]:
+        """Where CI judges no other branch: who changed most of the files that its log names, else who came last."""
+        told = set(named_files(log))
+        changed = {name: set(change.files) for name in names if (change := self.state.tasks[name].change) is not None}
+        counts = {name: len(told & changed.get(name, set())) for name in names}
+        best = max(names, key=lambda name: (counts[name], names.index(name)))
+        if counts[best]:
+            return best, "CI's log names files that it changed"
+        return best, "the last of its push, as CI runs on no other branch"
+
+    # --- one half -----------------------------------------------------------------------------------------------------
+
+    async def _half(self, at: DeliveryCase, tip: str, commit: str) -> str:
+        known = self.state.halves.get(commit) or self._earlier(commit)
+        if known:
+            return known
+        finding = await self._tried(at, commit)
+        verdict = {Ci.GREEN: "green", Ci.MIRROR: "green", Ci.RED: "red"}.get(finding.ci, UNKNOWN)
+        await self.journal.record(ev.HalfJudged(self.repo, tip, commit, verdict, one_line(finding.why, 300)))
+        return verdict
+
+    def _earlier(self, commit: str) -> str:
+        found = [one for one in self.state.verdicts if one.repo == self.repo and one.commit == commit]
+        return ("green" if found[-1].green else "red") if found else ""
+
+    async def _tried(self, at: DeliveryCase, commit: str) -> Finding:
+        if self.rules.forge == "command":
+            return await self.verdict(at, commit)
+        branch = f"ganger/{branch_stem(self.state.run_id)}/half-{commit[:12]}"
+        call, remote, sending = at.unless_stopped, self.train.remote, self.train.sending
+        task, most = at.case.task, self.rules.ci_sec
+        outcome = await sending.patiently(task, lambda: call(remote.push(commit, branch)), most)
+        if not isinstance(outcome, Sent):
+            return Finding(Ci.ABSENT, f"{branch} is not taken by the remote")
+        try:
+            return await self.verdict(at, commit)
+        finally:
+            with contextlib.suppress(ForgeError):
+                await remote.remove(branch, commit)
+
+    async def verdict(self, at: DeliveryCase, commit: str) -> Finding:
+        """What CI says of a commit that nobody's task is; ABSENT when nothing began in time."""
+        clock = at.tools.clock
+        since, seen, sure = clock.monotonic(), 0, -1
+        self.following.begin(commit)
+        try:
+            while True:
+                at.heed()
+                look = await self.following.look(commit, (), after=seen, wait_sec=at.outlet.poll_most_sec)
+                seen = look.version
+                if look.trouble is not None and not passes(look.trouble):
+                    raise look.trouble
+                finding = judge(commit, look.runs, self.rules.ci_rules)
+                spent = clock.monotonic() - since
+                if finding.ci is Ci.ABSENT and spent >= self.rules.appear_sec and look.looks:
+                    return finding
+                if finding.ci not in UNSETTLED and look.looks > sure >= 0:
+                    return finding
+                # Another workflow of the same push may begin a moment later: what is over is looked at once more.
+                sure = (
+                    look.looks if finding.ci not in UNSETTLED and sure < 0 else -1 if finding.ci in UNSETTLED else sure
+                )
+                self.following.nudge()
+                if spent >= self.rules.ci_most_sec:
+                    return Finding(Ci.WAITING, f"CI of {commit[:12]} is not through after {spent:.0f} s")
+        finally:
+            self.following.forget(commit)
