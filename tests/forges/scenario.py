@@ -25,6 +25,7 @@ from ganger.app import RunOptions, open_lead
 from ganger.check import check_project
 from ganger.config import load_project
 from ganger.core import events as ev
+from ganger.core.records import TaskState
 from ganger.engine.run import Lead
 
 SECRET = "hook-secret"
@@ -63,6 +64,9 @@ class Row:
     tried again; then no worker is paid again. `unchanged` are answers of 304 at least, `answers` those to webhooks.
     `manners` is what the forge does beyond answering. `over_http`: the remote is the forge's own address and wants the
     token, so an outage or a revoked token hits pushes too. `timed` is what happens so many seconds after the start.
+
+    Of rows with several tasks: `work` is what attempts of the others write, `ends_of` how others end (DONE) and
+    `fixes_of` what CI's red cost them (nothing; -1: whatever). `most`: so many pushes at the most, instead of exactly `pushed`.
     """
 
     name: str
@@ -99,6 +103,10 @@ class Row:
     manners: Manners = QUIET
     over_http: bool = False
     timed: Sequence[tuple[float, str]] = ()
+    work: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    most: int = 0
+    ends_of: Mapping[str, str] = field(default_factory=dict)
+    fixes_of: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def blocked(self) -> bool:
@@ -122,6 +130,7 @@ class Scene:
         given = row.attempts or [{"a.txt": f"attempt {n}\n"} for n in range(1, 9)]
         script: dict[str, object] = {"a": [edits(files) for files in given]}
         script |= {name: [edits({f"{name}.txt": f"{name} {n}\n"}) for n in range(1, 9)] for name in names[1:]}
+        script |= {name: [edits(files) for files in attempts] for name, attempts in row.work.items()}
         config = CONFIG.format(
             completion=row.completion,
             kind=kind_of(row.flavour),
@@ -252,8 +261,11 @@ class Outcome:
         return "\n".join([now.detail, *asked, *(e.detail for e in self.project.find(ev.AttemptFailed))])
 
     def ended(self) -> str:
-        now = self.project.state().tasks["a"]
-        return f"{now.status.value}({now.block_reason.value})" if now.block_reason else now.status.value
+        return ended_of(self.project.state().tasks["a"])
+
+
+def ended_of(now: TaskState) -> str:
+    return f"{now.status.value}({now.block_reason.value})" if now.block_reason else now.status.value
 
 
 def play(row: Row, folder: Path) -> Outcome:
@@ -301,10 +313,15 @@ def require(row: Row, outcome: Outcome) -> None:
     happened = project.happened("a")
     story = f"{outcome.ended()}: {outcome.detail()}\n{happened}\n{server.summary()}"
     assert outcome.ended() == row.ends, story
-    counted = (world.own, world.ground.empty_commits(), server.log.count("rerun", status=201), len(world.asked))
+    pushed = row.pushed if row.most and world.own <= row.most else world.own
+    counted = (pushed, world.ground.empty_commits(), server.log.count("rerun", status=201), len(world.asked))
     assert counted == (row.pushed, row.empty, row.reruns, row.requests), story
     now = project.state().tasks["a"]
     assert now.ci_fixes == row.fixes and row.says in outcome.detail(), story
+    for name, other in project.state().tasks.items():
+        if name != "a":
+            assert ended_of(other) == row.ends_of.get(name, "DONE"), (name, other.detail, story)
+            assert row.fixes_of.get(name, 0) in (other.ci_fixes, -1), (name, story)
     asked = [e for e in project.find(ev.QuestionAsked) if e.task == "a"]
     assert bool(asked) == (row.blocked or bool(row.retry) if row.asks is None else row.asks), story
     at = -1

@@ -46,9 +46,9 @@ class RepoRules:
 
     `locks` is `exclusive`, `shared`, or `none` where there is no graph. `style` is `branch` (what is merged goes to
     the remote's branch) or `request` (each task has a branch and a change request of its own). `pushes`: what is merged
-    while CI is at work goes to the branch together afterwards (`train`), or one after the other (`each`). `review` is `person`,
-    `agent` or empty; `review_when` is `before` or `after` the push. `interface` are globs of files from which nothing
-    may be taken away.
+    while CI is at work goes to the branch together afterwards (`train`), or one after the other (`each`). `review` is
+    `person`, `agent` or empty; `review_when` is `before` or `after` the push. `interface` are globs of files from which
+    nothing may be taken away.
     """
 
     name: str = ""
@@ -133,7 +133,8 @@ class Delivery:
     the last one.
 
     `merges` are the task's own commits in the run's branch, the newest last; `commit` is that one, or a later tip of
-    the branch that was pushed with it inside. `place` is when it was merged, compared with others. `waits_for` is the
+    the branch that was pushed with it inside. `onto` is what the branch was at before the
+    push. `place` is when it was merged, compared with others. `waits_for` is the
     task that mends what CI found in that tip, where that is another one.
     """
 
@@ -171,6 +172,7 @@ class Delivery:
     merges: tuple[str, ...] = ()
     place: int = 0
     waits_for: str = ""
+    onto: str = ""
 
     @property
     def own(self) -> str:

@@ -97,6 +97,7 @@ def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIn
     old = task.delivery or Delivery(repo=event.repo, since=at)
     now = old if old.commit == event.commit and not old.runs else _anew(old)
     now = replace(now, commit=event.commit, tree=event.tree, branch=event.branch, upstream=event.upstream, pending=True)
+    now = replace(now, onto=event.onto or now.onto)
     told = f"to be pushed to {event.branch}" + ("" if event.cause == "change" else f" ({event.cause})")
     told += f", with {event.own[:12]} in it" if event.own not in ("", event.commit) else ""
     if event.cause != "change":

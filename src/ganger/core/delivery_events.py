@@ -12,7 +12,7 @@ from ganger.core.delivery import Milestone
 class PushIntended:
     """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, or why CI
     is to run again. `upstream` are the newest proved commits of what the repository builds on. `own` is the task's own
-    commit, where `commit` is a later tip that holds it."""
+    commit, where `commit` is a later tip that holds it; `onto` is what the branch was at before."""
 
     task: str
     attempt: int
@@ -23,6 +23,7 @@ class PushIntended:
     cause: str = "change"
     upstream: tuple[tuple[str, str], ...] = ()
     own: str = ""
+    onto: str = ""
 
 
 @dataclass(frozen=True, slots=True)

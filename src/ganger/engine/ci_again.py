@@ -15,8 +15,8 @@ from ganger.errors import ForgeUnreachable
 
 _MOST_SUPERSEDED = 20
 _WHAT_STARTS_IT = (
-    "does the workflow run on pushes to this branch, does a path or branch filter leave it out, are Actions on, is there "
-    "a runner, does the commit message skip CI?"
+    "does the workflow run on pushes to this branch, does a path or branch filter leave it out, are Actions on, is "
+    "there a runner, does the commit message skip CI?"
 )
 
 
@@ -27,7 +27,7 @@ class CiAgain:
     async def once_more(self, finding: Finding) -> None:
         """D04: once per cause, so often in all; never on a red run."""
         now, cause = self.at.now, finding.cause or finding.ci.value
-        if await self._superseded(finding):
+        if finding.ci in (Ci.CANCELLED, Ci.ABSENT) and await self.is_superseded():
             return
         if cause == NEVER_STARTED:
             raise self.at.outside("CI never started", self.at.told(finding.why, _WHAT_STARTS_IT))
@@ -38,11 +38,11 @@ class CiAgain:
         if not await self._rerun_once(self._runs_of(finding), cause):
             await self.empty_commit(cause)
 
-    async def _superseded(self, finding: Finding) -> bool:
+    async def is_superseded(self) -> bool:
         """Somebody pushed on top of it, so the forge gave its run up or began none: that is no failure of a job. Their
         tip is no proof of this change; once CI is through with it, a tip of this run's own is pushed."""
         train, sha = self.pushing.train, self.at.now.commit
-        if train is None or finding.ci not in (Ci.CANCELLED, Ci.ABSENT) or not await train.is_superseded(sha):
+        if train is None or not await train.is_superseded(sha):
             return False
         times = sum(one.startswith(SUPERSEDED) for one in self.at.now.retriggered)
         if times >= _MOST_SUPERSEDED:

@@ -1,8 +1,8 @@
 """A red tip that holds several changes: whose it is, so that only that one is mended and the others wait.
 
-CI's earlier verdicts are asked first. Then the changes are tried in halves, each half as the branch would be without
-the rest, on a branch of its own. Dying at any point is harmless: a verdict that is recorded is not asked for again, and
-a push of what is there changes nothing.
+The changes are tried in halves: the tip as it would be without the later ones, on a branch of its own. Dying at any
+point is harmless: the same half is the same commit, a verdict that is recorded is not asked for again, and a push of
+what is there changes nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from ganger.core import events as ev
 from ganger.core.ci import UNSETTLED, Ci, Finding, judge
 from ganger.core.ci_logs import named_files
+from ganger.core.moments import unix_time
 from ganger.core.names import branch_stem
 from ganger.core.trains import is_at_it, needs_tip, suspects
 from ganger.core.vocabulary import BlockReason
@@ -23,6 +24,7 @@ from ganger.engine.settling import Waits
 from ganger.engine.tools import one_line
 from ganger.engine.train import Train
 from ganger.errors import ForgeError
+from ganger.ports import Conflict
 from ganger.ports.forge import Sent
 
 UNKNOWN = "unknown"
@@ -36,14 +38,16 @@ class Culprits:
         self._looking = asyncio.Lock()
 
     async def of(self, at: DeliveryCase, sha: str, log: str) -> str:
-        """The task that turned `sha` red; `log` is what CI printed."""
+        """The task that turned `sha` red, empty where what lies below this run did; `log` is what CI printed."""
         async with self._looking:
             if sha in self.state.blamed:
                 return self.state.blamed[sha]
             names = await self._in_it(sha)
-            if len(names) < 2:
-                return names[0] if names else at.case.task
+            if not names:
+                return at.case.task
             name, how = await self._find(at, sha, names, log)
+            if name and len(names) == 1:
+                return name
             await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
             self.train.ring()
             return name
@@ -80,15 +84,15 @@ class Culprits:
         good, bad = -1, len(names) - 1
         while bad - good > 1:
             middle = (good + bad) // 2
-            verdict = await self._half(at, sha, self.train.sending.delivery(names[middle]).own)
+            verdict = await self._half(at, sha, names[middle + 1 :])
             if verdict == UNKNOWN:
                 return self._likeliest(names[good + 1 : bad + 1], log)
             good, bad = (middle, bad) if verdict == "green" else (good, middle)
-        below = f"green at {self._short(names[good])}" if good >= 0 else "the first of its push"
-        return names[bad], f"{below}, red with it"
-
-    def _short(self, name: str) -> str:
-        return self.train.sending.delivery(name).own[:12]
+        if bad == 0 and await self._is_red_below(at, sha, names):
+            return "", f"{self.rules.branch} is red without any change of this run"
+        if len(names) == 1:
+            return names[0], "its change is the only one in it"
+        return names[bad], f"CI is green without it and what came later, and red with {names[bad]}"
 
     def _likeliest(self, names: Sequence[str], log: str) -> tuple[str, str]:
         """Where CI judges no other branch: who changed most of the files that its log names, else who came last."""
@@ -102,18 +106,43 @@ class Culprits:
 
     # --- one half -----------------------------------------------------------------------------------------------------
 
-    async def _half(self, at: DeliveryCase, tip: str, commit: str) -> str:
-        known = self.state.halves.get(commit) or self._earlier(commit)
-        if known:
+    async def _half(self, at: DeliveryCase, tip: str, without: Sequence[str]) -> str:
+        """CI's verdict on the tip without these tasks' changes."""
+        made = await self._without(tip, without)
+        if made is None:
+            return UNKNOWN
+        commit, tree = made
+        proved = self.state.proved.get(self.repo, "")
+        if proved and tree == await self.repository.tree_of(proved):
+            return "green"
+        if known := self.state.halves.get(commit):
             return known
         finding = await self._tried(at, commit)
-        verdict = {Ci.GREEN: "green", Ci.MIRROR: "green", Ci.RED: "red"}.get(finding.ci, UNKNOWN)
+        verdict = _word(finding)
         await self.journal.record(ev.HalfJudged(self.repo, tip, commit, verdict, one_line(finding.why, 300)))
         return verdict
 
-    def _earlier(self, commit: str) -> str:
-        found = [one for one in self.state.verdicts if one.repo == self.repo and one.commit == commit]
-        return ("green" if found[-1].green else "red") if found else ""
+    async def _is_red_below(self, at: DeliveryCase, sha: str, names: Sequence[str]) -> bool:
+        """Whether what others have on the branch is red by itself. CI's verdict on their own tip is asked first."""
+        below = at.now.onto
+        ours = {one.commit for one in self.state.verdicts if one.repo == self.repo}
+        if not below or below in ours:
+            return False
+        told = _word(await self.verdict(at, below, appear_sec=0.0))
+        return (told if told != UNKNOWN else await self._half(at, sha, names)) == "red"
+
+    async def _without(self, tip: str, names: Sequence[str]) -> tuple[str, str] | None:
+        """The tip with all that these tasks changed taken back, the latest first; None where that does not go."""
+        top, tree = tip, await self.repository.tree_of(tip)
+        for name in reversed(names):
+            now = self.train.sending.delivery(name)
+            for commit in reversed(now.merges):
+                message = f"Trial without {one_line(name, 60)}"
+                back = await self.repository.take_back(commit, top, message, unix_time(now.pushed_at))
+                if isinstance(back, Conflict):
+                    return None
+                top, tree = back.commit, back.tree
+        return top, tree
 
     async def _tried(self, at: DeliveryCase, commit: str) -> Finding:
         if self.rules.forge == "command":
@@ -130,10 +159,11 @@ class Culprits:
             with contextlib.suppress(ForgeError):
                 await remote.remove(branch, commit)
 
-    async def verdict(self, at: DeliveryCase, commit: str) -> Finding:
-        """What CI says of a commit that nobody's task is; ABSENT when nothing began in time."""
+    async def verdict(self, at: DeliveryCase, commit: str, *, appear_sec: float | None = None) -> Finding:
+        """What CI says of a commit that is no task's; ABSENT when nothing began in time."""
+        patience = self.rules.appear_sec if appear_sec is None else appear_sec
         clock = at.tools.clock
-        since, seen, sure = clock.monotonic(), 0, -1
+        since, seen, sure = clock.monotonic(), 0, 0
         self.following.begin(commit)
         try:
             while True:
@@ -142,18 +172,21 @@ class Culprits:
                 seen = look.version
                 if look.trouble is not None and not passes(look.trouble):
                     raise look.trouble
-                finding = judge(commit, look.runs, self.rules.ci_rules)
-                spent = clock.monotonic() - since
-                if finding.ci is Ci.ABSENT and spent >= self.rules.appear_sec and look.looks:
+                if not look.looks:
+                    continue
+                finding, spent = judge(commit, look.runs, self.rules.ci_rules), clock.monotonic() - since
+                if finding.ci is Ci.ABSENT and spent >= patience:
                     return finding
-                if finding.ci not in UNSETTLED and look.looks > sure >= 0:
+                if finding.ci not in UNSETTLED and 0 < sure < look.looks:
                     return finding
                 # Another workflow of the same push may begin a moment later: what is over is looked at once more.
-                sure = (
-                    look.looks if finding.ci not in UNSETTLED and sure < 0 else -1 if finding.ci in UNSETTLED else sure
-                )
+                sure = 0 if finding.ci in UNSETTLED else sure or look.looks
                 self.following.nudge()
                 if spent >= self.rules.ci_most_sec:
                     return Finding(Ci.WAITING, f"CI of {commit[:12]} is not through after {spent:.0f} s")
         finally:
             self.following.forget(commit)
+
+
+def _word(finding: Finding) -> str:
+    return {Ci.GREEN: "green", Ci.MIRROR: "green", Ci.RED: "red"}.get(finding.ci, UNKNOWN)

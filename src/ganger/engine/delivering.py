@@ -124,6 +124,12 @@ class Delivering:
         name = await self.culprits.of(self.at, sha, log)
         if name == self.at.case.task:
             return False
+        if not name:
+            if await self.again.is_superseded():
+                return True
+            below = self.at.now.onto[:12]
+            why = f"{self.at.rules.branch} was red at {below} before this run's changes came: {finding.why}"
+            raise self.at.outside("base red", self.at.told(why, "mend the branch itself"))
         why = f"{finding.why}, by the change of {name}, which mends it"
         await self.waiting.seen(sha, self.at.now.runs, replace(finding, why=why))
         await self.culprits.wait_for_mend(self.at, sha, name)

@@ -125,7 +125,7 @@ class Train:
                 tip, tree, going = await self._put_together()
                 if not going:
                     return
-                outcome = await self._push(tip, tree, going)
+                outcome = await self._push(tip, tree, going, there)
                 if not isinstance(outcome, Behind):
                     return
                 await self._take_in(going[0], outcome)
@@ -167,8 +167,8 @@ class Train:
         made = await self.repository.empty_commit(head, message, unix_time(now.pushed_at))
         return made.commit
 
-    async def _push(self, tip: str, tree: str, going: Sequence[str]) -> PushOutcome:
-        await self._intend(tip, tree, going)
+    async def _push(self, tip: str, tree: str, going: Sequence[str], there: str) -> PushOutcome:
+        await self._intend(tip, tree, going, there)
         head = await self.repository.head()
         if head != tip and await self.repository.is_ancestor(head, tip):
             await self.sending.move(going[0], head, tip, f"CI of {going[0]} runs again")
@@ -189,7 +189,7 @@ class Train:
         await self.journal.settle()
         return outcome
 
-    async def _intend(self, tip: str, tree: str, going: Sequence[str]) -> None:
+    async def _intend(self, tip: str, tree: str, going: Sequence[str], there: str) -> None:
         above = graph_of(self.state.repos).upstream.get(self.repo, ())
         known = tuple((one, self.state.proved[one]) for one in above if one in self.state.proved)
         for name in going:
@@ -198,7 +198,7 @@ class Train:
                 continue
             own = now.own if now.own != tip else ""
             number, branch = self._number(name), self.rules.branch
-            self._tell(name, ev.PushIntended(name, number, self.repo, branch, tip, tree, cause, known, own))
+            self._tell(name, ev.PushIntended(name, number, self.repo, branch, tip, tree, cause, known, own, there))
         await self.journal.settle()
 
     async def _take_in(self, task: str, behind: Behind) -> None:
@@ -215,7 +215,7 @@ class Train:
             await self.journal.settle()
             raise PushFailed(why)
         going = waiting(self.state, self.repo)
-        await self._intend(joined.commit, joined.tree, going)
+        await self._intend(joined.commit, joined.tree, going, theirs)
         await self.sending.move(task, head, joined.commit, f"{branch} had gone on to {behind.head[:12]}")
 
     # --- what is known ------------------------------------------------------------------------------------------------

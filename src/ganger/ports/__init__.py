@@ -543,6 +543,10 @@ class Repository(Protocol):
     async def join(self, ours: str, theirs: str, message: str, at: float) -> Rebased | Conflict:
         """A merge commit of two histories, `ours` first; the same question gets the same commit, and a ref keeps it."""
 
+    async def take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
+        """One commit on `onto` that changes back what `commit` changed; `onto` itself where nothing of it is left. The
+        same question gets the same commit, and a ref keeps it."""
+
     async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
         """The change from `base` to `commit` for a reader, cut where it is longer."""
 

@@ -26,7 +26,7 @@ from ganger.workspaces.damage import damaged
 from ganger.workspaces.git import Call, check_version, failed, is_object, require_object
 from ganger.workspaces.git_settings import Attempt, GitSettings, RunRefs
 from ganger.workspaces.leftovers import Leftover
-from ganger.workspaces.merging import is_ancestor, join, known, rebase
+from ganger.workspaces.merging import is_ancestor, join, known, rebase, take_back
 from ganger.workspaces.objects import Commit, Reader, Who, write_commit
 from ganger.workspaces.pool import Pool, Template
 from ganger.workspaces.refusals import failure_for
@@ -117,6 +117,9 @@ class GitRepository:
 
     async def join(self, ours: str, theirs: str, message: str, at: float) -> Rebased | Conflict:
         return await self._do(self._join, require_object(ours), require_object(theirs), message, at)
+
+    async def take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
+        return await self._do(self._take_back, require_object(commit), require_object(onto), message, at)
 
     async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
         return await self._do(diff_text, self._git, base, commit, most_bytes)
@@ -245,6 +248,11 @@ class GitRepository:
         who = Who.parse(self._settings.author).at(at)
         both = join(self._git, ours, theirs, message, who)
         return both if isinstance(both, Conflict) else self._kept(both)
+
+    def _take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
+        who = Who.parse(self._settings.author).at(at)
+        back = take_back(self._git, commit, onto, message, who)
+        return back if isinstance(back, Conflict) else self._kept(back)
 
     def _kept(self, made: Rebased) -> Rebased:
         self._bare.set_ref(self._refs.made(made.commit), made.commit)

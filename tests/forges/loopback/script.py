@@ -24,7 +24,7 @@ class Run:
 
     `sec`: it takes so long by the wall clock, whoever looks; 0: a word goes on with each look. `red` says for which
     files of the commit the job `judge` fails (see `holds`); `unparsed` for which the workflow itself cannot be read.
-    `when`: it runs only for commits that hold for it.
+    `when`: it runs only for commits that hold for it. `branches`: only for pushes to these; none: to all.
     """
 
     jobs: Mapping[str, str]
@@ -41,6 +41,7 @@ class Run:
     judge: str = "test"
     unparsed: tuple[str, ...] = ()
     when: str = ""
+    branches: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for words in (*self.jobs.values(), *(w for one in self.again for w in one.values())):

@@ -177,6 +177,8 @@ class World:
         """With folding, whatever the branch holds when the push is looked at."""
         sha = self.ground.tip(push.branch) if self.manners.folds_sec else push.after
         for script in scripts if sha else ():
+            if script.branches and push.branch not in script.branches:
+                continue
             if script.event == "pull_request":
                 self.waiting_for_request.append((replace(push, after=sha), script))
             else:
