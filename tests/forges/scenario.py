@@ -66,7 +66,8 @@ class Row:
     token, so an outage or a revoked token hits pushes too. `timed` is what happens so many seconds after the start.
 
     Of rows with several tasks: `work` is what attempts of the others write, `ends_of` how others end (DONE) and
-    `fixes_of` what CI's red cost them (nothing; -1: whatever). `most`: so many pushes at the most, instead of exactly `pushed`.
+    `fixes_of` what CI's red cost them (nothing; -1: whatever). `most`: so many pushes at the most, instead of
+    exactly `pushed`.
     """
 
     name: str

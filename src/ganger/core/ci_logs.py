@@ -42,8 +42,6 @@ _PASSING = re.compile(
 )
 _VARIES = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b|\b0x[0-9a-f]+|\b[0-9a-f]{7,64}\b|\b\d\d:\d\d:\d\d(?:\.\d+)?")
 
-_FILE = re.compile(r"[\w@.+~/-]*[\w+-]\.[A-Za-z]\w{0,7}")
-
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
@@ -85,13 +83,6 @@ def faults(log: str) -> frozenset[str]:
     lines = [_plain(line) for line in log[-_LAST_BYTES:].splitlines()]
     told = [line for line in lines if _ERROR.search(line) and not _NOISE.search(line)]
     return frozenset(_VARIES.sub("", line).strip() for line in told[:_MOST_FAULTS])
-
-
-def named_files(log: str) -> tuple[str, ...]:
-    """Files that the lines which tell of errors name, the first first."""
-    lines = [_plain(line) for line in log[-_LAST_BYTES:].splitlines()]
-    found = [name for line in lines if _ERROR.search(line) for name in _FILE.findall(line)]
-    return tuple(dict.fromkeys(name.removeprefix("./") for name in found))[:_MOST_FAULTS]
 
 
 def _plain(line: str) -> str:

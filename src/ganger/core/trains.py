@@ -58,6 +58,12 @@ def culprit(state: RunState, repo: str) -> str:
     return "" if mended or task.status is TaskStatus.DONE or now.commit != last.commit else last.task
 
 
+def mend(state: RunState, repo: str) -> str:
+    """The task whose mend waits to be pushed, where CI's last verdict on the branch was red."""
+    last = next((one for one in reversed(state.verdicts) if one.repo == repo), None)
+    return "" if last is None or last.green or last.task not in waiting(state, repo) else last.task
+
+
 def is_at_it(task: TaskState) -> bool:
     """Whether it goes on by itself, so that waiting for it comes to an end."""
     if task.status in _GOES_ON:

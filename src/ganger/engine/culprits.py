@@ -70,15 +70,15 @@ class Culprits:
             await self.train.news()
 
     async def _in_it(self, sha: str) -> list[str]:
-        """Every change that is in this tip and was not in a green one."""
+        """Every task that has a change in this tip which was in no green one."""
         proved = self.state.proved.get(self.repo, "")
-        found = []
-        for name in suspects(self.state, self.repo):
-            own = self.train.sending.delivery(name).own
-            fresh = not proved or not await self.repository.is_ancestor(own, proved)
-            if fresh and await self.repository.is_ancestor(own, sha):
-                found.append(name)
-        return found
+        return [name for name in suspects(self.state, self.repo) if await self._fresh(name, sha, proved)]
+
+    async def _fresh(self, name: str, sha: str, proved: str) -> list[str]:
+        """Its commits in `sha` that are not below `proved`."""
+        merges = self.train.sending.delivery(name).merges
+        there = [commit for commit in merges if await self.repository.is_ancestor(commit, sha)]
+        return [one for one in there if not proved or not await self.repository.is_ancestor(one, proved)]
 
     async def _find(self, at: DeliveryCase, sha: str, names: Sequence[str], log: str) -> tuple[str, str]:
         good, bad = -1, len(names) - 1
@@ -134,9 +134,10 @@ class Culprits:
     async def _without(self, tip: str, names: Sequence[str]) -> tuple[str, str] | None:
         """The tip with all that these tasks changed taken back, the latest first; None where that does not go."""
         top, tree = tip, await self.repository.tree_of(tip)
+        proved = self.state.proved.get(self.repo, "")
         for name in reversed(names):
             now = self.train.sending.delivery(name)
-            for commit in reversed(now.merges):
+            for commit in reversed(await self._fresh(name, tip, proved)):
                 message = f"Trial without {one_line(name, 60)}"
                 back = await self.repository.take_back(commit, top, message, unix_time(now.pushed_at))
                 if isinstance(back, Conflict):

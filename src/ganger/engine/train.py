@@ -14,7 +14,7 @@ from ganger.core import events as ev
 from ganger.core.delivery import Delivery
 from ganger.core.moments import unix_time
 from ganger.core.repos import graph_of
-from ganger.core.trains import culprit, is_at_it, needs_tip, under_way, waiting
+from ganger.core.trains import culprit, is_at_it, mend, needs_tip, under_way, waiting
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.merging import Merging
@@ -150,7 +150,8 @@ class Train:
         tip = head
         if self.rules.pushes == "each":
             fresh = [name for name in members if not await self._is_in(self._of(name).own, last)]
-            tip = self._of((fresh or members)[0]).own
+            # What was merged before a mend is red without it.
+            tip = self._of(mend(self.state, self.repo) or (fresh or members)[0]).own
         if last and await self._is_in(tip, last):
             again = [name for name in members if self._runs_again(name)]
             if not again:
