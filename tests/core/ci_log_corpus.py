@@ -84,4 +84,8 @@ def gitlab(log: str) -> str:
     return "\n".join(found)
 
 
-DRESSES: dict[str, Callable[[str], str]] = {"forgejo": forgejo, "github": github, "gitlab": gitlab}
+def as_printed(log: str) -> str:
+    return log
+
+
+DRESSES: tuple[Callable[[str], str], ...] = (as_printed, forgejo, github, gitlab)

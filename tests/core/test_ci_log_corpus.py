@@ -1,4 +1,4 @@
-"""Real logs of CI jobs: the fault that each is known by, the same fault again, other faults, and what ended the rest."""
+"""Real logs of CI jobs: what each is known by, the same fault again, other faults, and what ended the rest."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from ganger.core.check_logs import note_of
 from ganger.core.ci_logs import faults, known_by, named_files, trim
 from ganger.core.log_causes import CLASS_OF, LogCause
+from ganger.core.telling import first_error
 from ganger.core.vocabulary import FailureClass
 
 TOOLS = sorted({fault.partition("/")[0] for fault in corpus()})
@@ -66,7 +67,7 @@ def test_the_corpus_has_every_tool_with_faults_and_variants() -> None:
 @pytest.mark.parametrize("fault", corpus())
 def test_the_same_fault_has_one_signature_whichever_run_and_forge_prints_it(fault: str) -> None:
     """D06 T21: elsewhere, with lines moved, more tests around, workers, retries, colours, moments and groups."""
-    logs = [dress(log) for log in corpus()[fault].values() for dress in (str, *DRESSES.values())]
+    logs = [dress(log) for log in corpus()[fault].values() for dress in DRESSES]
     assert len({signature(log) for log in logs}) == 1, [signature(log) for log in logs]
     assert len({faults(log) for log in logs}) == 1
 
@@ -212,3 +213,11 @@ def test_a_fault_is_never_shared_with_the_next_by_accident() -> None:
     of = {fault: faults(variants["plain"]) for fault, variants in sorted(corpus().items())}
     named = [fault for fault in of if not fault.startswith("clang/undefined")]
     assert all(not of[one] <= of[other] for one, other in pairwise(named) if other != "pytest/both")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_check_on_this_machine_tells_its_faults_apart_too(tool: str) -> None:
+    """T21: its signature is of one line, which is no heading and no summary."""
+    plain = {fault: log["plain"].partition("\n")[2] for fault, log in corpus().items() if fault.startswith(f"{tool}/")}
+    told = {fault: first_error(log) for fault, log in plain.items() if not fault.endswith("/both")}
+    assert len(set(told.values())) == len(told), told

@@ -44,7 +44,7 @@ _JS_DIFF = re.compile(r"[-+] (?!Expected|Received)\S")
 _AT_JAVA = re.compile(r" at \w+\.(?:java|kt|groovy|scala):\d+$")
 _NOT_WHY = re.compile(
     r"\s*(?:at |❯ |\d+ *\||> *\d+ *\||\||[-=_~^*]+$|File \"|Traceback|stack:|---$|\.\.\.$|note:|goroutine |duration_ms"
-    r"|failureType|location:|type:|<\S+ at |\[gw\d+\]|\(Use )"
+    r"|failureType|location:|type:|<\S+ at |# |\[gw\d+\]|\(Use )"
 )
 # The file that a test is in, where its own name does not say it.
 _JEST_FILE = re.compile(r"\s*(?:FAIL|PASS)\s+(?:\S+ )?(?P<file>\S+\.[cm]?[jt]sx?)(?: \([\d.]+ m?s\))?$")
@@ -164,9 +164,9 @@ def _each_once(faults: Iterable[LogFault]) -> tuple[LogFault, ...]:
     found: dict[str, LogFault] = {}
     for fault in faults:
         found.setdefault(fault.key, fault)
-        if len(found) >= _MOST_FAULTS:
-            break
-    return tuple(found.values())
+    # Of too many not the first: tests come in any order.
+    kept = frozenset(sorted(found)[:_MOST_FAULTS])
+    return tuple(fault for key, fault in found.items() if key in kept)
 
 
 def _stable(text: str) -> str:
@@ -350,9 +350,11 @@ def _why_of_tap(told: Sequence[str]) -> str:
 def _merged(found: Sequence[LogFault]) -> list[LogFault]:
     """Each test once: what is listed without its file, its class or its reason is the same as what has them."""
     groups: dict[tuple[str, str], LogFault] = {}
+    by_name: dict[str, tuple[str, str]] = {}
     for fault in sorted(found, key=lambda one: (not one.file, not one.why)):
         name = key_of(fault.name)
-        same = (fault.file, name) if fault.file else next((one for one in groups if one[1] == name), ("", name))
+        same = (fault.file, name) if fault.file else by_name.get(name, ("", name))
+        by_name.setdefault(name, same)
         known = groups.get(same)
         if known is None:
             groups[same] = fault
@@ -423,6 +425,8 @@ def _error(lines: Sequence[str], at: int, above: str) -> LogFault | None:
         return LogFault(file, match["why"], file)
     if (match := _NO_RULE.match(line)) is not None:
         return LogFault("make", match["why"])
+    if (match := _PANICKED.match(line)) is not None and not is_foreign(line):
+        return LogFault(match["file"], _why_of_rust(lines[at : at + 6]), match["file"], frames=(match["file"],))
     if (match := _UNCAUGHT.match(line)) is not None:
         frames = [one for more in lines[at + 1 : at + 20] for one in files(more)]
         return LogFault(frames[0], match["why"][:_LONGEST_WHY], frames[0], frames=tuple(frames)) if frames else None

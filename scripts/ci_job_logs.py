@@ -1,6 +1,6 @@
 """Logs of CI jobs for the tests: small projects with planted faults, run by the real tools, the output kept.
 
-`python scripts/ci_log_corpus.py FOLDER [TOOL…]` writes FOLDER/tool/fault--variant.log, with the programs of PATH.
+`python scripts/ci_job_logs.py FOLDER [TOOL…]` writes FOLDER/tool/fault--variant.log, with the programs of PATH.
 Where a program is missing its logs are left as they are. Variants of one fault differ in what must not matter.
 """
 
