@@ -71,6 +71,11 @@ _PYTEST = Tool(
         "name": {"app/api.py": _NAME},
         "raises": {"app/api.py": _RAISES},
         "import": {"app/api.py": "import nosuchmodule\n" + _API},
+        "fixture": {
+            "tests/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef desk():\n    return open('/nosuch/desk')\n",
+            "tests/test_api.py": _TEST_API.replace("test_port()", "test_port(desk)"),
+        },
+        "namesake": {"app/api.py": _PORT, "tests/test_port.py": _TEST_API.replace("== 3", "== 5")},
         "both": {"app/api.py": _PORT.replace("text.strip()", "text")},
     },
     {

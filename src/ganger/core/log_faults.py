@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ganger.core.failed_tests import LONGEST_BLOCK, MOST_HEADS, Head, block_of, bounded, heads_of, key_of, place_of
 from ganger.core.failures import without_what_varies
@@ -107,7 +107,8 @@ _OF_LINTERS = re.compile(r"^(\w+) \[\*\] |\s{2,}\[[\w-]+\]$|\[\*\] ")
 class LogFault:
     """A failed test, or an error and its place. `file` is where it belongs: the test's file, or that of the error.
 
-    `frames` are the project's files that its lines name, the innermost first; `loads`: of that file nothing could run.
+    `frames` are the project's files that its lines name, the innermost first; `loads`: of that file nothing could run;
+    `raised`: an error that ended a program, or was only printed by one.
     """
 
     name: str
@@ -116,6 +117,7 @@ class LogFault:
     place: str = ""
     is_test: bool = False
     loads: bool = False
+    raised: bool = False
     frames: tuple[str, ...] = ()
 
     @property
@@ -152,6 +154,9 @@ def read_log(log: str, root: str = "") -> LogReading:
     lines = bounded(read_lines(log, root))
     tests, taken = _tests(lines)
     errors = list(_errors(lines, taken))
+    if tests or any(error.place for error in errors):
+        # A traceback beside what is known to have failed may be one that a passing test caught.
+        errors = [error for error in errors if not error.raised]
     stops = [
         LogFault(f"{found['file'] or 'make'}: {found['target']}", found["how"], found["file"] or "")
         for line in lines
@@ -240,7 +245,7 @@ def _spec_file(lines: Sequence[str], at: int) -> str:
 def _above(lines: Sequence[str], at: int, pattern: re.Pattern[str]) -> str:
     for line in reversed(lines[max(0, at - 10 * LONGEST_BLOCK) : at]):
         if (match := pattern.match(line)) is not None:
-            return match["file"]
+            return plain_path(match["file"])
     return ""
 
 
@@ -349,6 +354,11 @@ def _why_of_tap(told: Sequence[str]) -> str:
 
 def _merged(found: Sequence[LogFault]) -> list[LogFault]:
     """Each test once: what is listed without its file, its class or its reason is the same as what has them."""
+    listed: dict[str, set[str]] = {}
+    for fault in found:
+        if "::" in fault.name:
+            listed.setdefault(key_of(fault.name), set()).add(fault.file)
+    found = [_where_listed(fault, listed.get(key_of(fault.name), set())) for fault in found]
     groups: dict[tuple[str, str], LogFault] = {}
     by_name: dict[str, tuple[str, str]] = {}
     for fault in sorted(found, key=lambda one: (not one.file, not one.why)):
@@ -379,6 +389,13 @@ def _merged(found: Sequence[LogFault]) -> list[LogFault]:
         if not (name in shorter and not file) and not (name in holders and not fault.why)
     ]
     return [fault for _, fault in sorted(kept, key=lambda one: one[0])]
+
+
+def _where_listed(fault: LogFault, known: set[str]) -> LogFault:
+    """In the file that the runner lists it in: what a fixture raises names that one's file first."""
+    if not known or fault.file in known:
+        return fault
+    return replace(fault, file=min(known) if len(known) == 1 else "")
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------
@@ -426,10 +443,12 @@ def _error(lines: Sequence[str], at: int, above: str) -> LogFault | None:
     if (match := _NO_RULE.match(line)) is not None:
         return LogFault("make", match["why"])
     if (match := _PANICKED.match(line)) is not None and not is_foreign(line):
-        return LogFault(match["file"], _why_of_rust(lines[at : at + 6]), match["file"], frames=(match["file"],))
+        file = match["file"]
+        return LogFault(file, _why_of_rust(lines[at : at + 6])[:_LONGEST_WHY], file, raised=True, frames=(file,))
     if (match := _UNCAUGHT.match(line)) is not None:
         frames = [one for more in lines[at + 1 : at + 20] for one in files(more)]
-        return LogFault(frames[0], match["why"][:_LONGEST_WHY], frames[0], frames=tuple(frames)) if frames else None
+        why = match["why"][:_LONGEST_WHY]
+        return LogFault(frames[0], why, frames[0], raised=True, frames=tuple(frames)) if frames else None
     return None
 
 
@@ -456,4 +475,4 @@ def _traceback(lines: Sequence[str], at: int) -> LogFault | None:
         return None
     frames = [one for line in block[:end] for one in files(line)]
     name = frames[-1] if frames else ""
-    return LogFault(name, block[end].strip()[:_LONGEST_WHY], name, frames=tuple(reversed(frames)))
+    return LogFault(name, block[end].strip()[:_LONGEST_WHY], name, raised=True, frames=tuple(reversed(frames)))
