@@ -13,6 +13,7 @@ from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.following import Following
 from ganger.engine.forge_pace import ForgePace
 from ganger.engine.gate import Gate
+from ganger.engine.host_watch import HostWatch
 from ganger.engine.in_git import InGit
 from ganger.engine.merging import Merging, Spawn
 from ganger.engine.sending import Sending
@@ -30,6 +31,7 @@ class Branches:
         self._following: dict[str, Following] = {}
         self._doorbell: Doorbell | None = None
         self._pace: ForgePace | None = None
+        self._hosts = HostWatch(tools, gate, spawn)
 
     async def recover(self) -> None:
         """Once it is known which rules hold."""
@@ -61,7 +63,7 @@ class Branches:
         merging, sending = self._merging[name], self._sending.get(name)
         if sending is None:
             return InGit(case, merging, None)
-        at = DeliveryCase(case, sending, merging, self._following.get(name))
+        at = DeliveryCase(case, sending, merging, self._following.get(name), self._hosts)
         return InGit(case, merging, Delivering(at))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
@@ -81,6 +83,7 @@ class Branches:
             merging.stop()
         for following in self._following.values():
             following.stop()
+        self._hosts.stop()
         if self._pace is not None:
             self._pace.stop()
 

@@ -105,7 +105,13 @@ class Site:
         told = f": {said}" if said else ""
         if answer.status == 401:
             why = f"refuses the token{told}" if token else f"wants a token{told}"
-            return ForgeDenied(f"{where} {why}", hint="renew what delivery.token_env or delivery.token_file names")
+            return ForgeDenied(
+                f"{where} {why}",
+                hint="renew what delivery.token_env or delivery.token_file names",
+                host=self.client.address.name,
+                way="api",
+                why=said or "it wants a token",
+            )
         if answer.status == 403:
             return ForgeDenied(
                 f"{where} does not let the token do {ask.method} {ask.path}{told}",
