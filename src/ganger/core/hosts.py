@@ -101,6 +101,17 @@ def asking(state: RunState, host: str, hint: str = "") -> list[ev.QuestionAsked]
     return [ev.QuestionAsked("", "", HOST, f"{told(host, trouble)}. {then}", host=host)]
 
 
+def nobody_s(state: RunState, hosts: Iterable[str]) -> list[ev.Event]:
+    """Trouble that is nobody's any more: of hosts which the run does not use now, or for which nobody waits."""
+    used, events = frozenset(hosts), list[ev.Event]()
+    for host, trouble in state.hosts.items():
+        if host not in used or not waiting(state, host):
+            asked = question_about_host(state, host)
+            events += [ev.HostBack(host, way) for way in trouble.ways]
+            events += [ev.QuestionAnswered(asked.id, "nobody waits for it any more")] if asked is not None else []
+    return events
+
+
 def after_answer(state: RunState, host: str, way: str) -> list[ev.Event]:
     """It answers by this way. Once it does by every way it was asked, everybody goes on."""
     trouble = state.hosts.get(host)
@@ -150,9 +161,11 @@ def _away(state: RunState, event: ev.HostAway, at: str) -> None:
         state.hosts[event.host] = HostTrouble(event.kind, event.why, at, (event.way,), event.tries, event.next_at, at)
         return
     ways = tuple(dict.fromkeys((*old.ways, event.way)))
-    state.hosts[event.host] = replace(
-        old, kind=event.kind, why=event.why, ways=ways, tries=event.tries, next_at=event.next_at
-    )
+    known = replace(old, ways=ways, tries=event.tries, next_at=event.next_at)
+    if event.way == old.ways[0]:
+        # Two ways tell it in two words: one of them is enough.
+        known = replace(known, kind=event.kind, why=event.why)
+    state.hosts[event.host] = known
 
 
 def _awaited(state: RunState, event: ev.HostAwaited, _at: str) -> None:

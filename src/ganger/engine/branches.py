@@ -38,6 +38,7 @@ class Branches:
         self._doorbell = self.tools.webhooks(self.nudge)
         if self._doorbell is not None:
             await self._doorbell.open()
+        await self._hosts.recover(self.tools.outlets.values())
         numbers = itertools.count(self.state.gate_runs + 1)
         for name, repository in self.tools.repositories.items():
             rules, outlet = self.state.repos.get(name, NO_RULES), self.tools.outlets.get(name)

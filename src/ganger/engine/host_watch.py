@@ -7,7 +7,7 @@ that is not in trouble any more answers the next lead's first try.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 
 from ganger.core import events as ev
@@ -18,6 +18,7 @@ from ganger.core.hosts import (
     asking,
     is_away,
     is_patience_over,
+    nobody_s,
     told,
 )
 from ganger.core.retries import backoff_sec
@@ -57,15 +58,22 @@ class HostWatch:
         self._tries: dict[str, int] = {}
         self._last: dict[str, float] = {}
         self._stopped = False
+        # What follows from the state is found and recorded in one piece: two at once would say it twice.
+        self._telling = asyncio.Lock()
+
+    async def recover(self, outlets: Iterable[Outlet]) -> None:
+        """Settings may have changed since an earlier lead met trouble, and who waited may be through."""
+        used = [host for outlet in outlets for host in outlet.hosts]
+        await self._tell(lambda: nobody_s(self._state, used))
 
     def stop(self) -> None:
         self._stopped = True
 
     async def while_answered(self, outlet: Outlet, of: Patience, work: Callable[[], Awaitable[None]]) -> None:
         """Does the work again from its ledger each time its host is back. Raises Waits where patience is over."""
-        began = self._clock.monotonic()
+        began: float | None = None
         while True:
-            await self._until_back(outlet, of, began)
+            began = await self._until_back(outlet, of, began)
             tried = self._clock.monotonic()
             try:
                 return await work()
@@ -73,15 +81,18 @@ class HostWatch:
                 if not trouble.host or trouble.way not in ("git", "api"):
                     raise
                 if self._clock.monotonic() - tried > _QUIET_SEC:
-                    began = self._clock.monotonic()
+                    began = None
                 await self._met(outlet, of, trouble)
 
     async def _met(self, outlet: Outlet, of: Patience, trouble: HostError) -> None:
         """A task met it; who else does may have said so already."""
         self._know(outlet, of.branch)
-        known = self._state.hosts.get(trouble.host)
-        if known is None or trouble.way not in known.ways:
-            await self._note(trouble, self._pause_of(trouble.host, trouble.way))
+        async with self._telling:
+            known = self._state.hosts.get(trouble.host)
+            if known is None or trouble.way not in known.ways:
+                await self._note(trouble)
+        if isinstance(trouble, ForgeDenied):
+            await self._ask(trouble.host, trouble.hint)
 
     def _know(self, outlet: Outlet, branch: str) -> None:
         """How each host of this outlet is asked whether it is back."""
@@ -100,27 +111,34 @@ class HostWatch:
         known = self._probes.get((host, way))
         return min(backoff_sec(host, self._tries[host]), known[1] if known is not None else _QUIET_SEC)
 
-    async def _note(self, trouble: HostError, pause: float) -> None:
+    async def _note(self, trouble: HostError) -> None:
         host, kind = trouble.host, DENIED if isinstance(trouble, ForgeDenied) else AWAY
         known = self._state.hosts.get(host)
         tries = known.tries + 1 if known is not None else 1
         why = trouble.why or trouble.message[:160]
-        next_at = round(self._clock.now() + pause, 3)
+        next_at = round(self._clock.now() + self._pause_of(host, trouble.way), 3)
         await self._journal.record(ev.HostAway(host, trouble.way, kind, why, next_at, tries))
-        if kind == DENIED:
-            await self._ask(host, trouble.hint)
 
     async def _ask(self, host: str, hint: str = "") -> None:
-        if events := asking(self._state, host, hint):
-            await self._journal.record(*events)
+        await self._tell(lambda: asking(self._state, host, hint))
+
+    async def _tell(self, found: Callable[[], Sequence[ev.Event]]) -> None:
+        async with self._telling:
+            await self._journal.idle()
+            if events := found():
+                await self._journal.record(*events)
 
     # --- waiting ----------------------------------------------------------------------------------------------------
 
-    async def _until_back(self, outlet: Outlet, of: Patience, began: float) -> None:
+    async def _until_back(self, outlet: Outlet, of: Patience, began: float | None) -> float | None:
+        """When it began to wait for trouble that is not over for long; None where there was none."""
         self._know(outlet, of.branch)
         while host := is_away(self._state, outlet.hosts):
-            self._look_after(host)
-            trouble = self._state.hosts[host]
+            began = self._clock.monotonic() if began is None else began
+            await self._look_after(host)
+            trouble = self._state.hosts.get(host)
+            if trouble is None:
+                continue
             if of.task not in trouble.waiting:
                 await self._journal.record(ev.HostAwaited(host, of.task))
                 continue
@@ -128,15 +146,20 @@ class HostWatch:
                 await self._ask(host)
             most = of.ask_sec if trouble.kind == DENIED else of.most_sec
             if self._clock.monotonic() - began >= most:
+                await self._ask(host)
                 raise Waits(BlockReason.EXTERNAL, f"{told(host, trouble)}; it goes on when that is over")
             of.heed()
             await asyncio.sleep(_LOOK_SEC)
+        return began
 
-    def _look_after(self, host: str) -> None:
+    async def _look_after(self, host: str) -> None:
         """Somebody must see whether it is back, by every way it was asked in vain."""
         for way in self._state.hosts[host].ways:
             key = (host, way)
-            if key in self._probes and key not in self._at_work and not self._stopped:
+            if key not in self._probes:
+                # An earlier lead asked by it, and nobody does now.
+                await self._back(host, way)
+            elif key not in self._at_work and not self._stopped:
                 self._at_work.add(key)
                 self._spawn(self._probe(*key))
 
@@ -162,13 +185,19 @@ class HostWatch:
             await self._gate.unless_stopped(self._probes[host, way][0]())
         except HostError as trouble:
             if trouble.host == host:
-                await self._note(trouble, self._pause_of(host, way))
+                async with self._telling:
+                    await self._note(trouble)
+                if isinstance(trouble, ForgeDenied):
+                    await self._ask(host, trouble.hint)
                 return
         except GangerError:
             # Whatever it says, it says something.
             pass
         if not self._over():
-            await self._journal.record(*after_answer(self._state, host, way))
+            await self._back(host, way)
+
+    async def _back(self, host: str, way: str) -> None:
+        await self._tell(lambda: after_answer(self._state, host, way))
 
     def _over(self) -> bool:
         return self._stopped or self._state.stopping or self._state.finished

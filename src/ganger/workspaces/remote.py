@@ -92,7 +92,12 @@ class GitRemote:
     @property
     def _given(self) -> str:
         token = self._settings.token
-        return token if isinstance(token, str) else token()
+        try:
+            return token if isinstance(token, str) else token()
+        except ForgeDenied as denied:
+            # Everybody who asks this host needs it; a file may be being renewed.
+            why = "the token cannot be read"
+            raise ForgeDenied(denied.message, hint=denied.hint, host=self.host, way="git", why=why) from denied
 
     @property
     def _token(self) -> str:
@@ -305,7 +310,7 @@ def _denied(to: Address, said: str, *, has_token: bool) -> ForgeError:
         hint = "try `git ls-remote` with that address by hand: no password or new host key is asked for here"
     # Who is not known at all is so for whatever is asked; a right that lacks may lack for this repository alone.
     host = to.host if _NOBODY.search(said) else ""
-    return ForgeDenied(f"{to.text} refuses: {said}", hint=hint, host=host, way="git", why="nobody is known by it")
+    return ForgeDenied(f"{to.text} refuses: {said}", hint=hint, host=host, way="git", why="git is not let in")
 
 
 def _full(branch: str) -> str:
