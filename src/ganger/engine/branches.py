@@ -14,6 +14,7 @@ from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.following import Following
 from ganger.engine.forge_pace import ForgePace
 from ganger.engine.gate import Gate
+from ganger.engine.host_watch import HostWatch
 from ganger.engine.in_git import InGit
 from ganger.engine.merging import Merging, Spawn
 from ganger.engine.sending import Sending
@@ -34,12 +35,14 @@ class Branches:
         self._culprits: dict[str, Culprits] = {}
         self._doorbell: Doorbell | None = None
         self._pace: ForgePace | None = None
+        self._hosts = HostWatch(tools, gate, spawn)
 
     async def recover(self) -> None:
         """Once it is known which rules hold."""
         self._doorbell = self.tools.webhooks(self.nudge)
         if self._doorbell is not None:
             await self._doorbell.open()
+        await self._hosts.recover(self.tools.outlets.values())
         numbers = itertools.count(self.state.gate_runs + 1)
         for name, repository in self.tools.repositories.items():
             rules, outlet = self.state.repos.get(name, NO_RULES), self.tools.outlets.get(name)
@@ -69,7 +72,7 @@ class Branches:
         merging, sending = self._merging[name], self._sending.get(name)
         if sending is None:
             return InGit(case, merging, None)
-        at = DeliveryCase(case, sending, merging, self._following.get(name))
+        at = DeliveryCase(case, sending, merging, self._following.get(name), self._hosts)
         return InGit(case, merging, Delivering(at, self._trains.get(name), self._culprits.get(name)))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
@@ -89,6 +92,7 @@ class Branches:
             merging.stop()
         for following in self._following.values():
             following.stop()
+        self._hosts.stop()
         if self._pace is not None:
             self._pace.stop()
 

@@ -44,17 +44,7 @@ class Delivering:
 
     async def _run(self) -> None:
         try:
-            self.at.require_open_chain()
-            await self.pushing.push()
-            await self.requests.open()
-            if self.at.rules.follows_ci and not self._is_proved():
-                await self._follow()
-            if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
-                await self._mirror()
-            await self._require_on_remote()
-            await self.requests.ready()
-            await self.reviewing.require(self.at.now.commit, when="after")
-            await self.requests.merge()
+            await self.at.while_answered(self._steps)
         except ForgeDenied as denied:
             raise self.at.outside("forge refuses", f"{denied.message}. {denied.hint}".strip()) from denied
         except PushFailed as refused:
@@ -70,6 +60,19 @@ class Delivering:
         finally:
             if self.train is not None:
                 self.train.ring()
+
+    async def _steps(self) -> None:
+        self.at.require_open_chain()
+        await self.pushing.push()
+        await self.requests.open()
+        if self.at.rules.follows_ci and not self._is_proved():
+            await self._follow()
+        if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
+            await self._mirror()
+        await self._require_on_remote()
+        await self.requests.ready()
+        await self.reviewing.require(self.at.now.commit, when="after")
+        await self.requests.merge()
 
     def _is_proved(self) -> bool:
         now = self.at.now
