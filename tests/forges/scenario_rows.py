@@ -6,7 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from loopback.script import GREEN, MIRROR, RED, Fault, Run, ci
+from loopback.manners import Manners
+from loopback.script import GREEN, MIRROR, RED, Fault, Run, by_tree, ci
 from scenario import LEAK, Row
 from truth import Needs
 
@@ -207,6 +208,12 @@ ASKED = [
     Row("mirror skipped in a change request", ((SKIPPED,), (GREEN,)), more=REQUEST, requests=1, pushed=2, empty=1,
         slow=True),
 ]  # fmt: skip
+REAL = [
+    Row("CI by the clock judges the files: red, then mended", ((by_tree("a.txt~attempt 1", sec=0.5),),), pushed=2,
+        fixes=1, says="a.txt~attempt 1 is in the way"),
+    Row("runs begin a moment after the push, and another push cancels them", ((by_tree(sec=0.3),),),
+        more="appear_sec = 5", manners=Manners(cancels=True, folds_sec=0.3), slow=True),
+]  # fmt: skip
 OUTAGES = [
     Row("away before the push", over_http=True, before=("outage 1.5",), events=("host_awaited", "pushed"), asks=False),
     Row("away while CI runs", over_http=True, meanwhile=((2, "outage 1.5"),), events=("pushed", "host_awaited",
@@ -298,7 +305,7 @@ _MORE = frozenset(
     }
 )
 _EVERY: list[Row] = [
-    *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *RETRIED, *OUTAGES, *HOOKS,
-    *_timeline(),
+    *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *RETRIED, *REAL, *OUTAGES,
+    *HOOKS, *_timeline(),
 ]  # fmt: skip
 ROWS = [replace(row, slow=row.slow or row.name in _MORE) for row in _EVERY]
