@@ -46,6 +46,7 @@ from ganger.core.delivery_events import (
     Pushed as Pushed,
     PushIntended as PushIntended,
     PushRefused as PushRefused,
+    Remarked as Remarked,
     RepoUnlocked as RepoUnlocked,
     RequestChanged as RequestChanged,
     RequestIntended as RequestIntended,
@@ -402,6 +403,7 @@ Event = (
     | RequestIntended
     | RequestOpened
     | RequestChanged
+    | Remarked
     | ReviewAsked
     | Reviewed
     | MilestoneReached
@@ -481,6 +483,7 @@ AttemptEvent = (
     | RequestIntended
     | RequestOpened
     | RequestChanged
+    | Remarked
     | ReviewAsked
     | MilestoneReached
     | WorkerBeat

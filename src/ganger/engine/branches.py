@@ -15,6 +15,7 @@ from ganger.engine.forge_pace import ForgePace
 from ganger.engine.gate import Gate
 from ganger.engine.in_git import InGit
 from ganger.engine.merging import Merging, Spawn
+from ganger.engine.review_watch import ReviewWatch
 from ganger.engine.sending import Sending
 from ganger.engine.tools import Doorbell, Tools
 
@@ -28,6 +29,7 @@ class Branches:
         self._merging: dict[str, Merging] = {}
         self._sending: dict[str, Sending] = {}
         self._following: dict[str, Following] = {}
+        self._reviews: dict[str, ReviewWatch] = {}
         self._doorbell: Doorbell | None = None
         self._pace: ForgePace | None = None
 
@@ -45,6 +47,9 @@ class Branches:
                 pushes_head = self._sending[name] if rules.style == "branch" else None
                 if outlet.forge is not None:
                     self._following[name] = Following(outlet, outlet.forge, self.tools.clock, self.gate, self._spawn)
+                if outlet.forge is not None and rules.style == "request" and rules.forge_reviews:
+                    watch = self._reviews[name] = ReviewWatch(self.tools, self.gate, name, repository, outlet)
+                    self._spawn(watch.run())
             self._merging[name] = Merging(self.tools, name, self.gate, self._spawn, numbers, pushes_head)
             await self._merging[name].recover()
         forges = {
@@ -61,7 +66,7 @@ class Branches:
         merging, sending = self._merging[name], self._sending.get(name)
         if sending is None:
             return InGit(case, merging, None)
-        at = DeliveryCase(case, sending, merging, self._following.get(name))
+        at = DeliveryCase(case, sending, merging, self._following.get(name), self._reviews.get(name))
         return InGit(case, merging, Delivering(at))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
@@ -71,16 +76,24 @@ class Branches:
             parts.setdefault(self.state.specs[name].repo, []).append(name)
         await asyncio.gather(*(self._merging[repo].merge_level(part) for repo, part in parts.items()))
 
+    async def look_for_reviews(self) -> bool:
+        """Whether somebody on a forge has said what a task waits for."""
+        return any([await watch.look_once_more() for watch in self._reviews.values()])
+
     def nudge(self, repo: str) -> None:
-        """Somebody says that CI of this repository has news."""
+        """Somebody says that this repository has news on its forge."""
         if repo in self._following:
             self._following[repo].nudge()
+        if repo in self._reviews:
+            self._reviews[repo].nudge()
 
     def stop(self) -> None:
         for merging in self._merging.values():
             merging.stop()
         for following in self._following.values():
             following.stop()
+        for watch in self._reviews.values():
+            watch.stop()
         if self._pace is not None:
             self._pace.stop()
 

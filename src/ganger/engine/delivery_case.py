@@ -8,14 +8,24 @@ from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.case import Case, Failed
 from ganger.engine.following import Following
 from ganger.engine.merging import Merging
+from ganger.engine.review_watch import ReviewWatch
 from ganger.engine.sending import Sending
 from ganger.engine.settling import Waits, heed_person
 from ganger.errors import ForgeDenied, ForgeError
 
 
 class DeliveryCase:
-    def __init__(self, case: Case, sending: Sending, merging: Merging, following: Following | None) -> None:
+    def __init__(
+        self,
+        case: Case,
+        sending: Sending,
+        merging: Merging,
+        following: Following | None,
+        reviews: ReviewWatch | None = None,
+    ) -> None:
+        """`following` is there where a forge runs CI, `reviews` where people may review on it."""
         self.case, self.sending, self.merging, self.following = case, sending, merging, following
+        self.reviews = reviews
         self.outlet, self.tools, self.unless_stopped = sending.outlet, case.tools, case.gate.unless_stopped
         self.rules: RepoRules = sending.rules(case.task)
 
