@@ -297,7 +297,7 @@ SETTINGS: tuple[SettingRow, ...] = (
     *_rows("workspace", "expected_files"),
     *_rows("workspace", "author copied warm min_free_mb", GIT),
     SettingRow("workspace.sign_off", (GIT,), idle=(False,)),
-    SettingRow("workspace.co_authors.*", (GIT,)),
+    SettingRow("workspace.co_authors", (GIT,)),
     *_rows("workspace", "linked installed_copies"),
     *_rows("workspace", "snapshot_mb", IN_PLACE),
     SettingRow("workspace.land", (GIT,), guards=("finish",), idle=("ask",)),

@@ -76,9 +76,9 @@ class Branches:
             parts.setdefault(self.state.specs[name].repo, []).append(name)
         await asyncio.gather(*(self._merging[repo].merge_level(part) for repo, part in parts.items()))
 
-    async def look_for_reviews(self) -> bool:
-        """Whether somebody on a forge has said what a task waits for."""
-        return any([await watch.look_once_more() for watch in self._reviews.values()])
+    async def look_for_reviews(self) -> None:
+        """What people on forges have said of tasks that wait for it is on record after this."""
+        await asyncio.gather(*(watch.look_once_more() for watch in self._reviews.values()))
 
     def nudge(self, repo: str) -> None:
         """Somebody says that this repository has news on its forge."""

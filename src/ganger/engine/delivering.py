@@ -59,6 +59,7 @@ class Delivering:
             if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
                 await self._mirror()
             await self._require_on_remote()
+            await self.requests.renew()
             await self.requests.ready()
             await self.remarks.show()
             await self.on_forge.before_review()

@@ -39,7 +39,7 @@ class RequestText:
     async def renew(self, forge: Forge, request: RequestRef) -> None:
         """Whoever died after it was written and before that was on record finds it written, and writes nothing."""
         case, commit = self.case, self.sending.delivery(self.case.task).commit
-        if request.shows == commit or request.merged:
+        if not request.number or request.shows == commit or request.merged:
             return
         known = await forge.find_request(request.branch, request.into)
         if known is None or known.number != request.number:

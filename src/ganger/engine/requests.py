@@ -92,7 +92,7 @@ class Requesting:
             return
         case, now = self.case, self.now
         if now.request is not None and now.request.number:
-            await self._renew()
+            await self.renew()
             return
         draft = self.outlet.draft and self.rules.follows_ci
         await case.record(ev.RequestIntended(case.task, case.number, now.branch, self.rules.branch, draft))
@@ -102,10 +102,11 @@ class Requesting:
         there = found is not None
         await case.record(ev.RequestOpened(case.task, case.number, made.number, made.url, there, new.title))
         if there:
-            await self._renew()
+            await self.renew()
 
-    async def _renew(self) -> None:
-        """Also where it was found: whoever opened it may have died before its labels were there."""
+    async def renew(self) -> None:
+        """Its text tells of the commit that is there. Also where it was found: whoever opened it may have died before
+        its labels were there."""
         forge, request = self.outlet.forge, self.now.request
         if forge is not None and request is not None:
             await self._patiently(lambda: self.text.renew(forge, request))

@@ -15,7 +15,7 @@ from ganger.core.reviews import WANTED, awaits_people, has_request, on_forge
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.outlets import Outlet
 from ganger.engine.tools import Tools
-from ganger.errors import ForgeError, ForgeLimited
+from ganger.errors import ForgeDenied, ForgeError, ForgeLimited
 from ganger.ports import Repository
 from ganger.ports.forge import Forge, Request
 
@@ -71,15 +71,12 @@ class ReviewWatch:
         self._stopped = True
         self._nudged.set()
 
-    async def look_once_more(self) -> bool:
-        """Before a lead ends because only people can go on: whether one of them has."""
-        if not self._waiting():
-            return False
-        with contextlib.suppress(TimeoutError, Stopped):
-            async with asyncio.timeout(_LAST_LOOK_SEC):
-                changed, _ = await self._gate.unless_stopped(self._look_gently())
-                return changed
-        return False
+    async def look_once_more(self) -> None:
+        """Before a lead ends because only people can go on."""
+        if self._waiting():
+            with contextlib.suppress(TimeoutError, Stopped):
+                async with asyncio.timeout(_LAST_LOOK_SEC):
+                    await self._gate.unless_stopped(self._look_gently())
 
     def _waiting(self) -> list[str]:
         state = self._tools.journal.state
@@ -144,8 +141,15 @@ class ReviewWatch:
         """How many approvals the forge wants before it merges, where it is to merge by itself."""
         if self._needed is None:
             rules = self._tools.journal.state.repos.get(self._repo, NO_RULES)
-            self._needed = (await self.forge.branch_rules(rules.branch)).approvals if rules.auto_merge else 0
+            self._needed = await self._approvals(rules.branch) if rules.auto_merge else 0
         return self._needed
+
+    async def _approvals(self, branch: str) -> int:
+        """A token that may not see what a branch asks for may well be good for all the rest."""
+        try:
+            return (await self.forge.branch_rules(branch)).approvals
+        except ForgeDenied:
+            return 0
 
     def _shown(self, review: Review) -> Review:
         """As it goes into a prompt and the record."""

@@ -364,8 +364,12 @@ class Lead:
 
     async def _has_heard_reviews(self) -> bool:
         """What people said on the forge counts as what they say here."""
-        ending = self.state.stopping or self.state.draining
-        return self._branches is not None and not ending and await self._branches.look_for_reviews()
+        if self._branches is None or self.state.stopping or self.state.draining:
+            return False
+        before = self.state.last_seq
+        await self._branches.look_for_reviews()
+        # Also what the watch itself heard meanwhile: the end was decided before it.
+        return self.state.last_seq != before
 
     async def _start(self, names: list[str]) -> None:
         """The claims of one tick share a commit; only then is anything launched."""
