@@ -30,7 +30,7 @@ class BranchRules:
     @property
     def told(self) -> str:
         """In one line, for people."""
-        parts = ["protected"] if self.protected else []
+        parts = ["protected" if self.protected else "not protected"]
         if self.may_push is not None:
             parts.append(f"this token may {'' if self.may_push else 'not '}push to it")
         if self.approvals:
@@ -41,9 +41,7 @@ class BranchRules:
             parts.append("merge commits are refused")
         if self.signed:
             parts.append("commits must be signed")
-        return "; ".join(
-            [*(parts if self.protected or len(parts) > 1 else ["not protected"]), *filter(None, [self.unseen])]
-        )
+        return "; ".join([*parts, self.unseen] if self.unseen else parts)
 
 
 @dataclass(frozen=True, slots=True)
