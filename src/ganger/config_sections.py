@@ -278,7 +278,7 @@ class WorkspaceSection(Section):
     )
     author: str = Field(default="Ganger <ganger@localhost>", description="author of the commits Ganger makes")
     sign_off: bool = Field(default=False, description="commits Ganger makes end with Signed-off-by its author (DCO)")
-    co_authors: dict[str, str] = Field(
+    co_authors: dict[str, Annotated[str, Field(pattern=r"^[^<>]+ <[^<>\s]+@[^<>\s]+>$")]] = Field(
         default_factory=dict, description="agent = Name <address>, added as Co-authored-by to what that agent made"
     )
     linked: list[str] = Field(
