@@ -248,7 +248,7 @@ _DELIVERY = (
     *_rows("delivery", "draft labels milestone branch_name", GIT, REQUESTS),
     SettingRow("delivery.auto_merge", (GIT, REQUESTS), guards=(True,), idle=(False,)),
     SettingRow("delivery.delete_branch", (GIT, REQUESTS), idle=(False,)),
-    SettingRow("delivery.forge_reviews", (GIT, REQUESTS, A_FORGE), guards=(True,)),
+    SettingRow("delivery.forge_reviews", (GIT, REQUESTS, A_FORGE), guards=(True,), idle=(False,)),
     SettingRow("delivery.remarks", (GIT, REQUESTS, A_FORGE), idle=(False,)),
 )
 SETTINGS: tuple[SettingRow, ...] = (

@@ -76,9 +76,13 @@ class Branches:
             parts.setdefault(self.state.specs[name].repo, []).append(name)
         await asyncio.gather(*(self._merging[repo].merge_level(part) for repo, part in parts.items()))
 
-    async def look_for_reviews(self) -> None:
-        """What people on forges have said of tasks that wait for it is on record after this."""
+    async def has_heard_reviews(self) -> bool:
+        """For a lead that is about to end: whether something is on record since, as what people said on a forge."""
+        if self.state.stopping or self.state.draining:
+            return False
+        before = self.state.last_seq
         await asyncio.gather(*(watch.look_once_more() for watch in self._reviews.values()))
+        return self.state.last_seq != before
 
     def nudge(self, repo: str) -> None:
         """Somebody says that this repository has news on its forge."""

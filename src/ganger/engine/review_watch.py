@@ -8,9 +8,10 @@ import contextlib
 from collections.abc import Collection
 from dataclasses import replace
 
+from ganger.contracts.parser import neutralise
 from ganger.core import events as ev
 from ganger.core.delivery import NO_RULES, Delivery
-from ganger.core.forge_reviews import APPROVED, Opinion, Review, Said, said_of
+from ganger.core.forge_reviews import APPROVED, Opinion, Remark, Review, Said, said_of
 from ganger.core.reviews import WANTED, awaits_people, has_request, on_forge
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.outlets import Outlet
@@ -62,7 +63,10 @@ class ReviewWatch:
                 changed, at_least = await self._gate.unless_stopped(self._look_gently())
                 slower = min(max(pause, self._outlet.poll_sec) * _SLOWER, self._outlet.poll_most_sec)
                 pause = self._outlet.poll_sec if changed or not pause else slower
-                await self._rest(max(pause, at_least))
+                at_least = max(at_least, self._outlet.poll_sec)
+                await self._rest(at_least)
+                # News shorten the wait, but a flood of them brings no more looks than the pace allows.
+                await self._rest(pause - at_least, heeds_news=True)
 
     def nudge(self) -> None:
         self._nudged.set()
@@ -153,8 +157,11 @@ class ReviewWatch:
 
     def _shown(self, review: Review) -> Review:
         """As it goes into a prompt and the record."""
-        remarks = tuple(replace(one, text=self._outlet.mask(one.text)[0]) for one in review.remarks)
-        return replace(review, text=self._outlet.mask(review.text)[0], remarks=remarks)
+        remarks = tuple(Remark(self._harmless(one.path), one.line, self._harmless(one.text)) for one in review.remarks)
+        return replace(review, text=self._harmless(review.text), remarks=remarks)
+
+    def _harmless(self, text: str) -> str:
+        return neutralise(self._outlet.mask(text)[0])
 
     async def _same_files(self, commit: str, others: Collection[str]) -> set[str]:
         """Those of other commits that show the same files: an empty commit takes no approval away."""
@@ -164,14 +171,13 @@ class ReviewWatch:
         tree = await self._repository.tree_of(commit)
         return {one for one in known if await self._repository.tree_of(one) == tree}
 
-    async def _rest(self, sec: float) -> None:
+    async def _rest(self, sec: float, *, heeds_news: bool = False) -> None:
         until = self._tools.clock.monotonic() + sec
         while not self._stopped and (left := until - self._tools.clock.monotonic()) > 0:
             self._gate.check()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left, _LOOK_SEC)):
-                    await self._nudged.wait()
-                    return
+            if heeds_news and self._nudged.is_set():
+                return
+            await asyncio.sleep(min(left, _LOOK_SEC))
 
 
 def _is_wanted(delivery: Delivery | None) -> bool:

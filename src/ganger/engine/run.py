@@ -350,7 +350,7 @@ class Lead:
         if self.state.stopping and self._healing is not None:
             await asyncio.wait({self._healing})
             return
-        if await self._take_commands() or await self._has_heard_reviews():
+        if await self._take_commands() or (self._branches and await self._branches.has_heard_reviews()):
             return
         events: list[ev.Event] = list(moot(self.state))
         if finish.question and not any(q.kind == "budget" and q.answer is None for q in self.state.questions.values()):
@@ -361,15 +361,6 @@ class Lead:
         counts = {status.value: self.state.counts[status] for status in TaskStatus}
         events.append(ev.RunFinished(finish.run_status, finish.abort_reason, counts, finish.why))
         await self.journal.record(*events)
-
-    async def _has_heard_reviews(self) -> bool:
-        """What people said on the forge counts as what they say here."""
-        if self._branches is None or self.state.stopping or self.state.draining:
-            return False
-        before = self.state.last_seq
-        await self._branches.look_for_reviews()
-        # Also what the watch itself heard meanwhile: the end was decided before it.
-        return self.state.last_seq != before
 
     async def _start(self, names: list[str]) -> None:
         """The claims of one tick share a commit; only then is anything launched."""
