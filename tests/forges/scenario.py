@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -164,8 +164,12 @@ class Scene:
         match what.partition(" "):
             case "push", _, name:
                 self.world.somebody_pushes("main", name or "theirs.txt")
-            case "revoke", _, _:
+            case "revoke", _, sec:
                 server.revoke()
+                if sec:
+                    self._later(float(sec), server.restore)
+            case "back", _, _:
+                server.answer_again()
             case "restore", _, _:
                 server.restore()
             case "approve", _, _:
@@ -216,6 +220,11 @@ class Scene:
                 threading.Thread(target=self._send, args=(kind, delivery), daemon=True).start()
             case _:
                 raise ValueError(what)
+
+    def _later(self, sec: float, act: Callable[[], None]) -> None:
+        timer = threading.Timer(sec, act)
+        timer.daemon = True
+        timer.start()
 
     def _send(self, kind: str, delivery: str) -> None:
         status = send_hook(self.hook_port, self.row.flavour, SECRET, delivery=delivery, forged=kind == "forged")

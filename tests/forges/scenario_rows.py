@@ -11,6 +11,7 @@ from scenario import LEAK, Row
 from truth import Needs
 
 EXTERNAL = "BLOCKED(external)"
+NO_PATIENCE = "ci_warn_sec = 0.5\nci_sec = 1\nci_most_sec = 5\n"
 NO_MIRROR = Needs(mirrored=False)
 ONLY_CI = '["verified", "committed", "pushed", "ci"]'
 SOON = "ci_sec = 1.5\nci_most_sec = 1.5\nci_warn_sec = 0.5"
@@ -157,10 +158,11 @@ TROUBLE = [
     Row("429 on forgejo", faults=(Fault("jobs", "limited", 1, 1),), slow=True),
     Row("secondary limit", flavour="github", faults=(Fault("runs", "secondary", 3, 1),), slow=True),
     Row("404 for a moment", faults=(Fault("jobs", "404", 1, 1),), slow=True),
-    Row("token revoked midway", faults=(Fault("runs", "revoked", 3, 1),), ends=EXTERNAL, says="token"),
+    Row("token revoked midway", faults=(Fault("runs", "revoked", 3, 1),), ends=EXTERNAL, says="token", more=NO_PATIENCE,
+        asks=False),
     Row("token revoked midway on github", flavour="github", faults=(Fault("runs", "revoked", 3, 1),), ends=EXTERNAL,
-        slow=True),
-    Row("token wrong from the start", token="another-token", ends=EXTERNAL, pushed=1),
+        more=NO_PATIENCE, asks=False, slow=True),
+    Row("token wrong from the start", token="another-token", ends=EXTERNAL, pushed=1, more=NO_PATIENCE, asks=False),
     Row("the forge's clock is a day ahead", skew=86400.0),
     Row("the forge's clock is a day behind", skew=-86400.0, flavour="github", faults=(Fault("runs", "limited", 3, 1),),
         slow=True),
@@ -250,8 +252,30 @@ REVIEWED = [
         before=("milestone 1.0",), requests=1),
     Row("the answer to a comment is lost", more=MERGE, requests=1, faults=(Fault("comments", "cut", 2, 1),)),
 ]  # fmt: skip
+OUTAGES = [
+    Row("away before the push", over_http=True, before=("outage 1.5",), events=("host_awaited", "pushed"), asks=False),
+    Row("away while CI runs", over_http=True, meanwhile=((2, "outage 1.5"),), events=("pushed", "host_awaited",
+        "ci_judged"), asks=False),
+    Row("502 while CI runs", meanwhile=((2, "outage 1.5 502"),), events=("pushed", "host_awaited", "ci_judged"),
+        asks=False, slow=True),
+    *(Row(f"away while CI runs on {flavour}", flavour=flavour, over_http=True, meanwhile=((2, "outage 1"),), slow=True,
+        events=("host_awaited", "ci_judged"), asks=False) for flavour in ("gitea-1.27", "github", "gitlab")),
+    Row("six requests and one outage", tasks=6, more=REQUEST, over_http=True, meanwhile=((3, "outage 2"),), pushed=6,
+        requests=6, events=("host_awaited",), asks=False),
+    Row("the token is revoked, and renewed a moment later", over_http=True, meanwhile=((2, "revoke 1.5"),),
+        events=("host_awaited", "ci_judged"), asks=False, says="refused the token"),
+    Row("revoked before the push, and renewed a moment later", over_http=True, before=("revoke 1.5",),
+        events=("host_awaited", "pushed"), asks=False, says="refused the token", slow=True),
+    Row("six requests and one dead token", tasks=6, more=REQUEST, over_http=True, meanwhile=((3, "revoke 1.5"),),
+        pushed=6, requests=6, asks=False, says="refused the token", slow=True),
+    Row("an outage outlasts all patience, then it is retried", over_http=True, meanwhile=((2, "outage 600"),),
+        retry="back", more=NO_PATIENCE, asks=False, says="has not answered since", slow=True),
+    Row("a merge asks for an answer that is lost in an outage", more=REQUEST + "auto_merge = true", requests=1,
+        over_http=True, faults=(Fault("merge", "reset", 1, 3),), asks=False, slow=True),
+]  # fmt: skip
 RETRIED = [
-    Row("token renewed, then retried", faults=(Fault("runs", "revoked", 3, 1),), retry="restore"),
+    Row("token renewed, then retried", faults=(Fault("runs", "revoked", 3, 1),), retry="restore", more=NO_PATIENCE,
+        asks=False),
     Row("approved, then retried", ((ci({"test": "approve", MIRROR: "block"}),),), retry="approve"),
     Row("begun by hand, then retried", ((),), retry="begin"),
     Row("allowed by the remote, then retried", before=("refuse policy: not today",), retry="allow", slow=True),
@@ -320,6 +344,6 @@ _MORE = frozenset(
 )
 _EVERY: list[Row] = [
     *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *REVIEWED, *RETRIED,
-    *HOOKS, *_timeline(),
+    *OUTAGES, *HOOKS, *_timeline(),
 ]  # fmt: skip
 ROWS = [replace(row, slow=row.slow or row.name in _MORE) for row in _EVERY]

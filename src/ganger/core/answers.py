@@ -13,6 +13,7 @@ from ganger.core.accounts import answer_account
 from ganger.core.cascade import BOTH, REVERT, culprit_of
 from ganger.core.comeback import bring_back, but, close_questions
 from ganger.core.effects import Effect, counted
+from ganger.core.hosts import answer_host
 from ganger.core.questions import answer
 from ganger.core.records import Question, RunState
 from ganger.core.repos import shown
@@ -36,6 +37,8 @@ def given(state: RunState, question: Question, text: str, now: float) -> Effect:
     """`text` is an option in full, or somebody's own words."""
     if question.kind == reviews.REVIEW and reviews.is_open(state, question.task):
         return reviews.answer_review(state, question, text, now)
+    if question.host:
+        return answer_host(state, question, text)
     if question.account:
         return answer_account(state, question, text)
     act = _ACTS.get(question.kind)

@@ -66,6 +66,12 @@ from ganger.core.heal_events import (
     PatchUndone as PatchUndone,
 )
 from ganger.core.hearing_events import AgentHeard as AgentHeard, CostSettled as CostSettled
+from ganger.core.host_events import (
+    HostAwaited as HostAwaited,
+    HostAway as HostAway,
+    HostBack as HostBack,
+    HostTried as HostTried,
+)
 from ganger.core.people_events import (
     AccountLimited as AccountLimited,
     AccountPaused as AccountPaused,
@@ -411,6 +417,10 @@ Event = (
     | ChainPaused
     | ChainCleared
     | RepoUnlocked
+    | HostAway
+    | HostAwaited
+    | HostTried
+    | HostBack
     | WorkerBeat
     | WorkerMilestone
     | CheckpointTaken

@@ -13,6 +13,7 @@ from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.following import Following
 from ganger.engine.forge_pace import ForgePace
 from ganger.engine.gate import Gate
+from ganger.engine.host_watch import HostWatch
 from ganger.engine.in_git import InGit
 from ganger.engine.merging import Merging, Spawn
 from ganger.engine.review_watch import ReviewWatch
@@ -32,12 +33,14 @@ class Branches:
         self._reviews: dict[str, ReviewWatch] = {}
         self._doorbell: Doorbell | None = None
         self._pace: ForgePace | None = None
+        self._hosts = HostWatch(tools, gate, spawn)
 
     async def recover(self) -> None:
         """Once it is known which rules hold."""
         self._doorbell = self.tools.webhooks(self.nudge)
         if self._doorbell is not None:
             await self._doorbell.open()
+        await self._hosts.recover(self.tools.outlets.values())
         numbers = itertools.count(self.state.gate_runs + 1)
         for name, repository in self.tools.repositories.items():
             rules, outlet = self.state.repos.get(name, NO_RULES), self.tools.outlets.get(name)
@@ -66,7 +69,8 @@ class Branches:
         merging, sending = self._merging[name], self._sending.get(name)
         if sending is None:
             return InGit(case, merging, None)
-        at = DeliveryCase(case, sending, merging, self._following.get(name), self._reviews.get(name))
+        following, reviews = self._following.get(name), self._reviews.get(name)
+        at = DeliveryCase(case, sending, merging, following, self._hosts, reviews)
         return InGit(case, merging, Delivering(at))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
@@ -98,6 +102,7 @@ class Branches:
             following.stop()
         for watch in self._reviews.values():
             watch.stop()
+        self._hosts.stop()
         if self._pace is not None:
             self._pace.stop()
 

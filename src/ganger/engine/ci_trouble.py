@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -21,7 +20,8 @@ from ganger.engine.case import Case, Failed
 from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.outlets import Outlet
 from ganger.engine.tools import one_line
-from ganger.errors import ForgeError
+from ganger.errors import ForgeError, HostError
+from ganger.ports.forge import Forge
 
 _MOST_LOGS = 3
 _MOST_LOG_CHARS = 2_000_000
@@ -95,12 +95,23 @@ class CiTrouble:
         text = ""
         owner = next((run for run in chosen(sha, runs, self.rules.events) if job in run.jobs), None)
         if owner is not None and self.outlet.forge is not None and job.reason != MISSING_JOB:
-            with contextlib.suppress(ForgeError):
-                text = await self.outlet.forge.log(owner, job)
+            text = await self._fetched(self.outlet.forge, owner, job)
         masked, kinds = await asyncio.to_thread(self.outlet.mask, _end_of(text))
         found = (trim(masked), masked, kinds)
         self._excerpts[f"{sha}:{job.id or job.name}"] = found
         return found
+
+    async def _fetched(self, forge: Forge, owner: RunFact, job: JobFact) -> str:
+        """Empty where the forge has none. A host that is away altogether is waited for: who mends a red CI without its
+        log is paid for guessing."""
+        try:
+            return await forge.log(owner, job)
+        except HostError as trouble:
+            if trouble.host:
+                await forge.knock()
+        except ForgeError:
+            pass
+        return ""
 
     def _keep(self, logs: Sequence[tuple[JobFact, str]]) -> str:
         name = ci_log(self.case.task, self.case.number)

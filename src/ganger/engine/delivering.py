@@ -51,23 +51,7 @@ class Delivering:
     async def run(self) -> None:
         """Raises Failed when CI or the forge says no, Waits when only a person can go on, Stopped."""
         try:
-            self.at.require_open_chain()
-            await self.pushing.push()
-            await self.requests.open()
-            if self.at.rules.follows_ci and not self._is_proved():
-                await self._follow()
-            if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
-                await self._mirror()
-            await self._require_on_remote()
-            await self.requests.renew()
-            await self.requests.ready()
-            await self.remarks.show()
-            await self.on_forge.before_review()
-            await self.reviewing.require(self.at.now.commit, when="after")
-            await self.on_forge.after_review()
-            await self.requests.merge()
-            await self.merged_branch.remove()
-            await self.remarks.show()
+            await self.at.while_answered(self._steps)
         except ForgeDenied as denied:
             raise self.at.outside("forge refuses", f"{denied.message}. {denied.hint}".strip()) from denied
         except PushFailed as refused:
@@ -75,6 +59,25 @@ class Delivering:
         except ForgeError as trouble:
             raise self.at.outside("forge unreachable", trouble.message) from trouble
         await self._done()
+
+    async def _steps(self) -> None:
+        self.at.require_open_chain()
+        await self.pushing.push()
+        await self.requests.open()
+        if self.at.rules.follows_ci and not self._is_proved():
+            await self._follow()
+        if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
+            await self._mirror()
+        await self._require_on_remote()
+        await self.requests.renew()
+        await self.requests.ready()
+        await self.remarks.show()
+        await self.on_forge.before_review()
+        await self.reviewing.require(self.at.now.commit, when="after")
+        await self.on_forge.after_review()
+        await self.requests.merge()
+        await self.merged_branch.remove()
+        await self.remarks.show()
 
     def _is_proved(self) -> bool:
         now = self.at.now

@@ -29,7 +29,9 @@ class MergedBranch:
                 lambda: self.at.unless_stopped(remote.remove(now.commit, request.branch)),
                 self.at.rules.ci_sec,
             )
-        except ForgeDenied:
+        except ForgeDenied as denied:
+            if denied.host:
+                raise
             # What had to be delivered is delivered; a branch that must stay is no fault of it.
             return
         if gone:

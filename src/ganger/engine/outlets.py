@@ -31,3 +31,9 @@ class Outlet:
     remarks: bool = True
     reviewer: str = "reviewer"
     jobs: Callable[[], Collection[str]] = tuple
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Those without which nothing gets out; a folder is on none."""
+        every = (self.remote.host, self.forge.host if self.forge is not None else "")
+        return tuple(dict.fromkeys(host for host in every if host))

@@ -12,6 +12,7 @@ from ganger.contracts.parser import neutralise
 from ganger.core import events as ev
 from ganger.core.delivery import NO_RULES, Delivery
 from ganger.core.forge_reviews import APPROVED, Opinion, Remark, Review, Said, said_of
+from ganger.core.hosts import is_away
 from ganger.core.reviews import WANTED, awaits_people, has_request, on_forge
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.outlets import Outlet
@@ -91,6 +92,8 @@ class ReviewWatch:
         """Whether anything changed, and how long nothing may be asked. A forge that does not answer is asked later:
         everybody can still say it here."""
         changed = False
+        if is_away(self._tools.journal.state, [self.forge.host]):
+            return False, self._outlet.poll_sec
         try:
             for name in self._waiting():
                 changed = await self._look_at(name) or changed
@@ -152,7 +155,9 @@ class ReviewWatch:
         """A token that may not see what a branch asks for may well be good for all the rest."""
         try:
             return (await self.forge.branch_rules(branch)).approvals
-        except ForgeDenied:
+        except ForgeDenied as denied:
+            if denied.host:
+                raise
             return 0
 
     def _shown(self, review: Review) -> Review:

@@ -14,6 +14,7 @@ from typing import TypeVar
 from ganger.core import events as ev
 from ganger.core.delivery import Delivery, RepoRules
 from ganger.core.delivery_changes import rules_of
+from ganger.core.hosts import is_away
 from ganger.core.moments import unix_time
 from ganger.core.repos import graph_of
 from ganger.core.retries import backoff_sec
@@ -117,8 +118,12 @@ class Sending:
         and CI begins for tips alone. A remote that is away is not asked for each of them."""
         left = [name for name in self.state.delivering if self.state.specs[name].repo == repo and self._is_left(name)]
         with contextlib.suppress(ForgeError, PushFailed):
-            for name in sorted(left, key=self._merged_at) if not self.is_halted(repo) else ():
+            for name in sorted(left, key=self._merged_at) if not (self.is_halted(repo) or self.is_away()) else ():
                 await self.to_branch(name)
+
+    def is_away(self) -> bool:
+        """Whether the remote's host is known not to answer: then no merge waits for a call in vain."""
+        return bool(is_away(self.state, [self.outlet.remote.host]))
 
     def is_halted(self, repo: str) -> bool:
         return not self.state.halted.keys().isdisjoint((repo, *graph_of(self.state.repos).chain(repo)))
@@ -133,6 +138,8 @@ class Sending:
     async def catch_up(self, repo: str, head: str) -> str:
         """Takes in what others pushed, where that is simply newer; the head to merge onto."""
         branch = self.state.repos[repo].branch
+        if self.is_away():
+            return head
         try:
             tip = await self.gate.unless_stopped(self.outlet.remote.head(branch))
             if not tip or tip == head or await self._holds(head, tip):
@@ -165,14 +172,15 @@ class Sending:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     async def patiently(self, task: str, call: Callable[[], Awaitable[T]], most_sec: float) -> T:
-        """Again and again, 5 s to 60 s apart, while the other side cannot be reached; for so long at the most."""
+        """Again and again, 5 s to 60 s apart, while the other side is at odds with itself; for so long at the most. A
+        host that is away concerns everybody, so that is not waited for here."""
         clock, since, tries = self.tools.clock, self.tools.clock.monotonic(), 0
         while True:
             self.gate.check()
             try:
                 return await call()
-            except ForgeUnreachable:
-                if clock.monotonic() - since >= most_sec:
+            except ForgeUnreachable as trouble:
+                if trouble.host or clock.monotonic() - since >= most_sec:
                     raise
             await self.pause(min(backoff_sec(task, tries), max(self.outlet.poll_most_sec, _LOOK_SEC)))
             tries += 1

@@ -78,6 +78,10 @@ class CommandForge:
         self._calls = 0
 
     @property
+    def host(self) -> str:
+        return ""
+
+    @property
     def name(self) -> str:
         return "command"
 
@@ -90,6 +94,9 @@ class CommandForge:
         records = (self._records.read(sha, list(self._ci.jobs)) for sha in self._records.known())
         under_way = [(r, r.next) for r in records if r is not None and r.next]
         return {self._key(r, name) for r, name in under_way if r.jobs[name].tries}
+
+    async def knock(self) -> None:
+        """It is here."""
 
     async def greet(self) -> Greeting:
         if not self._ci.jobs:

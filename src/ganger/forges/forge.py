@@ -8,6 +8,7 @@ from typing import Protocol
 from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import JobFact, RunFact
 from ganger.core.forge_reviews import Review
+from ganger.forges.client import Ask
 from ganger.forges.hosts import Hosts
 from ganger.forges.rung import Rung
 from ganger.forges.shapes import row, text
@@ -61,6 +62,10 @@ class Opened:
         return f"{self._kind} at {self._site.client.address.name}"
 
     @property
+    def host(self) -> str:
+        return self._site.client.address.name
+
+    @property
     def calls(self) -> int:
         return self._site.tally.calls
 
@@ -70,6 +75,10 @@ class Opened:
             version = await self._version()
         user, notes = await self._user()
         return Greeting(self.name, version, user, (*notes, *rung.notes))
+
+    async def knock(self) -> None:
+        path = "user" if self._site.has_token else "R"
+        await self._site.ask(Ask("GET", path, knocks=True), also=(403, 404))
 
     async def _user(self) -> tuple[str, tuple[str, ...]]:
         if not self._site.has_token:

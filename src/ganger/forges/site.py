@@ -57,7 +57,15 @@ class Site:
 
     @property
     def has_token(self) -> bool:
-        return bool(self._token().strip())
+        return bool(self._read_token())
+
+    def _read_token(self) -> str:
+        """What keeps it from being read keeps it from everybody who asks this host; a file may be being renewed."""
+        try:
+            return self._token().strip()
+        except ForgeDenied as denied:
+            host, why = self.client.address.name, "the token cannot be read"
+            raise ForgeDenied(denied.message, hint=denied.hint, host=host, way="api", why=why) from denied
 
     async def login(self) -> str:
         """Who the token speaks for; empty where it may not be told. Asked once."""
@@ -72,7 +80,7 @@ class Site:
 
     async def ask(self, ask: Ask, *, also: Collection[int] = ()) -> Answer:
         """An answer of success, or one of `also`; everything else is an error that says what to do."""
-        token = self._token().strip()
+        token = self._read_token()
         whole = replace(ask, path=self._path(ask.path), tally=self.tally)
         answer = await self.client.send(whole, self._authorization, token)
         if 200 <= answer.status < 300 or answer.status in also:
@@ -116,7 +124,13 @@ class Site:
         told = f": {said}" if said else ""
         if answer.status == 401:
             why = f"refuses the token{told}" if token else f"wants a token{told}"
-            return ForgeDenied(f"{where} {why}", hint="renew what delivery.token_env or delivery.token_file names")
+            return ForgeDenied(
+                f"{where} {why}",
+                hint="renew what delivery.token_env or delivery.token_file names",
+                host=self.client.address.name,
+                way="api",
+                why=said or "it wants a token",
+            )
         if answer.status == 403:
             return ForgeDenied(
                 f"{where} does not let the token do {ask.method} {ask.path}{told}",

@@ -44,6 +44,10 @@ class Remote(Protocol):
     def address(self) -> str:
         """For people, without credentials."""
 
+    @property
+    def host(self) -> str:
+        """Which host that is on; empty for a folder."""
+
     async def head(self, branch: str) -> str:
         """The branch's tip; empty when there is no such branch."""
 
@@ -110,10 +114,18 @@ class Forge(Protocol):
         """Which forge, for people: `forgejo at git.example.org`."""
 
     @property
+    def host(self) -> str:
+        """Which host is asked; empty where CI is done here."""
+
+    @property
     def calls(self) -> int:
         """How many requests were sent so far."""
 
     async def greet(self) -> Greeting: ...
+
+    async def knock(self) -> None:
+        """One request, whatever was before: raises as all others where the host does not answer or knows nobody by
+        this token."""
 
     async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
         """The runs of these commits, without their jobs. One call, however many commits there are; a run that is on

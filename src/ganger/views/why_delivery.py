@@ -7,6 +7,7 @@ import shlex
 from ganger.core.ci import Ci, Word, chosen, latest
 from ganger.core.delivery import Delivery, Milestone
 from ganger.core.delivery_changes import not_proved, rules_of
+from ganger.core.hosts import awaited_by, question_about_host, told
 from ganger.core.indexes import is_delivering
 from ganger.core.records import RunState, TaskState
 from ganger.core.reviews import FORGE, WANTED
@@ -21,6 +22,8 @@ def delivery_running(state: RunState, name: str, task: TaskState) -> str:
     now = task.delivery
     if now is None or not is_delivering(task):
         return ""
+    if host := awaited_by(state, name):
+        return f"{told(host, state.hosts[host])}, and it goes on by itself when that is over"
     commit = now.commit[:_SHORT]
     if now.review == WANTED:
         return f"the {rules_of(state, name).reviewer} looks at {now.reviewed[:_SHORT]}"
@@ -65,6 +68,10 @@ def delivery_blocked(state: RunState, name: str, task: TaskState) -> tuple[str, 
             )
         sentence = f"{name} is BLOCKED (awaiting_review): {now.reviewed[:_SHORT]} waits for a person's review{url}."
         return sentence, f"ganger approve {quoted}, or ganger rework {quoted} TEXT"
+    if host := awaited_by(state, name):
+        asked = question_about_host(state, host)
+        step = f"ganger answer {asked.id} TEXT" if asked is not None else f"ganger retry {quoted}"
+        return f"{name} is BLOCKED (external): {told(host, state.hosts[host])}.", step
     if task.block_reason is BlockReason.EXTERNAL and now.pending:
         return f"{name} is BLOCKED (external): {task.detail.rstrip('.')}.", f"ganger retry {quoted}"
     if task.block_reason is BlockReason.PAUSED and state.halted:

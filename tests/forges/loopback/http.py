@@ -146,8 +146,13 @@ class Wire(ThreadingHTTPServer):
         self.back.daemon = True
         self.back.start()
 
+    def come_back(self) -> None:
+        if self.back is not None and self.refusing.is_set():
+            self.back.cancel()
+            threading.Thread(target=self._listen_again, daemon=True).start()
+
     def _listen_again(self) -> None:
-        if self.over.is_set():
+        if self.over.is_set() or not self.refusing.is_set():
             return
         self.socket = socket.socket(self.address_family, self.socket_type)
         self.server_bind()

@@ -130,6 +130,11 @@ class LoopbackForge:
         else:
             self.wire.storm_until = time.time() + sec
 
+    def answer_again(self) -> None:
+        """The outage is over before its time."""
+        self.wire.storm_until = 0.0
+        self.wire.come_back()
+
     def start(self) -> LoopbackForge:
         self._thread.start()
         return self
