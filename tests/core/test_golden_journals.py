@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.core import events as ev
+from ganger.core import events as ev, host_events, notable
 from ganger.core.invariants import Seen, broken
 from ganger.core.projection import state_text
 from ganger.core.records import RunState
@@ -47,6 +47,15 @@ def test_the_second_journal_keeps_what_the_state_file_does_not_show() -> None:
     assert state.heal_rounds[0].learned_rule == "Name modules after their table."
     assert (round(state.spent.usd, 2), state.spent.attempts, state.spent.reserved_usd) == (3.4, 10, 0.0)
     assert state.accounts_limited == {} and state.held == {} and state.commands_taken == 6
+
+
+def test_the_journal_of_an_outage_ends_without_trouble() -> None:
+    """D12 D14: two tasks waited, a person had one retried, and the host answered again; each way of telling it."""
+    state, rows = state_of("journal-hosts"), list(told("journal-hosts"))
+    assert state.hosts == {} and all(q.kind == "host" and q.answer for q in state.questions.values())
+    kinds = {type(row.event): row.event for row in rows if type(row.event).__module__ == host_events.__name__}
+    assert len(kinds) == 4 and all(notable.sentence(one) for one in kinds.values() if getattr(one, "tries", 1) == 1)
+    assert broken(rows, Seen()) == []
 
 
 def test_the_sixth_journal_keeps_every_proof_lock_and_halt() -> None:

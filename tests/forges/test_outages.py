@@ -70,7 +70,7 @@ def row(happens: str, *, tasks: int = 1, more: str = "") -> Row:
     ],
 )
 def test_one_question_for_all_and_every_screen_tells_the_story(tmp_path: Path, happens: str, said: str) -> None:
-    """D12 D14 G12: six tasks wait; once the host is back they go on by themselves, and the question answers itself."""
+    """D12 D14: six tasks wait; once the host is back they go on by themselves, and the question answers itself."""
     # A person is asked at once about a token, and about an outage when it lasts.
     patient = "" if "outage" in happens else "ci_sec = 60"
     with placed(tmp_path, row(happens, tasks=6, more=patient)) as at, leading(at.project) as lead:
