@@ -25,13 +25,28 @@ _SKIPPED = ci({MIRROR: "block block skip"}, again=({MIRROR: "block run ok"},))
 # What CI does for the first push, the second and so on: one task after the other, see `faults.scenes`.
 PUSHES: Mapping[str, tuple[tuple[Run, ...], ...]] = {
     "gitea-1.27": ((GREEN,), (_SKIPPED,), (RED,), (GREEN,)),
+    "forgejo-16:people": ((GREEN,), (GREEN,), (GREEN,), (RED,), (GREEN,)),
     "forgejo-16": ((GREEN,), (_SKIPPED,), (GREEN,), (RED,), (GREEN,)),
 }
 
 
+class Reviewed(World):
+    """With somebody who asks for changes to the first request, and approves of every commit that comes after that."""
+
+    def look(self) -> None:
+        super().look()
+        with self.lock:
+            for asked in self.asked:
+                if asked.state == "open" and all(one.commit != self.head_of(asked) for one in asked.reviews):
+                    first = asked is self.asked[0] and not asked.reviews
+                    at = [("out/plain.txt", 1, "say it plainly")]
+                    self.review(asked, "changes" if first else "approve", "thank you", at=at if first else [])
+
+
 def main(flavour: str) -> None:
-    world = World(Ground(Path(sys.stdin.readline().strip())), PUSHES[flavour])
-    server = LoopbackForge(flavour, world).start()
+    name, _, people = flavour.partition(":")
+    world = (Reviewed if people else World)(Ground(Path(sys.stdin.readline().strip())), PUSHES[flavour])
+    server = LoopbackForge(name, world).start()
     print(server.url, flush=True)
     for _ in sys.stdin:
         with world.lock:
@@ -40,6 +55,9 @@ def main(flavour: str) -> None:
                 "requests": len(world.asked),
                 "merged": sum(one.state == "merged" for one in world.asked),
                 "drafts": sum(one.draft for one in world.asked),
+                "comments": sum(one.by == world.robot for asked in world.asked for one in asked.said),
+                "branches": sum(bool(world.ground.tip(one.branch)) for one in world.asked),
+                "labels": sum(one.name == "fresh" for one in world.labels),
                 "faults": server.log.faults,
             }
         print(json.dumps(counted), flush=True)

@@ -28,6 +28,13 @@ then exit 77
 fi
 exec git push -q "{{mirror}}" "$1:refs/heads/of-$1"
 """
+_PLAIN = "mkdir -p out; echo plain > out/plain.txt"
+_REWORKED = """mkdir -p out
+if [ -e out/plain.txt ]
+then echo plainly > out/plain.txt
+else echo plain > out/plain.txt
+fi
+"""
 _RED = """mkdir -p out
 if grep -q CIRED out/red.txt 2>/dev/null
 then echo fine > out/red.txt
@@ -54,8 +61,10 @@ token_env = "{token}"
 required_jobs = ["check", "test"]
 style = "request"
 auto_merge = true
+delete_branch = true
+labels = ["fresh"]
 call_sec = 5
-"""
+{more}"""
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,7 @@ class Scene:
     empty: int = 0
     again: int = 0
     requests: int = 0
+    more: str = ""
     verdicts: Mapping[str, Sequence[str]] = field(
         default_factory=lambda: {"plain": ["green"], "skipped": ["green"], "red": ["red", "green"]}
     )
@@ -80,7 +90,7 @@ class Scene:
         """On a forge one after the other, because what its CI does goes by the order of pushes."""
         queue = bool(self.flavour)
         return (
-            Job("plain", edit="mkdir -p out; echo plain > out/plain.txt"),
+            Job("plain", edit=_REWORKED if self.starts["plain"] > 1 else _PLAIN),
             Job("skipped", edit=f"mkdir -p out; echo well > {_SKIP}", needs=("plain",) if queue else ()),
             Job("red", edit=_RED, needs=("skipped",) if queue else ()),
         )
@@ -104,6 +114,15 @@ SCENES = {
         Scene("empty", reruns=False, pushes=5, empty=1),
         Scene("request", "gitea-1.27", again=1, requests=3),
         Scene("request-empty", "forgejo-16", pushes=5, empty=1, requests=3),
+        Scene(
+            "review",
+            "forgejo-16:people",
+            pushes=5,
+            requests=3,
+            more='review = "person"\n',
+            verdicts={"plain": ["green", "green"], "skipped": ["green"], "red": ["red", "green"]},
+            starts={"plain": 2, "skipped": 1, "red": 2},
+        ),
     )
 }
 
@@ -129,14 +148,18 @@ def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
         settings += _COMMAND.format(base=base)
     else:
         os.environ[_VARIABLE] = TOKEN
-        settings += _FORGE.format(kind=kind_of(scene.flavour), url=beside.url, token=_VARIABLE)
+        settings += _FORGE.format(kind=kind_of(scene.flavour), url=beside.url, token=_VARIABLE, more=scene.more)
     scenario = Scenario(
         "delivered",
         scene.jobs,
         mode="local-git",
         schedule="off",
         concurrency=3,
-        wanted={"out/plain.txt": "plain\n", _SKIP: "well\n", "out/red.txt": "fine\n"},
+        wanted={
+            "out/plain.txt": "plainly\n" if scene.starts["plain"] > 1 else "plain\n",
+            _SKIP: "well\n",
+            "out/red.txt": "fine\n",
+        },
         settings=settings,
     )
     place = Place(base, scenario).make()

@@ -91,6 +91,8 @@ def rules_for(project: Project, repo: str, *, used: bool = True) -> RepoRules:
         review_when=section.review_when,
         reviewer=section.reviewer,
         auto_merge=section.auto_merge,
+        forge_reviews=section.forge_reviews,
+        delete_branch=section.delete_branch,
     )
 
 
@@ -211,6 +213,8 @@ class Delivery:
             branch_name=section.branch_name,
             draft=section.draft,
             labels=tuple(section.labels),
+            milestone=section.milestone,
+            remarks=section.remarks,
             reviewer=section.reviewer,
             jobs=getattr(forge, "keys", tuple),
         )

@@ -17,7 +17,7 @@ from loopback.manners import QUIET, Manners, Protection
 from loopback.people import Remark
 from loopback.script import GREEN, Fault, Run
 from loopback.server import TOKEN, LoopbackForge, kind_of, send_hook, serving
-from loopback.world import World
+from loopback.world import Asked, World
 from run_projects import task
 from truth import Needs, lies
 
@@ -26,6 +26,7 @@ from ganger.check import check_project
 from ganger.config import load_project
 from ganger.core import events as ev
 from ganger.core.records import TaskState
+from ganger.core.request_text import BEGIN
 from ganger.engine.run import Lead
 
 SECRET = "hook-secret"
@@ -62,6 +63,8 @@ class Row:
     pushes, empty commits, runs begun again, change requests. `fixes` are the attempts CI's red cost. `says` must be
     in the reason it ended with, or in a question. `retry` is what happens once it is blocked, before a person has it
     tried again; then no worker is paid again. `unchanged` are answers of 304 at least, `answers` those to webhooks.
+    `then` is what people do once the run has ended, before it is led once more. `prompt` must be in the last one a
+    worker got.
     `manners` is what the forge does beyond answering. `over_http`: the remote is the forge's own address and wants the
     token, so an outage or a revoked token hits pushes too. `timed` is what happens so many seconds after the start.
 
@@ -108,6 +111,8 @@ class Row:
     most: int = 0
     ends_of: Mapping[str, str] = field(default_factory=dict)
     fixes_of: Mapping[str, int] = field(default_factory=dict)
+    then: Sequence[str] = ()
+    prompt: str = ""
 
     @property
     def blocked(self) -> bool:
@@ -201,6 +206,8 @@ class Scene:
                 newest.remarks.append(Remark(self.world.number(), path, int(line), text))
             case "dismiss", _, _:
                 self.world.newest().reviews[-1].dismissed = True
+            case "retitle", _, title:
+                self.world.newest().title = title
             case "close", _, _:
                 self.world.newest().state = "closed"
             case "merge", _, how:
@@ -302,6 +309,9 @@ def play(row: Row, folder: Path) -> Outcome:
                 scene.act(row.retry, server)
                 assert project.ganger("retry", "a").returncode == 0
                 code = _lead(project, 60)
+            for what in row.then:
+                scene.act(what, server)
+            code = _lead(project, 60) if row.then else code
             scene.world.sync()
             assert TOKEN not in "\n".join(map(str, server.log.lines))
     return Outcome(scene, project, server, code)
@@ -342,14 +352,31 @@ def require(row: Row, outcome: Outcome) -> None:
     assert not row.retry or happened.count("attempt_launched") == 1, story
     assert server.log.count("runs", status=304) >= row.unchanged, story
     assert sorted(outcome.scene.hooks) == sorted(row.answers), story
-    if row.ends == "DONE":
-        for request in world.asked:
-            assert not request.draft and not request.title.lower().startswith(("wip", "draft")), request
-            assert request.labels == (["ganger"] if "labels" in row.more else []), request
+    assert not row.prompt or row.prompt in project.prompt("a", 2), story
+    for request in world.asked:
+        require_kept_current(row, world, request)
     if row.locks == "exclusive":
         require_one_by_one(project.events())
     require_bounded(outcome)
     require_no_secret(outcome)
+
+
+def require_kept_current(row: Row, world: World, request: Asked) -> None:
+    """One comment of Ganger's at the most; a text that tells of the commit that is there; no draft that is DONE."""
+    own = [one for one in request.said if one.by == world.robot]
+    assert len(own) == ("remarks = false" not in row.more and row.ends in _REMARKED), own
+    head = request.head or world.head_of(request)
+    if BEGIN in request.body:
+        assert head[:12] in request.body, (head, request.body)
+    if row.ends == "DONE":
+        assert not request.draft and not request.title.lower().startswith(("wip", "draft")), request
+        assert request.labels == (["ganger"] if "labels" in row.more else []), request
+        gone = "delete_branch = true" in row.more and request.state == "merged"
+        assert bool(world.ground.tip(request.branch)) != gone, request
+
+
+# A comment is written once CI is green, for those who review.
+_REMARKED = ("DONE", "BLOCKED(awaiting_review)")
 
 
 def require_one_by_one(recorded: Sequence[ev.Recorded]) -> None:

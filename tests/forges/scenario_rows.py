@@ -214,6 +214,51 @@ REAL = [
     Row("runs begin a moment after the push, and another push cancels them", ((by_tree(sec=0.3),),),
         more="appear_sec = 5", manners=Manners(cancels=True, folds_sec=0.3), slow=True),
 ]  # fmt: skip
+WAITS = "BLOCKED(awaiting_review)"
+PERSON = REQUEST + 'review = "person"\n'
+MERGE = REQUEST + "auto_merge = true\n"
+OBJECTED = ((1, "review changes the greeting is wrong"), (1, "remark a.txt 1 say hello, not hi"))
+# GitHub keeps a request for changes after a push, and GitLab a reviewer's state; Forgejo and Gitea do not.
+KEEPS = ("github", "gitlab")
+REVIEWED = [
+    replace(row, slow=flavour not in ("forgejo-16", "github"))
+    for flavour in ("forgejo-16", "github", "gitlab", "gitea-1.27")
+    for row in (
+        Row(f"changes are asked for on {flavour}: not merged, done again", ((GREEN,),), flavour, requests=1, pushed=2,
+            more=MERGE + "delete_branch = true\n", meanwhile=OBJECTED, asks=flavour in KEEPS,
+            then=("dismiss",) if flavour in KEEPS else (), prompt="a.txt:1: say hello, not hi",
+            events=("request_opened", "ci_judged", "review_asked", "reviewed", "attempt_started", "pushed",
+                    "request_changed", "ci_judged", "request_changed")),
+        Row(f"approved on {flavour} before CI is through", flavour=flavour, requests=1, more=PERSON, asks=False,
+            meanwhile=((1, "review approve good"),), events=("ci_judged", "review_asked", "reviewed")),
+        Row(f"approved on {flavour} while nobody leads", flavour=flavour, requests=1, more=PERSON, asks=True,
+            then=("review approve good",), events=("review_asked", "task_settled", "reviewed", "task_settled")),
+        Row(f"an approval that is dismissed on {flavour} is none", flavour=flavour, requests=1, more=PERSON, ends=WAITS,
+            meanwhile=((1, "review approve good"), (1, "dismiss")), never=("reviewed",)),
+        Row(f"an approval from before the mend is stale on {flavour}", ((RED,), (GREEN,)), flavour, requests=1,
+            pushed=2, fixes=1, more=PERSON, ends=WAITS, meanwhile=((1, "review approve good"),), never=("reviewed",),
+            before=("protect main push approvals=1 dismisses_stale",)),
+        Row(f"a comment on {flavour} is no review", flavour=flavour, requests=1, more=PERSON, ends=WAITS,
+            meanwhile=((1, "review comment hm"),), never=("reviewed",)),
+        Row(f"sent back on {flavour} while nobody leads", ((GREEN,),), flavour, requests=1, pushed=2, more=PERSON,
+            then=("review changes the greeting is wrong",), ends=WAITS, prompt="the greeting is wrong"),
+        Row(f"merged by hand on {flavour} while a review is awaited", flavour=flavour, requests=1, more=PERSON,
+            then=("merge",), asks=True),
+        Row(f"the forge wants an approval on {flavour}", flavour=flavour, requests=1, more=MERGE,
+            before=("protect main push approvals=1",), then=("review approve good",), asks=True),
+        Row(f"merged and its branch removed on {flavour}", flavour=flavour, requests=1,
+            more=MERGE + "delete_branch = true\n"),
+    )
+] + [
+    Row("nobody counts reviews on the forge", more=MERGE + "forge_reviews = false\n", meanwhile=OBJECTED, requests=1,
+        never=("review_asked", "reviewed")),
+    Row("no comments are wanted", more=MERGE + "remarks = false\n", requests=1, never=("remarked",)),
+    Row("an empty commit takes no approval away", ((SKIPPED,), (GREEN,)), requests=1, pushed=2, empty=1, asks=False,
+        more=PERSON, meanwhile=((1, "review approve good"),)),
+    Row("a milestone and labels are on the request", more=MERGE + 'labels = ["ganger"]\nmilestone = "1.0"\n',
+        before=("milestone 1.0",), requests=1),
+    Row("the answer to a comment is lost", more=MERGE, requests=1, faults=(Fault("comments", "cut", 2, 1),)),
+]  # fmt: skip
 OUTAGES = [
     Row("away before the push", over_http=True, before=("outage 1.5",), events=("host_awaited", "pushed"), asks=False),
     Row("away while CI runs", over_http=True, meanwhile=((2, "outage 1.5"),), events=("pushed", "host_awaited",
@@ -305,7 +350,7 @@ _MORE = frozenset(
     }
 )
 _EVERY: list[Row] = [
-    *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *RETRIED, *REAL, *OUTAGES,
-    *HOOKS, *_timeline(),
+    *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *REVIEWED, *RETRIED,
+    *REAL, *OUTAGES, *HOOKS, *_timeline(),
 ]  # fmt: skip
 ROWS = [replace(row, slow=row.slow or row.name in _MORE) for row in _EVERY]

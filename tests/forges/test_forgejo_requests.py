@@ -117,12 +117,16 @@ def test_labels_are_used_by_number_and_made_where_missing() -> None:
 
 def test_a_comment_is_sent_once() -> None:
     """W02: an answer that was lost is not asked for by saying it again."""
-    table: Table = {"POST R/issues/1/comments": Reply(drop=True)}
+    table: Table = {
+        "GET /user": Reply(200, {"login": "robot"}),
+        "GET R/issues/1/comments": Reply(200, []),
+        "POST R/issues/1/comments": Reply(drop=True),
+    }
 
     async def speak(forge: Forge, host: Host) -> None:
         with pytest.raises(ForgeUnreachable):
-            await forge.comment("1", "green")
-        assert [asked.json() for asked in host.asked] == [{"body": "green"}]
+            await forge.remark(KNOWN, "<1>", "green <1>")
+        assert [asked.json() for asked in host.asked if asked.method == "POST"] == [{"body": "green <1>"}]
 
     talk(table, speak)
 

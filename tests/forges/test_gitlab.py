@@ -156,17 +156,21 @@ def test_one_that_is_there_is_found() -> None:
 
 
 def test_ready_takes_the_draft_from_the_title_and_a_comment_is_a_note() -> None:
-    """W02: one call each."""
+    """W02: one write each."""
     table: Table = {
         "GET R/merge_requests/5": Reply(200, OPEN),
         "PUT R/merge_requests/5": Reply(200, OPEN),
-        "POST R/merge_requests/5/notes": Reply(201, {}),
+        "GET R/merge_requests/5/notes": Reply(200, []),
+        "GET /user": Reply(200, {"username": "robot"}),
+        "POST R/merge_requests/5/notes": Reply(201, {"id": 3}),
     }
 
     async def speak(forge: Forge, host: Host) -> None:
-        await forge.ready(Request("5", "", "topic", "main"))
-        await forge.comment("5", "green")
-        assert [asked.json() for asked in host.asked[1:]] == [{"title": "Add"}, {"body": "green"}]
+        request = Request("5", "u", "topic", "main")
+        await forge.ready(request)
+        assert await forge.remark(request, "<1>", "green <1>") == "u#note_3"
+        written = [asked.json() for asked in host.asked if asked.method != "GET"]
+        assert written == [{"title": "Add"}, {"body": "green <1>"}]
 
     talk(table, speak)
 

@@ -184,13 +184,18 @@ def test_a_change_request_is_opened_once_made_ready_talked_about_and_merged(grou
             first, second = await forge.open_request(new), await forge.open_request(new)
             assert first.number == second.number and first.draft and world.asked[0].labels
             await forge.ready(first)
-            await forge.comment(first.number, "CI is green")
+            for words in ("CI runs <!-- 1 -->", "CI is green <!-- 1 -->", "CI is green <!-- 1 -->"):
+                assert await forge.remark(first, "<!-- 1 -->", words)
             wrong = await forge.merge(first, "0" * 40)
             done = await forge.merge(first, head)
             return await forge.find_request(new.branch, new.into), first, wrong, done
 
         found, _, wrong, done = with_forge(flavour, server, whole)
-    assert len(world.asked) == 1 and world.asked[0].comments == ["CI is green"] and wrong == ""
+    assert (
+        len(world.asked) == 1
+        and [one.body for one in world.asked[0].said] == ["CI is green <!-- 1 -->"]
+        and wrong == ""
+    )
     assert done == world.asked[0].merged == ground.tip("main") and found is not None and found.merged == done
 
 

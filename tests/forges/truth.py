@@ -132,7 +132,7 @@ class _Witness:
         self.pushed[task] = commit
         if self.tracked.get(task) != (commit, branch):
             yield f"{task}: {commit[:12]} was pushed to {branch}, which nobody had intended"
-        if not self.world.ground.holds(branch, commit):
+        if not self.world.ground.holds(branch, commit) and not self._is_merged(branch, commit):
             yield f"{task}: {commit[:12]} is not on {branch} of the remote"
 
     def _judged(self, task: str, sha: str, verdict: str, moment: float) -> Iterator[str]:
@@ -151,12 +151,17 @@ class _Witness:
         if how == self.needs.mirror and not Ci(self.world, sha, self.needs, moment).mirrored:
             yield f"{task}: {how} is said to have mirrored {sha[:12]}, and the forge never told so"
 
+    def _is_merged(self, branch: str, commit: str) -> bool:
+        """Whether its request is, as far as the forge knows: then its branch may be gone."""
+        asked = [one for one in self.world.asked if (one.branch, one.state) == (branch, "merged")]
+        return any(self.world.ground.holds(one.into, commit) for one in asked)
+
     def _done(self, task: str, moment: float) -> Iterator[str]:
         commit, branch = self.tracked.get(task, ("", ""))
         if not commit or self.pushed.get(task) != commit:
             yield f"{task}: DONE, and {commit[:12] or 'nothing'} was not pushed"
             return
-        if not self.world.ground.holds(branch, commit):
+        if not self.world.ground.holds(branch, commit) and not self._is_merged(branch, commit):
             yield f"{task}: DONE, and {commit[:12]} is not on {branch} of the remote"
         if self.needs.ci and self.green.get(task) != commit:
             yield f"{task}: DONE with {commit[:12]}, and CI's verdict is on {self.green.get(task, 'nothing')[:12]}"

@@ -71,6 +71,7 @@ _SHOWN = (
     ev.Retriggered,
     ev.RequestOpened,
     ev.RequestChanged,
+    ev.Remarked,
     ev.ReviewAsked,
     ev.Reviewed,
     ev.ChainHalted,

@@ -245,8 +245,11 @@ _DELIVERY = (
     # Where nothing is pushed every review is before the merge.
     SettingRow("delivery.review_when", (GIT, REVIEW, DELIVERS), idle=("before",)),
     SettingRow("delivery.reviewer", (GIT, BY_AGENT)),
-    *_rows("delivery", "draft labels branch_name", GIT, REQUESTS),
+    *_rows("delivery", "draft labels milestone branch_name", GIT, REQUESTS),
     SettingRow("delivery.auto_merge", (GIT, REQUESTS), guards=(True,), idle=(False,)),
+    SettingRow("delivery.delete_branch", (GIT, REQUESTS), idle=(False,)),
+    SettingRow("delivery.forge_reviews", (GIT, REQUESTS, A_FORGE), guards=(True,), idle=(False,)),
+    SettingRow("delivery.remarks", (GIT, REQUESTS, A_FORGE), idle=(False,)),
 )
 SETTINGS: tuple[SettingRow, ...] = (
     *_rows("", "manifest state_dir"),
@@ -293,6 +296,8 @@ SETTINGS: tuple[SettingRow, ...] = (
     *_rows("workspace", "levels_file", GIT, LEVELS),
     *_rows("workspace", "expected_files"),
     *_rows("workspace", "author copied warm min_free_mb", GIT),
+    SettingRow("workspace.sign_off", (GIT,), idle=(False,)),
+    SettingRow("workspace.co_authors", (GIT,)),
     *_rows("workspace", "linked installed_copies"),
     *_rows("workspace", "snapshot_mb", IN_PLACE),
     SettingRow("workspace.land", (GIT,), guards=("finish",), idle=("ask",)),

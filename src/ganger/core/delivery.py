@@ -76,6 +76,8 @@ class RepoRules:
     auto_merge: bool = False
     interface: tuple[str, ...] = ()
     pushes: str = "train"
+    forge_reviews: bool = True
+    delete_branch: bool = False
 
     @property
     def delivers(self) -> bool:
@@ -113,7 +115,9 @@ class Retrigger:
 
 @dataclass(frozen=True, slots=True)
 class RequestRef:
-    """A change request on the forge. `number` is empty until it is known to be there."""
+    """A change request on the forge. `number` is empty until it is known to be there. `title` is the one it was given
+    last, `shows` the commit its text tells of; `remark` is where Ganger's own comment is, `mark` which one it is.
+    `branch_removed`: merged, and its branch is gone from the remote."""
 
     branch: str
     into: str
@@ -121,6 +125,11 @@ class RequestRef:
     url: str = ""
     draft: bool = False
     merged: str = ""
+    title: str = ""
+    shows: str = ""
+    remark: str = ""
+    mark: str = ""
+    branch_removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +139,12 @@ class Delivery:
     `pending`: merged and not judged, so whoever takes the task up again goes on here, and no worker is needed. `runs`
     are those of `commit` alone. `green` and `mirrored` are the commits that was proved for. `retriggered` are
     the causes for which CI was asked to run again; `signatures` are of its failures, oldest first, `log` is of
-    the last one.
+    the last one. `review_of` is who was asked for the review, `review_url` where it was given on the forge; `heeded`
+    are the reviews there that sent the change back.
 
     `merges` are the task's own commits in the run's branch, the newest last; `commit` is that one, or a later tip of
-    the branch that was pushed with it inside. `onto` is what the branch was at before the
-    push. `place` is when it was merged, compared with others. `waits_for` is the
-    task that mends what CI found in that tip, where that is another one.
+    the branch that was pushed with it inside. `onto` is what the branch was at before the push. `place` is when it was
+    merged, compared with others. `waits_for` is the task that mends what CI found in that tip, where that is another.
     """
 
     milestone: Milestone = Milestone.WORKING
@@ -167,6 +176,9 @@ class Delivery:
     request: RequestRef | None = None
     review: str = ""
     reviewed: str = ""
+    review_of: str = ""
+    review_url: str = ""
+    heeded: tuple[str, ...] = ()
     upstream: tuple[tuple[str, str], ...] = ()
     facts: tuple[Fact, ...] = ()
     merges: tuple[str, ...] = ()

@@ -197,33 +197,56 @@ def _request_opened(_s: RunState, _n: str, task: TaskState, event: ev.RequestOpe
     now = task.delivery
     assert now is not None
     known = now.request or RequestRef("", "")
-    return replace(task, delivery=replace(now, request=replace(known, number=event.number, url=event.url)))
+    known = replace(known, number=event.number, url=event.url, title=event.title)
+    known = replace(known, shows="" if event.found else now.commit)
+    return replace(task, delivery=replace(now, request=known))
 
 
 def _request_changed(_s: RunState, _n: str, task: TaskState, event: ev.RequestChanged, at: str) -> TaskState:
-    task = _noted(task, at, "forge", f"change request #{event.number} is {event.what}", event.commit)
+    told = _OF_REQUESTS.get(event.what, f"is {event.what}")
+    task = _noted(task, at, "forge", f"change request #{event.number} {told}", event.commit)
     now = task.delivery
     assert now is not None
     known = now.request or RequestRef("", "")
-    known = replace(known, draft=False, merged=event.commit if event.what == "merged" else known.merged)
+    match event.what:
+        case "rewritten":
+            known = replace(known, title=event.title or known.title, shows=event.commit)
+        case "branch_removed":
+            known = replace(known, branch_removed=True)
+        case _:
+            known = replace(known, draft=False, merged=event.commit if event.what == "merged" else known.merged)
     return replace(task, delivery=replace(now, request=known))
+
+
+_OF_REQUESTS = {"rewritten": "tells of the newest commit", "branch_removed": "is merged, and its branch is removed"}
+
+
+def _remarked(_s: RunState, _n: str, task: TaskState, event: ev.Remarked, at: str) -> TaskState:
+    now = task.delivery or Delivery()
+    known = now.request or RequestRef("", "")
+    if event.url != known.remark:
+        now = _with(now, at, "ganger", f"commented on change request #{event.number}: {event.url or 'not taken'}")
+    return replace(task, delivery=replace(now, request=replace(known, remark=event.url, mark=event.mark)))
 
 
 def _review_asked(_s: RunState, _n: str, task: TaskState, event: ev.ReviewAsked, at: str) -> TaskState:
     task = _noted(task, at, "ganger", f"review asked of {event.of}", event.commit)
     assert task.delivery is not None
     now = replace(task.delivery, review="wanted", reviewed=event.commit, substate="awaiting_review", pending=True)
-    return replace(task, delivery=now)
+    return replace(task, delivery=replace(now, review_of=event.of, review_url=""))
 
 
 def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: str) -> TaskState:
-    said = f"{event.verdict} by {event.by}" + (f": {event.text}" if event.text else "")
-    task = _noted(task, at, event.by, said, event.commit)
+    by = f"{event.who} on the forge" if event.who else event.by
+    where = f" ({event.url})" if event.url else ""
+    said = f"{event.verdict} by {by}{where}" + (f": {event.text}" if event.text else "")
+    task = _noted(task, at, "forge" if event.who else event.by, said, event.commit)
     assert task.delivery is not None
     sent_back = event.verdict == "rework"
     now = replace(task.delivery, review=event.verdict, reviewed=event.commit or task.delivery.reviewed)
+    now = replace(now, review_url=event.url)
     if sent_back:
-        now = replace(now, pending=False)
+        now = replace(now, pending=False, heeded=(*now.heeded, *event.reviews))
         if not task.merged and task.change is not None:
             # Whoever does it again can take over what was good.
             change = task.change
@@ -249,6 +272,7 @@ DELIVERY_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], Task
     ev.RequestIntended: _request_intended,
     ev.RequestOpened: _request_opened,
     ev.RequestChanged: _request_changed,
+    ev.Remarked: _remarked,
     ev.ReviewAsked: _review_asked,
     ev.Reviewed: _reviewed,
     ev.MilestoneReached: _milestone,
@@ -270,6 +294,9 @@ def delivery_misfit(task: TaskState, event: object) -> str:
             if event.verdict == "green" and now.finding not in ("green", "mirror"):
                 return f"a green verdict although CI is {now.finding or 'unknown'}"
             return _of_tracked(now, event.sha)
+        case ev.Remarked() | ev.RequestChanged():
+            known = now.request.number if now.request is not None else ""
+            return "" if event.number == known else f"#{event.number} is not its change request ({known or 'none'})"
         case ev.Reviewed():
             return "" if event.commit == now.reviewed else f"{event.commit[:12]} is not what awaits a review"
         case ev.MirrorProved() | ev.RetriggerIntended() | ev.Retriggered():

@@ -153,29 +153,44 @@ class RequestIntended:
 
 @dataclass(frozen=True, slots=True)
 class RequestOpened:
-    """`found`: it was there already."""
+    """`found`: it was there already. `title` is the one it was given, or was to be given."""
 
     task: str
     attempt: int
     number: str
     url: str
     found: bool = False
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestChanged:
-    """`what` is `ready` or `merged`; `commit` is what the merge made."""
+    """`what` is `ready`, `merged`, `rewritten` (its title and text tell of `commit`) or `branch_removed` (its branch is
+    gone from the remote, where it stood at `commit`). `commit` is otherwise what the merge made."""
 
     task: str
     attempt: int
     number: str
     what: str
     commit: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remarked:
+    """What Ganger says of the task below its change request. `url` is empty where the forge takes no comment; `mark`
+    tells one text from the next."""
+
+    task: str
+    attempt: int
+    number: str
+    url: str
+    mark: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewAsked:
-    """`of` is `person` or the name of a role."""
+    """`of` is `person`, the name of a role, or `forge`: only people there can go on."""
 
     task: str
     attempt: int
@@ -185,13 +200,17 @@ class ReviewAsked:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """`verdict` is `approved` or `rework`, on `commit` and no other."""
+    """`verdict` is `approved` or `rework`, on `commit` and no other; `withdrawn`: nobody on the forge objects any more.
+    `who` said so on the forge, at `url`, in the reviews of these names; both are empty where it was said here."""
 
     task: str
     verdict: str
     by: str
     text: str = ""
     commit: str = ""
+    who: str = ""
+    url: str = ""
+    reviews: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

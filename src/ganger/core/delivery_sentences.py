@@ -46,18 +46,37 @@ def _request_sentence(event: object) -> str:
             return f"{task}: a change request of {branch} into {into} is to be opened"
         case ev.RequestOpened(task=task, number=number, url=url, found=found):
             return f"{task}: change request #{number} {'was there' if found else 'is open'}: {url}"
-        case ev.RequestChanged(task=task, number=number, what=what):
-            return f"{task}: change request #{number} is {what}"
+        case ev.RequestChanged(task=task, number=number, what=what, commit=commit):
+            return f"{task}: change request #{number} {_changed(what, commit)}"
+        case ev.Remarked(task=task, number=number, url=url):
+            return f"{task}: " + (f"commented at {url}" if url else f"change request #{number} takes no comment")
         case ev.ReviewAsked(task=task, of=of, commit=commit):
-            return f"{task}: {commit[:_SHORT]} awaits a review by {'a person' if of == 'person' else f'the {of}'}"
-        case ev.Reviewed(task=task, verdict=verdict, by=by, text=text, commit=commit):
-            said = "was approved" if verdict == "approved" else "was sent back"
-            return f"{task}: {commit[:_SHORT]} {said} by {'a person' if by == 'person' else f'the {by}'}" + (
-                f": {text}" if text else ""
-            )
+            return f"{task}: {commit[:_SHORT]} awaits a review {_REVIEWERS.get(of, f'by the {of}')}"
+        case ev.Reviewed():
+            return _reviewed(event)
         case ev.MilestoneReached(task=task, milestone=milestone, substate=substate):
             return f"{task}: {milestone.value}{f' ({substate})' if substate else ''}"
     return _chain_sentence(event)
+
+
+_REVIEWERS = {"person": "by a person", "forge": "on the forge"}
+
+
+def _changed(what: str, commit: str) -> str:
+    match what:
+        case "rewritten":
+            return f"tells of {commit[:_SHORT]} now"
+        case "branch_removed":
+            return "is merged, and its branch is removed"
+    return f"is {what}"
+
+
+def _reviewed(event: ev.Reviewed) -> str:
+    by = f"{event.who} on the forge" if event.who else "a person" if event.by == "person" else f"the {event.by}"
+    if event.verdict == "withdrawn":
+        return f"{event.task}: nobody on the forge asks for changes to {event.commit[:_SHORT]} any more"
+    said = "was approved" if event.verdict == "approved" else "was sent back"
+    return f"{event.task}: {event.commit[:_SHORT]} {said} by {by}" + (f": {event.text}" if event.text else "")
 
 
 def _chain_sentence(event: object) -> str:

@@ -48,6 +48,7 @@ from ganger.core.delivery_events import (
     Pushed as Pushed,
     PushIntended as PushIntended,
     PushRefused as PushRefused,
+    Remarked as Remarked,
     RepoUnlocked as RepoUnlocked,
     RequestChanged as RequestChanged,
     RequestIntended as RequestIntended,
@@ -412,6 +413,7 @@ Event = (
     | RequestIntended
     | RequestOpened
     | RequestChanged
+    | Remarked
     | ReviewAsked
     | Reviewed
     | MilestoneReached
@@ -495,6 +497,7 @@ AttemptEvent = (
     | RequestIntended
     | RequestOpened
     | RequestChanged
+    | Remarked
     | ReviewAsked
     | MilestoneReached
     | WorkerBeat

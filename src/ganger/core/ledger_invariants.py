@@ -40,6 +40,8 @@ class _Ledger:
     fixes: int = 0
     asked: str = ""
     request: str = ""
+    merged_request: bool = False
+    remark: str = ""
 
 
 class LedgerWalk:
@@ -265,8 +267,20 @@ class LedgerWalk:
         now = self.of(event.task)
         if now.request != event.number:
             yield "requests", f"#{event.number} is not the change request of this task ({now.request or 'none'})"
+        if event.what == "merged":
+            now.merged_request = True
+        if event.what == "branch_removed" and not now.merged_request:
+            yield "requests", f"the branch of #{event.number} was removed, and it is not merged"
         if event.what == "merged" and self.rules_of(event.task).follows_ci and now.green != now.pushed:
             yield "requests", "merged although its commit is not green"
+
+    def remarked(self, event: ev.Remarked) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        if now.request != event.number:
+            yield "requests", f"#{event.number} is not the change request of this task ({now.request or 'none'})"
+        if now.remark not in ("", event.url) and event.url:
+            yield "requests", f"a second comment was written: {event.url} beside {now.remark}"
+        now.remark = event.url or now.remark
 
     def reviewed(self, event: ev.Reviewed) -> Iterator[Wrong]:
         now = self.of(event.task)
@@ -361,6 +375,7 @@ _RULES: dict[type[ev.Event], Callable[[LedgerWalk, Any], Iterator[Wrong]]] = {
     ev.RequestIntended: LedgerWalk.request_intended,
     ev.RequestOpened: LedgerWalk.request_opened,
     ev.RequestChanged: LedgerWalk.request_changed,
+    ev.Remarked: LedgerWalk.remarked,
     ev.Reviewed: LedgerWalk.reviewed,
     ev.MilestoneReached: LedgerWalk.reached,
     ev.AttemptFailed: LedgerWalk.attempt_failed,

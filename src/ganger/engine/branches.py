@@ -17,6 +17,7 @@ from ganger.engine.gate import Gate
 from ganger.engine.host_watch import HostWatch
 from ganger.engine.in_git import InGit
 from ganger.engine.merging import Merging, Spawn
+from ganger.engine.review_watch import ReviewWatch
 from ganger.engine.sending import Sending
 from ganger.engine.tools import Doorbell, Tools
 from ganger.engine.train import Train
@@ -33,6 +34,7 @@ class Branches:
         self._following: dict[str, Following] = {}
         self._trains: dict[str, Train] = {}
         self._culprits: dict[str, Culprits] = {}
+        self._reviews: dict[str, ReviewWatch] = {}
         self._doorbell: Doorbell | None = None
         self._pace: ForgePace | None = None
         self._hosts = HostWatch(tools, gate, spawn)
@@ -52,6 +54,9 @@ class Branches:
                 pushes_head = self._sending[name] if rules.style == "branch" else None
                 if outlet.forge is not None:
                     self._following[name] = Following(outlet, outlet.forge, self.tools.clock, self.gate, self._spawn)
+                if outlet.forge is not None and rules.style == "request" and rules.forge_reviews:
+                    watch = self._reviews[name] = ReviewWatch(self.tools, self.gate, name, repository, outlet)
+                    self._spawn(watch.run())
             self._merging[name] = Merging(self.tools, name, self.gate, self._spawn, numbers, pushes_head)
             await self._merging[name].recover()
             if pushes_head is not None:
@@ -72,7 +77,8 @@ class Branches:
         merging, sending = self._merging[name], self._sending.get(name)
         if sending is None:
             return InGit(case, merging, None)
-        at = DeliveryCase(case, sending, merging, self._following.get(name), self._hosts)
+        following, reviews = self._following.get(name), self._reviews.get(name)
+        at = DeliveryCase(case, sending, merging, following, self._hosts, reviews)
         return InGit(case, merging, Delivering(at, self._trains.get(name), self._culprits.get(name)))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
@@ -82,16 +88,28 @@ class Branches:
             parts.setdefault(self.state.specs[name].repo, []).append(name)
         await asyncio.gather(*(self._merging[repo].merge_level(part) for repo, part in parts.items()))
 
+    async def has_heard_reviews(self) -> bool:
+        """For a lead that is about to end: whether something is on record since, as what people said on a forge."""
+        if self.state.stopping or self.state.draining:
+            return False
+        before = self.state.last_seq
+        await asyncio.gather(*(watch.look_once_more() for watch in self._reviews.values()))
+        return self.state.last_seq != before
+
     def nudge(self, repo: str) -> None:
-        """Somebody says that CI of this repository has news."""
+        """Somebody says that this repository has news on its forge."""
         if repo in self._following:
             self._following[repo].nudge()
+        if repo in self._reviews:
+            self._reviews[repo].nudge()
 
     def stop(self) -> None:
         for merging in self._merging.values():
             merging.stop()
         for following in self._following.values():
             following.stop()
+        for watch in self._reviews.values():
+            watch.stop()
         self._hosts.stop()
         if self._pace is not None:
             self._pace.stop()

@@ -158,7 +158,7 @@ class Culprits:
             return await self.verdict(at, commit)
         finally:
             with contextlib.suppress(ForgeError):
-                await remote.remove(branch, commit)
+                await remote.remove(commit, branch)
 
     async def verdict(self, at: DeliveryCase, commit: str, *, appear_sec: float | None = None) -> Finding:
         """What CI says of a commit that is no task's; ABSENT when nothing began in time."""

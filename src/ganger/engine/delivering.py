@@ -22,7 +22,10 @@ from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.ci_waiting import CiWaiting
 from ganger.engine.culprits import Culprits
 from ganger.engine.delivery_case import DeliveryCase
+from ganger.engine.forge_reviewing import ForgeReviewing
+from ganger.engine.merged_branch import MergedBranch
 from ganger.engine.pushing import Pushing
+from ganger.engine.remarks import Remarks
 from ganger.engine.requests import Requesting
 from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed
@@ -37,6 +40,9 @@ class Delivering:
         self.at, self.train, self.culprits = at, train, culprits
         self.requests = Requesting(at.case, at.sending)
         self.reviewing = Reviewing(at.case, at.sending.repository)
+        self.on_forge = ForgeReviewing(at, self.reviewing)
+        self.remarks = Remarks(at)
+        self.merged_branch = MergedBranch(at, self.requests)
         self.pushing = Pushing(at, self.requests, train)
         self.waiting = CiWaiting(at)
         self.again = CiAgain(at, self.pushing)
@@ -70,9 +76,15 @@ class Delivering:
         if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
             await self._mirror()
         await self._require_on_remote()
+        await self.requests.renew()
         await self.requests.ready()
+        await self.remarks.show()
+        await self.on_forge.before_review()
         await self.reviewing.require(self.at.now.commit, when="after")
+        await self.on_forge.after_review()
         await self.requests.merge()
+        await self.merged_branch.remove()
+        await self.remarks.show()
 
     def _is_proved(self) -> bool:
         now = self.at.now

@@ -11,6 +11,7 @@ from ganger.engine.case import Case, Failed
 from ganger.engine.following import Following
 from ganger.engine.host_watch import HostWatch, Patience
 from ganger.engine.merging import Merging
+from ganger.engine.review_watch import ReviewWatch
 from ganger.engine.sending import Sending
 from ganger.engine.settling import Waits, heed_person
 from ganger.errors import ForgeDenied, ForgeError, HostError
@@ -18,10 +19,17 @@ from ganger.errors import ForgeDenied, ForgeError, HostError
 
 class DeliveryCase:
     def __init__(
-        self, case: Case, sending: Sending, merging: Merging, following: Following | None, hosts: HostWatch
+        self,
+        case: Case,
+        sending: Sending,
+        merging: Merging,
+        following: Following | None,
+        hosts: HostWatch,
+        reviews: ReviewWatch | None = None,
     ) -> None:
+        """`following` is there where a forge runs CI, `reviews` where people may review on it."""
         self.case, self.sending, self.merging, self.following = case, sending, merging, following
-        self._hosts = hosts
+        self._hosts, self.reviews = hosts, reviews
         self.outlet, self.tools, self.unless_stopped = sending.outlet, case.tools, case.gate.unless_stopped
         self.rules: RepoRules = sending.rules(case.task)
 

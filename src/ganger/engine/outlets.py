@@ -14,7 +14,8 @@ Mask = Callable[[str], tuple[str, tuple[str, ...]]]
 class Outlet:
     """`mask` takes secrets out of a text and says which kinds there were. `prove_mirror` asks whether the mirror has a
     commit of a branch; the sentence says what it answered. `poll_sec` and `poll_most_sec` are the shortest and the
-    longest time between two looks at CI. `jobs` are the launcher's keys of CI that runs here."""
+    longest time between two looks at CI. `jobs` are the launcher's keys of CI that runs here. `remarks`: Ganger
+    comments on its change requests."""
 
     name: str
     remote: Remote
@@ -26,6 +27,8 @@ class Outlet:
     branch_name: str = "ganger/{run}/{task}"
     draft: bool = True
     labels: tuple[str, ...] = ()
+    milestone: str = ""
+    remarks: bool = True
     reviewer: str = "reviewer"
     jobs: Callable[[], Collection[str]] = tuple
 

@@ -12,10 +12,11 @@ from ganger.core.moments import unix_time
 from ganger.core.names import branch_stem
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case
-from ganger.engine.messages import join_message, request_body, request_title
+from ganger.engine.messages import join_message
+from ganger.engine.request_text import RequestText
 from ganger.engine.sending import PushFailed, Sending
 from ganger.ports import Conflict
-from ganger.ports.forge import NewRequest, Request
+from ganger.ports.forge import Request
 
 T = TypeVar("T")
 
@@ -26,6 +27,7 @@ class Requesting:
     def __init__(self, case: Case, sending: Sending) -> None:
         self.case, self.sending, self.outlet = case, sending, sending.outlet
         self.rules = rules_of(case.state, case.task)
+        self.text = RequestText(case, sending)
 
     @property
     def now(self) -> Delivery:
@@ -90,25 +92,24 @@ class Requesting:
             return
         case, now = self.case, self.now
         if now.request is not None and now.request.number:
+            await self.renew()
             return
         draft = self.outlet.draft and self.rules.follows_ci
         await case.record(ev.RequestIntended(case.task, case.number, now.branch, self.rules.branch, draft))
-        title, body = request_title(case.task, case.now.summary), request_body(case.state, case.task, now.commit)
-        title, body = self._clean(title), self._clean(body)
-        new = NewRequest(now.branch, self.rules.branch, title, body, draft, self.outlet.labels)
-        forge = self.outlet.forge
+        new, forge = self.text.new(now.branch, self.rules.branch, draft=draft), self.outlet.forge
         found = await self._patiently(lambda: forge.find_request(new.branch, new.into))
         made = found if found is not None else await self._patiently(lambda: forge.open_request(new))
-        await case.record(ev.RequestOpened(case.task, case.number, made.number, made.url, found=found is not None))
+        there = found is not None
+        await case.record(ev.RequestOpened(case.task, case.number, made.number, made.url, there, new.title))
+        if there:
+            await self.renew()
 
-    def _clean(self, text: str) -> str:
-        masked, kinds = self.outlet.mask(text)
-        if kinds:
-            why = f"its change request would show what looks like a secret ({', '.join(kinds)})"
-            problem = self.case.failed(FailureClass.FATAL, "secret in a change request", why)
-            problem.keep_changes = True
-            raise problem
-        return masked
+    async def renew(self) -> None:
+        """Its text tells of the commit that is there. Also where it was found: whoever opened it may have died before
+        its labels were there."""
+        forge, request = self.outlet.forge, self.now.request
+        if forge is not None and request is not None:
+            await self._patiently(lambda: self.text.renew(forge, request))
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
         gate = self.case.gate

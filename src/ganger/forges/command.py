@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import TIMED_OUT, JobFact, RunFact, Word
+from ganger.core.forge_reviews import Review
 from ganger.errors import ForgeError
 from ganger.forges.command_record import SHORT, JobRecord, Records, RunRecord, inode_of, log_name
 from ganger.ports import Exit, Launch, Launcher, Repository, Room, Sandbox
@@ -150,8 +152,17 @@ class CommandForge:
     async def ready(self, request: Request) -> None:
         raise _no_requests(request.branch)
 
-    async def comment(self, number: str, text: str) -> None:
-        raise _no_requests(number)
+    async def update_request(self, request: Request, new: NewRequest) -> None:
+        raise _no_requests(request.branch)
+
+    async def reviews(self, request: Request) -> Sequence[Review]:
+        raise _no_requests(request.branch)
+
+    async def remark(self, request: Request, mark: str, words: str) -> str:
+        raise _no_requests(request.number)
+
+    async def branch_rules(self, branch: str) -> BranchRules:
+        return BranchRules()
 
     async def merge(self, request: Request, head: str) -> str:
         raise _no_requests(request.branch)

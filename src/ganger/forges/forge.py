@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import JobFact, RunFact
+from ganger.core.forge_reviews import Review
 from ganger.forges.client import Ask
 from ganger.forges.hosts import Hosts
 from ganger.forges.rung import Rung
@@ -19,9 +21,15 @@ class Requests(Protocol):
 
     async def open(self, new: NewRequest) -> Request: ...
 
+    async def update(self, request: Request, new: NewRequest) -> None: ...
+
     async def ready(self, request: Request) -> None: ...
 
-    async def comment(self, number: str, text: str) -> None: ...
+    async def reviews(self, request: Request) -> Sequence[Review]: ...
+
+    async def remark(self, request: Request, mark: str, words: str) -> str: ...
+
+    async def branch_rules(self, branch: str) -> BranchRules: ...
 
     async def merge(self, request: Request, head: str) -> str: ...
 
@@ -113,8 +121,17 @@ class Opened:
     async def ready(self, request: Request) -> None:
         await self._requests.ready(request)
 
-    async def comment(self, number: str, text: str) -> None:
-        await self._requests.comment(number, text)
+    async def update_request(self, request: Request, new: NewRequest) -> None:
+        await self._requests.update(request, new)
+
+    async def reviews(self, request: Request) -> Sequence[Review]:
+        return await self._requests.reviews(request)
+
+    async def remark(self, request: Request, mark: str, words: str) -> str:
+        return await self._requests.remark(request, mark, words)
+
+    async def branch_rules(self, branch: str) -> BranchRules:
+        return await self._requests.branch_rules(branch)
 
     async def merge(self, request: Request, head: str) -> str:
         return await self._requests.merge(request, head)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
+from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import JobFact, RunFact
+from ganger.core.forge_reviews import APPROVED, REWORK, Remark, Review
 from ganger.errors import ForgeError
 from ganger.forges.client import Ask
 from ganger.forges.forge import Opened
-from ganger.forges.pulls import REFUSED, plain_title
+from ganger.forges.pulls import plain_title
+from ganger.forges.remarks import Comments, keep_one
 from ganger.forges.run_list import ListCall, RunList
 from ganger.forges.rung import Rung, deleted, job_log, run_again, unfinished, with_jobs
-from ganger.forges.shapes import Row, number, row, text, yes
-from ganger.forges.site import Site
+from ganger.forges.shapes import Row, number, row, rows, strings, text, told, yes
+from ganger.forges.site import REFUSED, Site
 from ganger.forges.words import gitlab
 from ganger.ports.forge import NewRequest, Request
 
@@ -86,6 +90,8 @@ def read_merge_request(found: Row) -> Request:
         draft=yes(found, "draft") or yes(found, "work_in_progress"),
         head=text(found, "sha"),
         merged=merged if state == "merged" else "",
+        title=plain_title(text(found, "title")),
+        body=text(found, "description"),
     )
 
 
@@ -105,12 +111,14 @@ class MergeRequests:
         return max(alive, key=lambda pair: pair[0])[1] if alive else None
 
     async def open(self, new: NewRequest) -> Request:
+        milestone = await self._milestone(new.milestone)
         body = {
             "source_branch": new.branch,
             "target_branch": new.into,
             "title": DRAFT + plain_title(new.title) if new.draft else new.title,
             "description": new.body,
             "labels": ",".join(new.labels),
+            **({"milestone_id": milestone} if milestone else {}),
         }
         answer = await self._site.ask(Ask("POST", "R/merge_requests", body=body), also=(400, 409, 422))
         if 200 <= answer.status < 300:
@@ -126,14 +134,88 @@ class MergeRequests:
         if plain_title(title) != title:
             await self._site.ask(Ask("PUT", path, body={"title": plain_title(title)}))
 
-    async def comment(self, number: str, text: str) -> None:
-        await self._site.ask(Ask("POST", f"R/merge_requests/{number}/notes", body={"body": text}, repeats=False))
+    async def update(self, request: Request, new: NewRequest) -> None:
+        path = f"R/merge_requests/{request.number}"
+        now = row((await self._site.get(path)).json())
+        title = DRAFT + plain_title(new.title) if read_merge_request(now).draft else new.title
+        change: dict[str, object] = {} if text(now, "title") == title else {"title": title}
+        if text(now, "description") != new.body:
+            change["description"] = new.body
+        if lacking := [name for name in new.labels if name not in strings(now, "labels")]:
+            change["add_labels"] = ",".join(lacking)
+        if not now.get("milestone") and (milestone := await self._milestone(new.milestone)):
+            change["milestone_id"] = milestone
+        if change:
+            await self._site.ask(Ask("PUT", path, body=change))
+
+    async def _milestone(self, title: str) -> int:
+        if not title:
+            return 0
+        query: dict[str, str | int] = {"title": title, "state": "active", "include_ancestors": "true", "per_page": SIZE}
+        listed = await self._site.pages("R/milestones", query, size=SIZE)
+        return next((number(one, "id") for one in (listed.rows if listed else ()) if text(one, "title") == title), 0)
+
+    async def reviews(self, request: Request) -> Sequence[Review]:
+        """An approval says nothing of a commit: where a push is to end it, the forge takes it back itself."""
+        path, me = f"R/merge_requests/{request.number}", await self._site.login()
+        approved = await self._site.get(f"{path}/approvals", also=(403, 404))
+        given = rows(row(approved.json()).get("approved_by")) if approved.status == 200 else []
+        names = [text(one, "user", "username") for one in given]
+        found = [Review(f"approval:{name}", name, APPROVED, counts=name not in ("", me)) for name in names]
+        listed = await self._site.pages(f"{path}/reviewers", {"per_page": SIZE}, size=SIZE)
+        against = [
+            text(one, "user", "username")
+            for one in (listed.rows if listed is not None else ())
+            if text(one, "state") == "requested_changes"
+        ]
+        if against:
+            said = await self._site.pages(f"{path}/discussions", {"per_page": SIZE}, size=SIZE)
+            notes = [note for one in (said.rows if said is not None else ()) for note in rows(one.get("notes"))]
+            found += [_objection(name, notes, request, counts=name not in ("", me)) for name in against]
+        return found
+
+    async def remark(self, request: Request, mark: str, words: str) -> str:
+        notes = f"R/merge_requests/{request.number}/notes"
+        found = await keep_one(self._site, Comments(notes, notes, "per_page", "PUT"), mark, words)
+        return f"{request.url}#note_{text(found, 'id')}" if found is not None else ""
+
+    async def branch_rules(self, branch: str) -> BranchRules:
+        project = row((await self._site.get("R")).json())
+        answer = await self._site.get(f"R/repository/branches/{quote(branch, safe='')}", also=(404,))
+        found = row(answer.json()) if answer.status == 200 else {}
+        pushes = await self._site.get("R/push_rule", also=(403, 404))
+        rules = await self._site.get("R/approval_rules", also=(403, 404))
+        unseen = "approval rules cannot be read with this token" if rules.status == 403 else ""
+        needed = [number(one, "approvals_required") for one in rows(rules.json())] if rules.status == 200 else []
+        return BranchRules(
+            protected=yes(found, "protected"),
+            may_push=told(found, "can_push"),
+            approvals=max([number(project, "approvals_before_merge"), *needed]),
+            linear_merge=text(project, "merge_method") == "ff",
+            signed=pushes.status == 200 and yes(row(pushes.json()), "reject_unsigned_commits"),
+            unseen=unseen,
+        )
 
     async def merge(self, request: Request, head: str) -> str:
         path = f"R/merge_requests/{request.number}"
         await self._site.ask(Ask("PUT", f"{path}/merge", body={"sha": head}), also=UNMERGED)
         now = read_merge_request(row((await self._site.get(path)).json()))
         return now.merged if now.state == "merged" and now.head == head else ""
+
+
+def _objection(name: str, notes: Sequence[Row], request: Request, *, counts: bool) -> Review:
+    """What a reviewer who asks for changes has left open. Its name goes with their newest word: more of it is news."""
+    own = [note for note in notes if text(note, "author", "username") == name and not yes(note, "system")]
+    open_ones = [note for note in own if not yes(note, "resolved")]
+    remarks = tuple(
+        Remark(text(note, "position", "new_path"), number(row(note.get("position")), "new_line"), text(note, "body"))
+        for note in open_ones
+        if text(note, "position", "new_path")
+    )
+    words = [text(note, "body") for note in open_ones if not text(note, "position", "new_path")]
+    newest = max((number(note, "id") for note in own), default=0)
+    url = f"{request.url}#note_{newest}" if newest else request.url
+    return Review(f"{name}:{newest}", name, REWORK, counts=counts, text="\n\n".join(words), url=url, remarks=remarks)
 
 
 def open_gitlab(site: Site) -> Opened:

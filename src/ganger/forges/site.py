@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
 from ganger.forges.client import Answer, Ask, Client, Tally, scrub
 from ganger.forges.settings import ForgeSettings
-from ganger.forges.shapes import Row, number, row, rows
+from ganger.forges.shapes import Row, number, row, rows, text
 
 MOST_PAGES = 20
+# What a forge answers where it does not do what was asked, though it may well do other things.
+REFUSED = (403, 404, 405, 409, 412, 413, 422, 423)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Site:
         self._token: Callable[[], str] = settings.token
         self._authorization = authorization
         self.tally = Tally()
+        self._login: str | None = None
 
     def __repr__(self) -> str:
         return f"Site({self.client.address.name}, {self.project})"
@@ -63,6 +66,14 @@ class Site:
         except ForgeDenied as denied:
             host, why = self.client.address.name, "the token cannot be read"
             raise ForgeDenied(denied.message, hint=denied.hint, host=host, way="api", why=why) from denied
+
+    async def login(self) -> str:
+        """Who the token speaks for; empty where it may not be told. Asked once."""
+        if self._login is None and self.has_token:
+            answer = await self.get("user", also=(403,))
+            found = row(answer.json()) if answer.status != 403 else {}
+            self._login = text(found, "login") or text(found, "username")
+        return self._login or ""
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None, also: Collection[int] = ()) -> Answer:
         return await self.ask(Ask("GET", path, query or {}), also=also)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import JobFact, RunFact
+from ganger.core.forge_reviews import Review
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,8 @@ class Remote(Protocol):
     async def push(self, commit: str, branch: str) -> PushOutcome:
         """Harmless to repeat."""
 
-    async def remove(self, branch: str, commit: str) -> bool:
-        """Takes the branch away if that commit is its tip; whether it is gone."""
+    async def remove(self, commit: str, branch: str) -> bool:
+        """Takes the branch away where it stands at exactly this commit; whether it is gone now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class Greeting:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A change request as the forge has it. `head` is the commit it stands at."""
+    """A change request as the forge has it. `head` is the commit it stands at; `title` is without what makes it a
+    draft."""
 
     number: str
     url: str
@@ -84,16 +87,21 @@ class Request:
     draft: bool = False
     head: str = ""
     merged: str = ""
+    title: str = ""
+    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NewRequest:
+    """`labels` are made where there are none of that name; a `milestone` that is not there is left out."""
+
     branch: str
     into: str
     title: str
     body: str
     draft: bool = False
     labels: tuple[str, ...] = ()
+    milestone: str = ""
 
 
 class Forge(Protocol):
@@ -138,10 +146,23 @@ class Forge(Protocol):
     async def open_request(self, new: NewRequest) -> Request:
         """Finds it where it is there already."""
 
+    async def update_request(self, request: Request, new: NewRequest) -> None:
+        """Its title, text, labels and milestone are as in `new`, and what others added besides stays. A draft stays
+        one."""
+
     async def ready(self, request: Request) -> None:
         """No longer a draft."""
 
-    async def comment(self, number: str, text: str) -> None: ...
+    async def reviews(self, request: Request) -> Sequence[Review]:
+        """What people said of it, the oldest first; their remarks on lines come with requests for changes that
+        stand."""
+
+    async def remark(self, request: Request, mark: str, words: str) -> str:
+        """One comment of its own, found again by the `mark` that its text holds, with this text; where it is to be
+        seen. Empty where the forge takes none."""
+
+    async def branch_rules(self, branch: str) -> BranchRules:
+        """What the forge asks of those who push to the branch or merge into it, as far as this token may see it."""
 
     async def merge(self, request: Request, head: str) -> str:
         """Merges exactly `head`; the commit it made. Empty when the forge refuses, as where the head has moved."""

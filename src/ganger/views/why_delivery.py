@@ -10,7 +10,7 @@ from ganger.core.delivery_changes import not_proved, rules_of
 from ganger.core.hosts import awaited_by, question_about_host, told
 from ganger.core.indexes import is_delivering
 from ganger.core.records import RunState, TaskState
-from ganger.core.reviews import WANTED
+from ganger.core.reviews import FORGE, WANTED
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 _SHORT = 12
@@ -61,6 +61,11 @@ def delivery_blocked(state: RunState, name: str, task: TaskState) -> tuple[str, 
     quoted = shlex.quote(name)
     if task.block_reason is BlockReason.AWAITING_REVIEW:
         url = f" ({now.request.url})" if now.request is not None and now.request.url else ""
+        if now.review_of == FORGE:
+            return (
+                f"{name} is BLOCKED (awaiting_review): {task.detail}{url}.",
+                f"review it there, or ganger approve {quoted}",
+            )
         sentence = f"{name} is BLOCKED (awaiting_review): {now.reviewed[:_SHORT]} waits for a person's review{url}."
         return sentence, f"ganger approve {quoted}, or ganger rework {quoted} TEXT"
     if host := awaited_by(state, name):

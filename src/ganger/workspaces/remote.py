@@ -160,13 +160,16 @@ class GitRemote:
             raise await self._trouble(call, answer)
         return await self._refused(row.why, answer, commit, branch)
 
-    async def remove(self, branch: str, commit: str) -> bool:
+    async def remove(self, commit: str, branch: str) -> bool:
+        """The remote itself compares: a branch that went on meanwhile stays, and one that is gone already is gone."""
         ref = _full(branch)
         lease = f"--force-with-lease={ref}:{require_object(commit)}"
         words = ("push", "--porcelain", "--no-verify", lease, "--", self._to.text, f":{ref}")
         answer = await self._ask(Call(words, f"removing {branch}", fine=(0, 1)), self._settings.transfer_sec)
         row = _row_of(answer, ref)
-        return answer.code == 0 or (row is not None and "not exist" in row.why) or not await self.head(branch)
+        if answer.code == 0 and row is not None and row.flag == "-":
+            return True
+        return not await self.head(branch)
 
     async def _refused(self, why: str, answer: Answer, commit: str, branch: str) -> PushOutcome:
         """What a `!` means: somebody was there before, the remote is busy, or it does not want this commit."""

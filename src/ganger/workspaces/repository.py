@@ -242,11 +242,12 @@ class GitRepository:
     def _empty_commit(self, parent: str, message: str, at: float) -> Rebased:
         """The same question gets the same commit, so asking twice makes one."""
         tree, who = self._tree_of(parent), Who.parse(self._settings.author).at(at)
+        message = self._settings.signed(message)
         return self._kept(Rebased(write_commit(self._git, Commit(tree, (parent,), who, who, message)), tree))
 
     def _join(self, ours: str, theirs: str, message: str, at: float) -> Rebased | Conflict:
         who = Who.parse(self._settings.author).at(at)
-        both = join(self._git, ours, theirs, message, who)
+        both = join(self._git, ours, theirs, self._settings.signed(message), who)
         return both if isinstance(both, Conflict) else self._kept(both)
 
     def _take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:

@@ -32,6 +32,7 @@ def calls_of(repo: str) -> Calls:
         ("POST", f"{repo}/statuses/([^/]+)", "say", "post_status"),
         ("GET", f"{repo}/labels", "labels", "get_labels"),
         ("POST", f"{repo}/labels", "labels", "post_label"),
+        ("DELETE", f"{repo}/labels/([0-9]+)", "cleared", "delete_label"),
         ("POST", f"{repo}/issues/([0-9]+)/labels", "labels", "post_labels"),
         ("GET", f"{repo}/milestones", "milestones", "get_milestones"),
         ("POST", f"{repo}/milestones", "milestones", "post_milestone"),
@@ -55,7 +56,7 @@ class GiteaPeople(Flavour):
         link = f"{self.address}/{PROJECT}/pulls/{asked.number}"
         return {
             "id": one.id, "user": self.named(one.by), "team": None, "state": STATE[one.state], "body": one.body,
-            "commit_id": one.commit, "stale": one.commit != self.world.head_of(asked), "dismissed": one.dismissed,
+            "commit_id": one.commit, "stale": self.world.is_outdated(asked, one), "dismissed": one.dismissed,
             "official": one.by != self.world.robot, "comments_count": len(one.remarks),
             "submitted_at": self.world.stamp(), "updated_at": self.world.stamp(),
             "html_url": f"{link}#issuecomment-{one.id}", "pull_request_url": link,
@@ -193,6 +194,10 @@ class GiteaPeople(Flavour):
         made = self.world.label(ask.body["name"])
         return Answer(201, self.label_row(made.id, made.name))
 
+    def delete_label(self, ask: Ask, number: str) -> Answer:
+        self.world.labels[:] = [one for one in self.world.labels if one.id != int(number)]
+        return Answer(204)
+
     def post_labels(self, ask: Ask, number: str) -> Answer:
         asked = self.world.numbered(int(number))
         if asked is None:
@@ -218,7 +223,8 @@ class GiteaPeople(Flavour):
 
     def comment_row(self, one: Comment) -> dict[str, Any]:
         return {"id": one.id, "body": one.body, "user": self.named(one.by), "created_at": self.world.stamp(),
-                "updated_at": self.world.stamp(), "html_url": "", "issue_url": "", "pull_request_url": "",
+                "updated_at": self.world.stamp(), "issue_url": "", "pull_request_url": "",
+                "html_url": f"{self.address}/{PROJECT}/pulls/1#issuecomment-{one.id}",
                 "original_author": "", "original_author_id": 0, "assets": []}  # fmt: skip
 
     def get_comments(self, ask: Ask, number: str) -> Answer:

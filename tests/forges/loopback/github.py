@@ -156,7 +156,7 @@ class GitHub(GitHubPeople):
             title=asked.title, body=asked.body, state="closed" if merged else asked.state, draft=asked.draft,
             merged_at=self.world.stamp() if merged else None, merge_commit_sha=asked.merged or None,
             labels=[self.label(name) for name in asked.labels], node_id=f"PR_{asked.number}",
-            requested_teams=[],
+            requested_teams=[], milestone=row["milestone"] if asked.milestone else None,
         )  # fmt: skip
         if whole:
             row["merged"] = merged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .flavour import NAME, OWNER, PROJECT, Calls, Flavour, page_of
+from .flavour import NAME, PROJECT, Calls, Flavour, page_of
 from .http import Answer, Ask
 from .people import Comment, Remark, Review, Status
 from .schemas import published, smallest
@@ -35,6 +35,9 @@ def calls_of(repo: str) -> Calls:
         ("PUT", f"{one}/update-branch", "update", "put_update"),
         ("GET", f"{repo}/branches/([^/]+)", "branch", "get_branch"),
         ("GET", f"{repo}/branches/([^/]+)/protection", "protections", "get_protection"),
+        ("GET", repo, "repo", "get_repo"),
+        ("GET", f"{repo}/rules/branches/([^/]+)", "rules", "get_rules"),
+        ("GET", f"{repo}/collaborators/([^/]+)/permission", "permission", "get_permission"),
         ("DELETE", f"{repo}/git/refs/heads/(.+)", "cleared", "delete_ref"),
         ("POST", f"{repo}/statuses/([^/]+)", "say", "post_status"),
         ("GET", f"{repo}/commits/([^/]+)/status", "status", "get_status"),
@@ -175,6 +178,20 @@ class GitHubPeople(Flavour):
                                     "teams": [], "apps": []}  # fmt: skip
         return Answer(200, body)
 
+    def get_repo(self, ask: Ask) -> Answer:
+        """Of all that is there, what says who may do what."""
+        rights = {"admin": False, "maintain": False, "push": True, "triage": True, "pull": True}
+        return Answer(200, {"id": 1, "name": NAME, "full_name": PROJECT, "default_branch": "main",
+            "allow_merge_commit": True, "permissions": rights})  # fmt: skip
+
+    def get_rules(self, ask: Ask, name: str) -> Answer:
+        """Protection here is of the old kind, which has no rule sets."""
+        return Answer(200, [])
+
+    def get_permission(self, ask: Ask, login: str) -> Answer:
+        may = "write" if login in ("maintainer", self.world.robot) else "read"
+        return Answer(200, {"permission": may, "role_name": may, "user": None})
+
     def delete_ref(self, ask: Ask, name: str) -> Answer:
         branch = name.replace("%2F", "/")
         if branch == "main" or branch in self.world.protected:
@@ -253,7 +270,9 @@ class GitHubPeople(Flavour):
 
     def comment_row(self, one: Comment) -> dict[str, Any]:
         return {"id": one.id, "node_id": f"IC_{one.id}", "body": one.body, "user": self.person(one.by),
-            "html_url": f"{self.address}/{OWNER}", "url": "", "issue_url": "", "created_at": self.world.stamp(),
+
+            "html_url": f"{self.address}/{PROJECT}/pull/1#issuecomment-{one.id}", "url": "", "issue_url": "",
+            "created_at": self.world.stamp(),
             "updated_at": self.world.stamp(), "author_association": "COLLABORATOR"}  # fmt: skip
 
     def get_comments(self, ask: Ask, number: str) -> Answer:

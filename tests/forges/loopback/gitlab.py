@@ -117,6 +117,7 @@ class GitLab(GitLabPeople):
             "description": asked.body, "state": state, "source_branch": asked.branch, "target_branch": asked.into,
             "sha": self.world.head_of(asked) or None, "merge_commit_sha": asked.merged or None, "labels": asked.labels,
             "web_url": f"{self.address}/{PROJECT}/-/merge_requests/{asked.number}", "squash_commit_sha": None,
+            "milestone": {"id": asked.milestone} if asked.milestone else None,
             "detailed_merge_status": self.merge_status(asked), "created_at": self.world.stamp(),
         }  # fmt: skip
 

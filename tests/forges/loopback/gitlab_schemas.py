@@ -33,7 +33,7 @@ MERGE_REQUEST = _closed(
     id=NUMBER, iid=NUMBER, project_id=NUMBER, title=TEXT, description=TIME, source_branch=TEXT, target_branch=TEXT,
     state={"enum": ["opened", "closed", "locked", "merged"]}, sha=TIME, merge_commit_sha=TIME, squash_commit_sha=TIME,
     draft=FLAG, web_url=TEXT, labels={"type": "array", "items": TEXT}, detailed_merge_status=TEXT, merged_at=TIME,
-    created_at=TEXT, updated_at=TEXT, work_in_progress=FLAG,
+    created_at=TEXT, updated_at=TEXT, work_in_progress=FLAG, milestone={"type": ["object", "null"]},
 )  # fmt: skip
 USER = {"type": "object", "required": ["id", "username", "name", "state"]}
 VERSION = _closed("version revision", version=TEXT, revision=TEXT)

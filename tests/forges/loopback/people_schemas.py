@@ -106,4 +106,7 @@ GITHUB: dict[str, dict[str, Any]] = {
     "protections": _HUB_RULE,
     "update": _UPDATED,
     "issue": {"type": "object", "required": ["number", "title", "state"]},
+    "repo": {"type": "object", "required": ["id", "full_name", "allow_merge_commit", "permissions"]},
+    "rules": _many({"type": "object", "required": ["type"]}),
+    "permission": {"type": "object", "required": ["permission", "role_name", "user"]},
 }

@@ -404,6 +404,11 @@ class World:
                 self.sync()
             return made
 
+    def is_outdated(self, asked: Asked, review: Review) -> bool:
+        """Forgejo and Gitea compare what the request shows: an empty commit leaves reviews as they are."""
+        trees = {self.ground.git("rev-parse", f"{one}^{{tree}}") for one in (review.commit, self.head_of(asked)) if one}
+        return len(trees) > 1
+
     # --- people -----------------------------------------------------------------------------------------------------
 
     def number(self) -> int:
