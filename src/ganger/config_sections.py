@@ -376,6 +376,15 @@ class DeliverySection(Section):
     labels: list[str] = Field(default_factory=list, description="labels of change requests")
     branch_name: str = Field(default="ganger/{run}/{task}", description="the branch of a task's change request")
     auto_merge: bool = Field(default=False, description="merge change requests that are green and approved")
+    merge_method: Literal["", "merge", "squash", "rebase", "fast-forward"] = Field(
+        default="", description="how requests are merged; default: the first of these that the forge allows"
+    )
+    updates: int = Field(
+        default=5, ge=0, le=50, description="how often a request is brought up to date before a person is asked"
+    )
+    fork: str = Field(
+        default="", description="where the branches of requests go: a remote, or an address; default: to remote"
+    )
 
 
 class RepoSection(Section):

@@ -31,10 +31,14 @@ MOVES: Mapping[Milestone, frozenset[Milestone]] = {
 }
 # What the ledger says where a person took a delivery up again.
 TAKEN_UP = "taken up again"
+# Why a commit is pushed that no worker made: what is in the target by now is joined with what was tested.
+UPDATE = "update"
 # D40, in the order they are gone through. The last of them is the one before the next milestone.
 SUBSTATES: Mapping[Milestone, tuple[str, ...]] = {
     Milestone.WORKING: ("analysing", "reading", "writing", "testing", "verifying", "preparing_commit"),
-    Milestone.PUSHED_TO_CI: ("push_complete", "ci_queued", "ci_running", "ci_finishing", "awaiting_review"),
+    Milestone.PUSHED_TO_CI: (
+        *("push_complete", "ci_queued", "ci_running", "ci_finishing", "awaiting_merge", "landed", "awaiting_review"),
+    ),
     Milestone.FIXING_CI: ("fetching_logs", "diagnosing", "implementing_fix", "verifying", "preparing_fix"),
     Milestone.DONE: (),
 }
@@ -73,11 +77,18 @@ class RepoRules:
     review_when: str = "after"
     reviewer: str = "reviewer"
     auto_merge: bool = False
+    merge_method: str = ""
+    updates: int = 5
     interface: tuple[str, ...] = ()
 
     @property
     def delivers(self) -> bool:
         return bool({PUSHED, CI, MIRRORED}.intersection(self.completion))
+
+    @property
+    def merges(self) -> bool:
+        """Whether change requests are merged by Ganger itself."""
+        return self.style == "request" and self.auto_merge
 
     @property
     def follows_ci(self) -> bool:
@@ -111,7 +122,13 @@ class Retrigger:
 
 @dataclass(frozen=True, slots=True)
 class RequestRef:
-    """A change request on the forge. `number` is empty until it is known to be there."""
+    """A change request on the forge. `number` is empty until it is known to be there.
+
+    `onto` is the tip of the target that the tracked commit holds since it was brought up to date, `updates` how often
+    that was done; `replaces` is where the branch must be for the tracked commit to take its place. `merging` is the
+    commit that the forge was asked to merge (`how`). `merged` is what it made of `tested`; `same`: with its very tree.
+    `settled`: CI has nothing more to say of what landed.
+    """
 
     branch: str
     into: str
@@ -119,6 +136,14 @@ class RequestRef:
     url: str = ""
     draft: bool = False
     merged: str = ""
+    onto: str = ""
+    updates: int = 0
+    replaces: str = ""
+    merging: str = ""
+    how: str = ""
+    tested: str = ""
+    same: bool = True
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +151,8 @@ class Delivery:
     """Where one task's delivery stands. `commit` is what is tracked: on its way to the remote, or there (`pushed`).
 
     `pending`: merged and not judged, so whoever takes the task up again goes on here, and no worker is needed. `runs`
-    are those of `commit` alone. `green` and `mirrored` are the commits that was proved for. `retriggered` are
+    are those of `commit` alone. `landed` are the commits that its change requests were merged as, one after the other.
+    `green` and `mirrored` are the commits that was proved for. `retriggered` are
     the causes for which CI was asked to run again; `signatures` are of its failures, oldest first, `log` is of
     the last one.
     """
@@ -158,6 +184,7 @@ class Delivery:
     retriggered: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     request: RequestRef | None = None
+    landed: tuple[str, ...] = ()
     review: str = ""
     reviewed: str = ""
     upstream: tuple[tuple[str, str], ...] = ()

@@ -10,8 +10,8 @@ from ganger.core.delivery import Milestone
 
 @dataclass(frozen=True, slots=True)
 class PushIntended:
-    """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, or why CI
-    is triggered with a commit of nothing. `upstream` are the newest proved commits of what the repository builds on."""
+    """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, `update` (of
+    a change request, to its target), or why CI is triggered with a commit of nothing. `upstream` are the newest proved commits of what the repository builds on."""
 
     task: str
     attempt: int
@@ -138,13 +138,17 @@ class RequestOpened:
 
 @dataclass(frozen=True, slots=True)
 class RequestChanged:
-    """`what` is `ready` or `merged`; `commit` is what the merge made."""
+    """`what` is `ready`, `merged`, `closed` or `branch_gone`. `commit` is what the merge made of `tested`; `same`: with
+    its very tree. `by` is `person` where Ganger had not asked for it."""
 
     task: str
     attempt: int
     number: str
     what: str
     commit: str = ""
+    tested: str = ""
+    same: bool = True
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,13 @@ from ganger.core.people_events import (
     StopRequested as StopRequested,
 )
 from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep
+from ganger.core.request_events import (
+    LandedUnjudged as LandedUnjudged,
+    MergeIntended as MergeIntended,
+    TrackingMoved as TrackingMoved,
+    UpdateConflicted as UpdateConflicted,
+    UpdateIntended as UpdateIntended,
+)
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.core.worker_events import (
     AttemptCheckpointed as AttemptCheckpointed,
@@ -402,6 +409,11 @@ Event = (
     | RequestIntended
     | RequestOpened
     | RequestChanged
+    | UpdateIntended
+    | UpdateConflicted
+    | MergeIntended
+    | TrackingMoved
+    | LandedUnjudged
     | ReviewAsked
     | Reviewed
     | MilestoneReached
@@ -481,6 +493,11 @@ AttemptEvent = (
     | RequestIntended
     | RequestOpened
     | RequestChanged
+    | UpdateIntended
+    | UpdateConflicted
+    | MergeIntended
+    | TrackingMoved
+    | LandedUnjudged
     | ReviewAsked
     | MilestoneReached
     | WorkerBeat

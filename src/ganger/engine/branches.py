@@ -15,6 +15,7 @@ from ganger.engine.forge_pace import ForgePace
 from ganger.engine.gate import Gate
 from ganger.engine.in_git import InGit
 from ganger.engine.merging import Merging, Spawn
+from ganger.engine.request_line import RequestLine
 from ganger.engine.sending import Sending
 from ganger.engine.tools import Doorbell, Tools
 
@@ -28,6 +29,7 @@ class Branches:
         self._merging: dict[str, Merging] = {}
         self._sending: dict[str, Sending] = {}
         self._following: dict[str, Following] = {}
+        self._lines: dict[str, RequestLine] = {}
         self._doorbell: Doorbell | None = None
         self._pace: ForgePace | None = None
 
@@ -62,7 +64,8 @@ class Branches:
         if sending is None:
             return InGit(case, merging, None)
         at = DeliveryCase(case, sending, merging, self._following.get(name))
-        return InGit(case, merging, Delivering(at))
+        line = self._lines.setdefault(name, RequestLine(self.state, self.gate))
+        return InGit(case, merging, Delivering(at, line))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
         """The barrier, in every repository that has a part in the level."""

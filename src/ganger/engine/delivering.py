@@ -16,13 +16,16 @@ from ganger.core import events as ev
 from ganger.core.ci import Ci, Finding, chosen
 from ganger.core.delivery import CI, MIRRORED
 from ganger.core.quota import after_success
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.case import Failed
 from ganger.engine.ci_again import MEND, CiAgain
 from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.ci_waiting import CiWaiting
 from ganger.engine.delivery_case import DeliveryCase
+from ganger.engine.landed_ci import LandedCi
 from ganger.engine.pushing import Pushing
+from ganger.engine.request_line import RequestLine
+from ganger.engine.request_merging import RequestMerging
 from ganger.engine.requests import Requesting
 from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed
@@ -32,30 +35,33 @@ from ganger.errors import ForgeDenied, ForgeError
 
 
 class Delivering:
-    def __init__(self, at: DeliveryCase) -> None:
+    def __init__(self, at: DeliveryCase, line: RequestLine) -> None:
+        """`line` is that of the change requests of its repository."""
         self.at = at
         self.requests = Requesting(at.case, at.sending)
         self.reviewing = Reviewing(at.case, at.sending.repository)
-        self.pushing = Pushing(at, self.requests)
+        self.pushing = Pushing(at)
         self.waiting = CiWaiting(at)
         self.again = CiAgain(at, self.pushing)
         self.trouble = CiTrouble(at.case, at.outlet)
         self.shared = SharedRed(at.case, at.sending)
+        self.landed = LandedCi(at, self.trouble, self.shared)
+        self.merging = RequestMerging(at, line, self.landed, self._test)
 
     async def run(self) -> None:
         """Raises Failed when CI or the forge says no, Waits when only a person can go on, Stopped."""
         try:
             self.at.require_open_chain()
-            await self.pushing.push()
-            await self.requests.open()
-            if self.at.rules.follows_ci and not self._is_proved():
-                await self._follow()
+            if not self.merging.is_landed:
+                await self._test()
+                await self.merging.land()
+            await self.landed.follow()
             if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
                 await self._mirror()
-            await self._require_on_remote()
-            await self.requests.ready()
-            await self.reviewing.require(self.at.now.commit, when="after")
-            await self.requests.merge()
+        except Failed as red:
+            if red.failed.failure_class is FailureClass.CI_ERROR:
+                await self.merging.show_target()
+            raise
         except ForgeDenied as denied:
             raise self.at.outside("forge refuses", f"{denied.message}. {denied.hint}".strip()) from denied
         except PushFailed as refused:
@@ -63,6 +69,20 @@ class Delivering:
         except ForgeError as trouble:
             raise self.at.outside("forge unreachable", trouble.message) from trouble
         await self._done()
+
+    async def _test(self) -> None:
+        """Until what is tracked is where it shall be, proved and approved."""
+        if self.at.now.pushed != self.at.now.commit:
+            await self.merging.notice()
+        await self.pushing.push()
+        await self.requests.open()
+        if self.at.rules.follows_ci and not self._is_proved():
+            await self._follow()
+        if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
+            await self._mirror()
+        await self._require_on_remote()
+        await self.requests.ready()
+        await self.reviewing.require(self.at.now.commit, when="after")
 
     def _is_proved(self) -> bool:
         now = self.at.now
@@ -72,13 +92,16 @@ class Delivering:
         return now.green == now.commit and mirrored
 
     async def _require_on_remote(self) -> None:
-        now, remote = self.at.now, self.at.outlet.remote
+        if self.merging.request is not None:
+            # Whoever lands it looks at its branch as well.
+            return
+        now, remote = self.at.now, self.at.outlet.place_of(self.at.now.branch)
         there = await self.at.sending.patiently(
             self.at.case.task,
             lambda: self.at.unless_stopped(remote.holds(now.commit, now.branch)),
             self.at.rules.ci_sec,
         )
-        if not there and not await self.requests.is_merged():
+        if not there:
             why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is not there any more"
             raise self.at.outside("gone from the remote", f"{why}; somebody took it away")
 
@@ -102,6 +125,7 @@ class Delivering:
                 passing = await self.trouble.passing(sha, finding, self.at.now.runs)
                 if passing is None:
                     problem = await self.trouble.red(sha, finding, self.at.now.runs)
+                    await self.merging.give_way(sha, problem)
                     if await self._mended_elsewhere(sha, finding, problem):
                         continue
                     raise problem

@@ -14,7 +14,8 @@ Mask = Callable[[str], tuple[str, tuple[str, ...]]]
 class Outlet:
     """`mask` takes secrets out of a text and says which kinds there were. `prove_mirror` asks whether the mirror has a
     commit of a branch; the sentence says what it answered. `poll_sec` and `poll_most_sec` are the shortest and the
-    longest time between two looks at CI. `jobs` are the launcher's keys of CI that runs here."""
+    longest time between two looks at CI. `fork` is where the branches of change requests go, if not to the remote;
+    `target` is the branch that is never there. `jobs` are the launcher's keys of CI that runs here."""
 
     name: str
     remote: Remote
@@ -28,3 +29,9 @@ class Outlet:
     labels: tuple[str, ...] = ()
     reviewer: str = "reviewer"
     jobs: Callable[[], Collection[str]] = tuple
+    fork: Remote | None = None
+    target: str = ""
+
+    def place_of(self, branch: str) -> Remote:
+        """Who has this branch."""
+        return self.remote if self.fork is None or branch in ("", self.target) else self.fork

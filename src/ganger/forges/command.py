@@ -14,7 +14,7 @@ from ganger.core.ci import TIMED_OUT, JobFact, RunFact, Word
 from ganger.errors import ForgeError
 from ganger.forges.command_record import SHORT, JobRecord, Records, RunRecord, inode_of, log_name
 from ganger.ports import Exit, Launch, Launcher, Repository, Room, Sandbox
-from ganger.ports.forge import Greeting, NewRequest, Request
+from ganger.ports.forge import Greeting, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 SKIPPED_CODE = 77
 _MOST_TRIES = 5
@@ -146,7 +146,16 @@ class CommandForge:
     async def comment(self, number: str, text: str) -> None:
         raise _no_requests(number)
 
-    async def merge(self, request: Request, head: str) -> str:
+    async def merge_rules(self, into: str) -> MergeRules:
+        return MergeRules()
+
+    async def merge(self, request: Request, head: str, method: str = "merge") -> MergeAnswer:
+        raise _no_requests(request.branch)
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer:
+        raise _no_requests(request.branch)
+
+    async def queued(self, request: Request) -> QueueLook:
         raise _no_requests(request.branch)
 
     async def close(self) -> None:
