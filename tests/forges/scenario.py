@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from git_runs import GitProject, edits, git
 from loopback.ground import Ground
+from loopback.manners import QUIET, Manners, Protection
+from loopback.people import Remark
 from loopback.script import GREEN, Fault, Run
 from loopback.server import TOKEN, LoopbackForge, kind_of, send_hook, serving
 from loopback.world import World
@@ -59,6 +61,8 @@ class Row:
     pushes, empty commits, runs begun again, change requests. `fixes` are the attempts CI's red cost. `says` must be
     in the reason it ended with, or in a question. `retry` is what happens once it is blocked, before a person has it
     tried again; then no worker is paid again. `unchanged` are answers of 304 at least, `answers` those to webhooks.
+    `manners` is what the forge does beyond answering. `over_http`: the remote is the forge's own address and wants the
+    token, so an outage or a revoked token hits pushes too. `timed` is what happens so many seconds after the start.
     """
 
     name: str
@@ -92,6 +96,9 @@ class Row:
     never: Sequence[str] = ()
     needs: Needs = field(default_factory=Needs)
     slow: bool = False
+    manners: Manners = QUIET
+    over_http: bool = False
+    timed: Sequence[tuple[float, str]] = ()
 
     @property
     def blocked(self) -> bool:
@@ -104,7 +111,7 @@ class Scene:
     def __init__(self, row: Row, folder: Path) -> None:
         self.row, self.folder = row, folder
         self.ground = Ground(folder / "forge.git")
-        self.world = World(self.ground, row.pushes, others=row.others, skew=row.skew)
+        self.world = World(self.ground, row.pushes, others=row.others, skew=row.skew, manners=row.manners)
         self.world.hold = row.hold
         self.hooks: list[int] = []
         self.hook_port = free_port() if "webhook_port" in row.more else 0
@@ -119,10 +126,10 @@ class Scene:
             completion=row.completion,
             kind=kind_of(row.flavour),
             url=server.url,
-            remote=self.ground.path,
+            remote=self.remote(server),
             required=list(row.required),
             poll=POLL_SEC,
-            more=row.more.format(port=self.hook_port, remote=self.ground.path),
+            more=row.more.format(port=self.hook_port, remote=self.remote(server)),
         )
         config = _override(config)
         project = GitProject(
@@ -135,6 +142,9 @@ class Scene:
         project.make()
         Ground.make(self.ground.path, self._other() if row.locks else project.root)
         return project
+
+    def remote(self, server: LoopbackForge) -> str:
+        return server.git_url if self.row.over_http else str(self.ground.path)
 
     def _other(self) -> Path:
         """A repository beside the project, which the tasks work on."""
@@ -165,6 +175,36 @@ class Scene:
             case "request", _, branch:
                 self.ground.git("branch", branch, self.ground.tip("main"))
                 self.world.open_request("there already", "", branch, "main", draft=False)
+            case "outage", _, words:
+                sec, _, kind = words.partition(" ")
+                server.outage(float(sec), kind or "refused")
+            case "review", _, words:
+                state, _, text = words.partition(" ")
+                self.world.review(self.world.newest(), state, text)
+            case "remark", _, words:
+                path, line, text = words.split(" ", 2)
+                newest = self.world.newest().reviews[-1]
+                newest.remarks.append(Remark(self.world.number(), path, int(line), text))
+            case "dismiss", _, _:
+                self.world.newest().reviews[-1].dismissed = True
+            case "close", _, _:
+                self.world.newest().state = "closed"
+            case "merge", _, how:
+                assert self.world.merge(self.world.newest(), "", delete=how == "and delete") != ("", True)
+            case "cut", _, words:
+                branch, _, count = words.partition(" ")
+                self.world.cut(branch or "main", int(count or 1))
+            case "delete", _, branch:
+                assert self.world.delete_branch(branch), branch
+            case "protect", _, words:
+                branch, _, rule = words.partition(" ")
+                self.world.protect(branch, protection(rule))
+            case "unprotect", _, branch:
+                self.world.protect(branch, None)
+            case "label", _, name:
+                self.world.label(name)
+            case "milestone", _, title:
+                self.world.milestone(title)
             case ("hook" | "forged") as kind, _, delivery:
                 threading.Thread(target=self._send, args=(kind, delivery), daemon=True).start()
             case _:
@@ -173,6 +213,15 @@ class Scene:
     def _send(self, kind: str, delivery: str) -> None:
         status = send_hook(self.hook_port, self.row.flavour, SECRET, delivery=delivery, forged=kind == "forged")
         self.hooks.append(status)
+
+
+def protection(rule: str) -> Protection:
+    """`push approvals=1 checks=test,check dismisses_stale up_to_date linear`: what is not named is off."""
+    found: dict[str, object] = {}
+    for word in rule.split():
+        name, _, value = word.partition("=")
+        found[name] = int(value) if value.isdigit() else tuple(value.split(",")) if value else True
+    return Protection(**found)  # type: ignore[arg-type]
 
 
 def free_port() -> int:
@@ -219,7 +268,13 @@ def play(row: Row, folder: Path) -> Outcome:
                 scene.act(what, server)
             for look, what in row.meanwhile:
                 scene.world.meanwhile.setdefault(look, []).append(lambda what=what: scene.act(what, server))  # type: ignore[misc]
+            later = [threading.Timer(sec, scene.act, (what, server)) for sec, what in row.timed]
+            for timer in later:
+                timer.daemon = True
+                timer.start()
             code = _lead(project, 90 + 5 * row.tasks)
+            for timer in later:
+                timer.cancel()
             if row.retry:
                 assert Outcome(scene, project, server, code).ended() == "BLOCKED(external)"
                 scene.act(row.retry, server)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from loopback.script import OVER
+from loopback.script import OVER, holds
 from loopback.world import Made, World
 
 from ganger.core import events as ev
@@ -165,3 +165,10 @@ class _Witness:
         ci = Ci(self.world, commit, self.needs, moment)
         if self.needs.ci and not (ci.green and ci.stays):
             yield f"{task}: DONE with {commit[:12]}, whose CI told {ci.told}"
+
+
+def wrong_at_tip(world: World, branch: str = "main") -> list[str]:
+    """Why CI would be red for what the branch holds now, by the files alone; empty where it would be green."""
+    files = world.ground.files(world.ground.tip(branch))
+    every = (run for scripts in (*world.scripts, world.others) for run in scripts)
+    return sorted({one for run in every for one in (*run.red, *run.unparsed) if holds(one, files)})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from .flavour import NAME, OWNER, PROJECT, Flavour, completed, matching, page_of
+from .flavour import NAME, OWNER, PROJECT, completed, matching, page_of
+from .github_people import GitHubPeople, calls_of
 from .http import Answer, Ask
 from .schemas import examples, published, smallest
 from .world import Asked, Made
@@ -19,11 +20,13 @@ STATUS: dict[str, tuple[str, str | None]] = {
 }  # fmt: skip
 
 
-class GitHub(Flavour):
+class GitHub(GitHubPeople):
     schema = "github-23.0.2.openapi.json"
     base = "/api"
     published_under = "/api/v3"
     tags = True
+    unparsed_as = "bare"
+    protected_says = "error: GH006: Protected branch update failed for refs/heads/"
     calls = (
         ("GET", "/v3/user", "user", "get_user"),
         ("GET", "/v3/rate_limit", "limits", "get_limits"),
@@ -39,8 +42,7 @@ class GitHub(Flavour):
         ("GET", f"{REPO}/pulls/([0-9]+)", "pull", "get_pull"),
         ("PATCH", f"{REPO}/pulls/([0-9]+)", "change", "patch_pull"),
         ("PUT", f"{REPO}/pulls/([0-9]+)/merge", "merge", "put_merge"),
-        ("POST", f"{REPO}/issues/([0-9]+)/labels", "labels", "post_labels"),
-        ("POST", f"{REPO}/issues/([0-9]+)/comments", "comments", "post_comment"),
+        *calls_of(REPO),
         ("POST", "/graphql", "change", "post_graphql"),
     )
 
@@ -78,6 +80,9 @@ class GitHub(Flavour):
 
     def run(self, run: Made) -> dict[str, Any]:
         status, conclusion = completed(self.world.words(run))
+        if run.unparsed:
+            status, conclusion = "completed", "startup_failure"
+            self.world.tell(run)
         self.world.list_as(run, f"{run.attempt} {status} {conclusion}")
         row = copy.deepcopy(examples()["workflow-run"]["value"])
         link = f"{self.address}/api/v3/repos/{PROJECT}/actions/runs/{run.id}"
@@ -142,7 +147,9 @@ class GitHub(Flavour):
         row: dict[str, Any] = found if whole else found[0]
         merged, link = asked.state == "merged", f"{self.address}/{PROJECT}/pull/{asked.number}"
         for end, branch in (("head", asked.branch), ("base", asked.into)):
-            row[end].update(label=f"{OWNER}:{branch}", ref=branch, sha=self.world.ground.tip(branch) or "0" * 40)
+            row[end].update(
+                label=f"{OWNER}:{branch}", ref=branch, sha=self.world.ground.tip(branch) or asked.head or "0" * 40
+            )
             row[end]["repo"].update(name=NAME, full_name=PROJECT)
         row.update(
             number=asked.number, html_url=link, url=f"{self.address}/api/v3/repos/{PROJECT}/pulls/{asked.number}",
@@ -153,13 +160,8 @@ class GitHub(Flavour):
         )  # fmt: skip
         if whole:
             row["merged"] = merged
+            row["mergeable"], row["mergeable_state"] = self.merge_state(asked)
         return row
-
-    def label(self, name: str) -> dict[str, Any]:
-        return {
-            "id": self.world.labels.get(name, 1), "node_id": "L", "url": self.address, "name": name, "description": "",
-            "color": "00aabb", "default": False,
-        }  # fmt: skip
 
     def get_pulls(self, ask: Ask) -> Answer:
         state, head = ask.query.get("state", "open"), ask.query.get("head", "")
@@ -193,6 +195,7 @@ class GitHub(Flavour):
         if asked is None:
             return Answer(404, {"message": "Not Found"})
         asked.title, asked.body = ask.body.get("title", asked.title), ask.body.get("body", asked.body)
+        asked.state = ask.body.get("state", asked.state)
         return Answer(200, self.shown(asked))
 
     def post_graphql(self, ask: Ask) -> Answer:
@@ -208,23 +211,13 @@ class GitHub(Flavour):
         asked = self.world.numbered(int(number))
         if asked is None:
             return Answer(404, {"message": "Not Found"})
-        if asked.draft or asked.state != "open":
-            return Answer(405, {"message": "Pull Request is not mergeable"})
-        commit = self.world.merge(asked, ask.body.get("sha", ""))
+        if asked.draft:
+            return Answer(405, {"message": "Pull Request is still a draft"})
+        trouble = self.world.trouble(asked, ask.body.get("sha", ""))
+        if trouble is not None:
+            return self.refused(trouble)
+        commit, told = self.world.merge(asked, ask.body.get("sha", ""))
         if not commit:
-            return Answer(409, {"message": "Head branch was modified. Review and try the merge again."})
-        return Answer(200, {"sha": commit, "merged": True, "message": "Pull Request successfully merged"})
-
-    def post_labels(self, ask: Ask, number: str) -> Answer:
-        asked = self.world.numbered(int(number))
-        if asked is None:
-            return Answer(404, {"message": "Not Found"})
-        asked.labels += ask.body["labels"] if isinstance(ask.body, dict) else ask.body
-        return Answer(200, [self.label(name) for name in asked.labels])
-
-    def post_comment(self, ask: Ask, number: str) -> Answer:
-        asked = self.world.numbered(int(number))
-        if asked is None:
-            return Answer(404, {"message": "Not Found"})
-        asked.comments.append(ask.body["body"])
-        return Answer(201, {"id": 1, "body": ask.body["body"]})
+            return Answer(405, {"message": "Base branch was modified. Review and try the merge again."})
+        merged = {"sha": commit, "merged": True, "message": "Pull Request successfully merged"}
+        return Answer(200, merged, lost=not told)
