@@ -18,6 +18,7 @@ from loopback.people import Remark
 from loopback.script import GREEN, Fault, Run
 from loopback.server import TOKEN, LoopbackForge, kind_of, send_hook, serving
 from loopback.world import World
+from merge_truth import wrong_merges
 from run_projects import task
 from truth import Needs, lies
 
@@ -69,11 +70,12 @@ class Row:
     pushes: Sequence[Sequence[Run]] = ((GREEN,),)
     flavour: str = "forgejo-16"
     ends: str = "DONE"
-    pushed: int = 1
+    pushed: int | None = 1
     empty: int = 0
     reruns: int = 0
     requests: int = 0
-    fixes: int = 0
+    merged: int | None = None
+    fixes: int | None = 0
     says: str = ""
     asks: bool | None = None
     faults: Sequence[Fault] = ()
@@ -187,6 +189,8 @@ class Scene:
                 newest.remarks.append(Remark(self.world.number(), path, int(line), text))
             case "dismiss", _, _:
                 self.world.newest().reviews[-1].dismissed = True
+            case "onto", _, branch:
+                self.world.somebody_pushes(branch, "onto.txt")
             case "close", _, _:
                 self.world.newest().state = "closed"
             case "merge", _, how:
@@ -301,10 +305,13 @@ def require(row: Row, outcome: Outcome) -> None:
     happened = project.happened("a")
     story = f"{outcome.ended()}: {outcome.detail()}\n{happened}\n{server.summary()}"
     assert outcome.ended() == row.ends, story
-    counted = (world.own, world.ground.empty_commits(), server.log.count("rerun", status=201), len(world.asked))
+    own = world.own if row.pushed is not None else None
+    counted = (own, world.ground.empty_commits(), server.log.count("rerun", status=201), len(world.asked))
     assert counted == (row.pushed, row.empty, row.reruns, row.requests), story
     now = project.state().tasks["a"]
-    assert now.ci_fixes == row.fixes and row.says in outcome.detail(), story
+    assert row.fixes in (None, now.ci_fixes) and row.says in outcome.detail(), story
+    assert row.merged in (None, len(world.merges)), story
+    assert wrong_merges(project.events(), world, row.needs) == [], story
     asked = [e for e in project.find(ev.QuestionAsked) if e.task == "a"]
     assert bool(asked) == (row.blocked or bool(row.retry) if row.asks is None else row.asks), story
     at = -1

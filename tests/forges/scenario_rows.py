@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from loopback.script import GREEN, MIRROR, RED, Fault, Run, ci
+from merge_rows import MERGES
 from scenario import LEAK, Row
 from truth import Needs
 
@@ -275,6 +276,7 @@ _MORE = frozenset(
 )
 _EVERY: list[Row] = [
     *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *RETRIED, *HOOKS,
+    *MERGES,
     *_timeline(),
 ]  # fmt: skip
 ROWS = [replace(row, slow=row.slow or row.name in _MORE) for row in _EVERY]

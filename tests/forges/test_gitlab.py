@@ -182,8 +182,9 @@ def test_exactly_one_commit_is_merged(status: int, state: str, made: str) -> Non
     }
 
     async def speak(forge: Forge, host: Host) -> None:
-        assert await forge.merge(Request("5", "", "topic", "main"), HEAD) == made
-        assert host.asked[0].json() == {"sha": HEAD}
+        answer = await forge.merge(Request("5", "", "topic", "main"), HEAD)
+        assert (answer.commit, bool(answer.why), answer.busy) == (made, not made, status == 409)
+        assert host.asked[0].json() == {"sha": HEAD, "squash": False}
 
     talk(table, speak)
 

@@ -16,7 +16,7 @@ from ganger.core import events as ev
 from ganger.core.answers import OPTIONS, REQUEST
 from ganger.core.delivery import UPDATE, RequestRef
 from ganger.core.moments import unix_time
-from ganger.core.request_merges import LINEAR, Look, Step, method_of, next_step
+from ganger.core.request_merges import Look, Step, method_of, next_step
 from ganger.core.retries import backoff_sec
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.case import Failed

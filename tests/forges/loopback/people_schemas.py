@@ -106,4 +106,5 @@ GITHUB: dict[str, dict[str, Any]] = {
     "protections": _HUB_RULE,
     "update": _UPDATED,
     "issue": {"type": "object", "required": ["number", "title", "state"]},
+    "rules": _many({"type": "object", "required": ["type", "ruleset_id"]}),
 }
