@@ -61,11 +61,13 @@ call_sec = 5
 @dataclass(frozen=True)
 class Scene:
     """One delivered run. `flavour` is that of the forge, or empty for CI by local commands; `reruns`: whether those can
-    be run again. What follows is what must have been counted in the end."""
+    be run again. `lively`: others push to the target of change requests meanwhile. What follows is what must have been
+    counted in the end."""
 
     name: str
     flavour: str = ""
     reruns: bool = True
+    lively: bool = False
     pushes: int = 4
     empty: int = 0
     again: int = 0
@@ -104,6 +106,19 @@ SCENES = {
         Scene("empty", reruns=False, pushes=5, empty=1),
         Scene("request", "gitea-1.27", again=1, requests=3),
         Scene("request-empty", "forgejo-16", pushes=5, empty=1, requests=3),
+        # Each is green by itself, brought up to date, green again, and green where it landed.
+        Scene(
+            "request-merge",
+            "forgejo-16",
+            lively=True,
+            pushes=7,
+            requests=3,
+            verdicts={
+                "plain": ["green"] * 3,
+                "skipped": ["green"] * 3,
+                "red": ["red", "green", "green", "green"],
+            },
+        ),
     )
 }
 
@@ -123,7 +138,7 @@ def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
     base = folder / "run"
     base.mkdir()
     ground = Ground(base / "origin.git")
-    beside = ends.enter_context(Beside(scene.flavour, ground.path)) if scene.flavour else None
+    beside = ends.enter_context(Beside(scene.flavour, ground.path, lively=scene.lively)) if scene.flavour else None
     settings = _SETTINGS.format(remote=ground.path)
     if beside is None:
         settings += _COMMAND.format(base=base)

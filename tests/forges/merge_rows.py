@@ -14,7 +14,6 @@ CI = Needs(mirror="", mirrored=False)
 PLAIN = '["verified", "committed", "pushed", "ci"]'
 AUTO = 'style = "request"\nauto_merge = true\n'
 TOGETHER = by_tree("a.txt~attempt 1+t1.txt~t1 1")
-# The same fault in a landed commit only: CI of the target sees more than CI of requests.
 FLAVOURS = ("forgejo-16", "github", "gitlab", "gitea-1.27")
 LOST = Manners(lost_merges=1)
 BUSY = Manners(merge_sec=0.2)
@@ -62,8 +61,8 @@ SCENES = [
 ]  # fmt: skip
 BY_QUEUE = [
     merged("merged by the forge's own queue", manners=Manners(train=True), others=(by_tree(),)),
-    merged("two through the forge's own queue, red together", TOGETHER, manners=Manners(train=True), tasks=2, requests=2,
-        merged=2, pushed=3, fixes=None, asks=False, others=(by_tree(),)),
+    merged("two through the forge's own queue, red together", TOGETHER, manners=Manners(train=True), tasks=2,
+        requests=2, merged=2, pushed=3, fixes=None, asks=False, others=(by_tree(),)),
 ]  # fmt: skip
 CHILD = Run({"child": "wait run ok"}, workflow="child", event="parent")
 CHILD_RED = replace(CHILD, jobs={"child": "wait run fail"})

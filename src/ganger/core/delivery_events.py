@@ -10,8 +10,9 @@ from ganger.core.delivery import Milestone
 
 @dataclass(frozen=True, slots=True)
 class PushIntended:
-    """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, `update` (of
-    a change request, to its target), or why CI is triggered with a commit of nothing. `upstream` are the newest proved commits of what the repository builds on."""
+    """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, `update` (a
+    change request is brought up to date), or why CI is triggered with a commit of nothing. `upstream` are the newest
+    proved commits of what the repository builds on."""
 
     task: str
     attempt: int

@@ -33,8 +33,8 @@ class UpdateConflicted:
 
 @dataclass(frozen=True, slots=True)
 class MergeIntended:
-    """Recorded before the forge is asked to merge exactly `commit` into the target, whose tip is `onto`. `how` is the method, or `queue`: the forge's own
-    queue or train tests what it makes of it, and merges that."""
+    """Recorded before the forge is asked to merge exactly `commit` into the target, whose tip is `onto`. `how` is the
+    method, or `queue`: the forge's own queue or train tests what it makes of it, and merges that."""
 
     task: str
     attempt: int

@@ -1,4 +1,4 @@
-"""Which commit a task's change request shows: its change alone where it stands alone, and what its target needs of it."""
+"""Which commit a change request shows: its change alone where that stands alone, and what its target needs of it."""
 
 from __future__ import annotations
 

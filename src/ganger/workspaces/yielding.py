@@ -56,7 +56,7 @@ def _settled(git: Git, reader: Reader, place: Path, clash: _Clash, theirs: str) 
     """The file's lines joined, or what `theirs` has at that path: perhaps nothing."""
     sides = [clash.stages.get(stage) for stage in (_OURS, _BASE, _THEIRS)]
     texts = [_text(reader, side) for side in sides]
-    mine, known, other = sides
+    mine, _, other = sides
     if mine is None or other is None or any(text is None for text in texts) or mine.mode != other.mode:
         return _at(git, theirs, clash.path)
     files = [place / name for name in ("ours", "base", "theirs")]

@@ -71,7 +71,7 @@ STATUS = _closed(
 )  # fmt: skip
 # By kind of call: what comes with a status of the two hundreds.
 PROJECT = {
-    "type": "object", "required": ["id", "path_with_namespace", "merge_method", "squash_option", "merge_trains_enabled"],
+    "type": "object", "required": ["id", "merge_method", "squash_option", "merge_trains_enabled"],
     "properties": {
         "merge_method": {"enum": ["merge", "rebase_merge", "ff"]}, "merge_trains_enabled": FLAG,
         "squash_option": {"enum": ["never", "always", "default_on", "default_off"]},
