@@ -54,8 +54,8 @@ def commits(place: Place) -> list[Commit]:
     """The run's own commits, oldest first; none when there is no branch yet. What it took in from others is below the
     second parent of a merge."""
     name = place.scenario.name
-    told = _git(place, "log", "--reverse", "--topo-order", "--first-parent", f"--format={_FIELDS}", f"refs/heads/ganger/{name}",
-                f"^refs/ganger/{name}/base")  # fmt: skip
+    told = _git(place, "log", "--reverse", "--topo-order", "--first-parent", f"--format={_FIELDS}",
+                f"refs/heads/ganger/{name}", f"^refs/ganger/{name}/base")  # fmt: skip
     found = []
     for line in told.split("\x01"):
         parts = line.strip("\n").split("\0")

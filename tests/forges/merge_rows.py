@@ -55,20 +55,29 @@ SCENES = [
     merged("somebody pushed onto its branch", meanwhile=((2, "onto ganger/r1/a"),), ends=EXTERNAL, merged=0,
         says="on top of", others=(by_tree(),)),
     merged("merged by squash", more=AUTO + 'merge_method = "squash"\n', others=(by_tree(),)),
-    merged("merged by rebase after somebody pushed", more=AUTO + 'merge_method = "rebase"\n', pushed=2,
-        others=(by_tree(),), meanwhile=((2, "push"),)),
     merged("only squashes are allowed", manners=Manners(methods=("squash",)), others=(by_tree(),)),
 ]  # fmt: skip
+REBASED = merged("merged by rebase after somebody pushed", more=AUTO + 'merge_method = "rebase"\n', pushed=2,
+    others=(by_tree(),), meanwhile=((2, "push"),))  # fmt: skip
+STRAIGHT = merged("fast-forward alone is allowed", manners=Manners(methods=("fast-forward",)), pushed=2,
+    meanwhile=((2, "push"),))  # fmt: skip
 BY_QUEUE = [
-    merged("merged by the forge's own queue", manners=Manners(train=True), others=(by_tree(),)),
-    merged("two through the forge's own queue, red together", TOGETHER, manners=Manners(train=True), tasks=2,
-        requests=2, merged=2, pushed=3, fixes=None, asks=False, others=(by_tree(),)),
+    # By the wall clock: while a request is in the queue nobody asks for runs.
+    merged("merged by the forge's own queue", by_tree(sec=0.2), manners=Manners(train=True),
+        others=(by_tree(sec=0.2),)),
+    merged("two through the forge's own queue, red together", replace(TOGETHER, sec=0.2), manners=Manners(train=True),
+        tasks=2, requests=2, merged=2, pushed=3, fixes=None, asks=False, others=(by_tree(sec=0.2),)),
 ]  # fmt: skip
+BY_QUEUE = [replace(row, needs=replace(CI, events=("push", "merge_group"))) for row in BY_QUEUE]
 CHILD = Run({"child": "wait run ok"}, workflow="child", event="parent")
 CHILD_RED = replace(CHILD, jobs={"child": "wait run fail"})
 WITH_CHILD = replace(CI, required=("check", "test", "child"), events=("push", "parent"))
 MERGES = [
     *(on(flavour, row) for row in SCENES for flavour in FLAVOURS),
+    *(on(flavour, REBASED) for flavour in FLAVOURS if flavour != "gitlab"),
+    *(on(flavour, STRAIGHT) for flavour in FLAVOURS if flavour != "github"),
+    Row("what the forge does not allow is told", flavour="gitlab", more=AUTO + 'merge_method = "rebase"\n', requests=1,
+        completion=PLAIN, needs=CI, ends=EXTERNAL, says="does not let requests be merged by rebase"),
     *(on(flavour, row) for row in BY_QUEUE for flavour in ("github", "gitlab")),
     Row("a job of a child pipeline counts where it is named", ((by_tree(), CHILD_RED), (by_tree(), CHILD)), "gitlab",
         completion=PLAIN, required=WITH_CHILD.required, needs=WITH_CHILD, pushed=2, fixes=1),

@@ -27,7 +27,9 @@ def _wrong(recorded: Sequence[ev.Recorded], world: World, needs: Needs) -> Itera
         if count > 1:
             yield f"request {number} was merged {count} times"
     for merge in world.merges:
-        if (str(merge.number), merge.head) in intended:
+        if merge.called:
+            if (str(merge.number), merge.head) not in intended:
+                yield f"request {merge.number}: {merge.head[:12]} was merged, and nobody had intended that"
             yield from _ours(merge, world, needs)
     made = {merge.commit for merge in world.merges}
     for event in events:

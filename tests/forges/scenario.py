@@ -301,7 +301,8 @@ def _lead(project: GitProject, most_sec: float) -> int:
 def require(row: Row, outcome: Outcome) -> None:
     """Each claim of the row, and what holds for every row."""
     world, project, server = outcome.scene.world, outcome.project, outcome.server
-    assert lies(project.events(), world, row.needs) == []
+    told = lies(project.events(), world, row.needs)
+    assert not told, told
     happened = project.happened("a")
     story = f"{outcome.ended()}: {outcome.detail()}\n{happened}\n{server.summary()}"
     assert outcome.ended() == row.ends, story
@@ -311,7 +312,8 @@ def require(row: Row, outcome: Outcome) -> None:
     now = project.state().tasks["a"]
     assert row.fixes in (None, now.ci_fixes) and row.says in outcome.detail(), story
     assert row.merged in (None, len(world.merges)), story
-    assert wrong_merges(project.events(), world, row.needs) == [], story
+    wrong = wrong_merges(project.events(), world, row.needs)
+    assert not wrong, (wrong, story)
     asked = [e for e in project.find(ev.QuestionAsked) if e.task == "a"]
     assert bool(asked) == (row.blocked or bool(row.retry) if row.asks is None else row.asks), story
     at = -1

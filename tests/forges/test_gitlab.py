@@ -200,11 +200,15 @@ def test_a_greeting_names_version_and_user() -> None:
     talk(table, speak)
 
 
+def bridge(number: int, pipeline: dict[str, object] | None) -> dict[str, object]:
+    return {"id": number, "name": f"start {number}", "status": "success", "downstream_pipeline": pipeline}
+
+
 BRIDGES = [
-    {"id": 9, "name": "start", "status": "success", "downstream_pipeline": {"id": 41, "web_url": "h/dev/app/-/pipelines/41"}},
-    {"id": 10, "name": "elsewhere", "status": "success", "downstream_pipeline": {"id": 42, "web_url": "h/x/y/-/pipelines/42"}},
-    {"id": 11, "name": "not yet", "status": "created", "downstream_pipeline": None},
-]  # fmt: skip
+    bridge(9, {"id": 41, "web_url": "h/dev/app/-/pipelines/41"}),
+    bridge(10, {"id": 42, "web_url": "h/x/y/-/pipelines/42"}),
+    bridge(11, None),
+]
 
 
 @pytest.mark.parametrize("name", ["bridges", "trigger_jobs"])

@@ -116,9 +116,8 @@ class _Witness:
 
     def _made(self, task: str, commit: str, branch: str, tested: str) -> Iterator[str]:
         """By the forge, of exactly what was pushed."""
-        if tested != self.pushed.get(task) or not any(
-            (one.commit, one.head) == (commit, tested) for one in self.world.merges
-        ):
+        made = {(one.commit, one.head) for one in self.world.merges} | set(self.world.train.tried)
+        if tested != self.pushed.get(task) or (commit, tested) not in made:
             yield f"{task}: the forge did not make {commit[:12]} of {tested[:12]}"
         self.tracked[task], self.pushed[task] = (commit, branch), commit
 

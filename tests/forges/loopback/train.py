@@ -27,6 +27,8 @@ class Train:
         self.world, self.event = world, event
         self.cars: list[Car] = []
         self.left: list[int] = []
+        # What was tried, and the head of the request it was made of.
+        self.tried: list[tuple[str, str]] = []
 
     def enter(self, asked: Asked) -> Car | None:
         """Nothing where it does not go together with what is before it."""
@@ -49,6 +51,7 @@ class Train:
         if not tree:
             return None
         commit = ground.git("commit-tree", tree, "-p", onto, "-p", head, "-m", f"Merge {asked.branch}")
+        self.tried.append((commit, head))
         branch = f"gh-readonly-queue/{asked.into}/pr-{asked.number}-{onto}"
         scripts = self.world.scripts[-1] if self.world.scripts else ()
         runs = [self.world.begin(commit, branch, replace(one, event=self.event)) for one in scripts]

@@ -66,7 +66,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Merge:
-    """One request came into its target: as `commit`, of `head`, onto `before`."""
+    """One request came into its target: as `commit`, of `head`, onto `before`. `called`: by the API, and not by a
+    person."""
 
     at: float
     number: int
@@ -74,6 +75,7 @@ class Merge:
     before: str
     commit: str
     how: str
+    called: bool = True
 
 
 @dataclass(frozen=True)
@@ -383,9 +385,9 @@ class World:
     def is_behind(self, asked: Asked) -> bool:
         return not self.ground.is_below(self.ground.tip(asked.into), self.head_of(asked))
 
-    def merge(self, asked: Asked, head: str, *, delete: bool = False, how: str = "merge") -> tuple[str, bool]:
+    def merge(self, asked: Asked, head: str, *, delete: bool = False, how: str = "") -> tuple[str, bool]:
         """The commit the merge made, empty where it is refused; and whether anybody is told of it. Who calls does not
-        hold the lock: others may ask while it goes on."""
+        hold the lock: others may ask while it goes on. Without a word on `how` it is a person's."""
         with self.lock:
             if self.trouble(asked, head) is not None:
                 return "", True
@@ -404,10 +406,10 @@ class World:
 
     def _merged(self, asked: Asked, *, delete: bool, how: str) -> tuple[str, bool]:
         asked.head, before = self.head_of(asked), self.ground.tip(asked.into)
-        commit = self.ground.land(asked.branch, asked.into, how)
+        commit = self.ground.land(asked.branch, asked.into, how or "merge")
         if not commit:
             return "", True
-        self.merges.append(Merge(time.time(), asked.number, asked.head, before, commit, how))
+        self.merges.append(Merge(time.time(), asked.number, asked.head, before, commit, how, bool(how)))
         self.foreign.add(commit)
         lost = self.lost < self.manners.lost_merges
         self.lost += lost
