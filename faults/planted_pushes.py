@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ganger.core import events as ev
 from ganger.core.ci import RunFact, Word
-from ganger.core.request_merges import Look, Step
+from ganger.core.request_merges import Look, Step, next_step
 from ganger.engine import request_merging
 from ganger.engine.messages import trigger_message
 from ganger.engine.sending import Sending
@@ -101,22 +101,20 @@ def _verdict_before_the_push() -> None:
 
 def _merge_believed_open() -> None:
     """What the forge says of a request counts, and nobody looks into its target."""
-    real = request_merging.next_step
 
-    def next_step(look: Look, *, updates: bool) -> Step:
-        return real(replace(look, in_target=False), updates=updates)
+    def step(look: Look, *, updates: bool) -> Step:
+        return next_step(replace(look, in_target=False), updates=updates)
 
-    setattr(request_merging, "next_step", next_step)  # noqa: B010
+    setattr(request_merging, "next_step", step)  # noqa: B010
 
 
 def _merged_without_an_update() -> None:
     """A request that does not hold its target is merged all the same."""
-    real = request_merging.next_step
 
-    def next_step(look: Look, *, updates: bool) -> Step:
-        return real(look, updates=False)
+    def step(look: Look, *, updates: bool) -> Step:
+        return next_step(look, updates=False)
 
-    setattr(request_merging, "next_step", next_step)  # noqa: B010
+    setattr(request_merging, "next_step", step)  # noqa: B010
 
 
 BUGS: dict[str, Bug] = {
