@@ -210,9 +210,9 @@ class RequestMerging:
             known.number,
             "merged",
             made or seen.merged or seen.target,
-            tested,
-            same,
-            by,
+            tested=tested,
+            same=same,
+            by=by,
         )
         await self.case.record(merged)
 
@@ -375,9 +375,9 @@ class RequestMerging:
             known.number,
             "merged",
             there.merged,
-            tested,
-            there.head == tested,
-            "person",
+            tested=tested,
+            same=there.head == tested,
+            by="person",
         )
         await self.case.record(merged)
 
