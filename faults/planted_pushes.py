@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ganger.core import events as ev
 from ganger.core.ci import RunFact, Word
+from ganger.core.request_merges import Look, Step, next_step
+from ganger.engine import request_merging
 from ganger.engine.messages import trigger_message
 from ganger.engine.sending import Sending
 from ganger.forges.pulls import GiteaPulls
@@ -75,10 +77,10 @@ def _pushed_told_first() -> None:
     """That a commit was pushed is recorded before it is."""
     real = Sending.push
 
-    async def push(self: Sending, task: str) -> PushOutcome:
+    async def push(self: Sending, task: str, *, replaces: str = "") -> PushOutcome:
         now, number = self.delivery(task), self.state.tasks[task].attempts
         await self.record(task, ev.Pushed(task, number, now.commit, now.branch))
-        return await real(self, task)
+        return await real(self, task, replaces=replaces)
 
     setattr(Sending, "push", push)  # noqa: B010
 
@@ -87,14 +89,32 @@ def _verdict_before_the_push() -> None:
     """CI's verdict is recorded before the push is known to have happened."""
     real = Sending.push
 
-    async def push(self: Sending, task: str) -> PushOutcome:
+    async def push(self: Sending, task: str, *, replaces: str = "") -> PushOutcome:
         sha, number = self.delivery(task).commit, self.state.tasks[task].attempts
         run = RunFact("1", sha, Word.SUCCESS)
         seen = ev.CiSeen(task, number, sha, (run,), "green", "surely")
         await self.record(task, seen, ev.CiJudged(task, number, sha, "green", "surely"))
-        return await real(self, task)
+        return await real(self, task, replaces=replaces)
 
     setattr(Sending, "push", push)  # noqa: B010
+
+
+def _merge_believed_open() -> None:
+    """What the forge says of a request counts, and nobody looks into its target."""
+
+    def step(look: Look, *, updates: bool) -> Step:
+        return next_step(replace(look, in_target=False), updates=updates)
+
+    setattr(request_merging, "next_step", step)  # noqa: B010
+
+
+def _merged_without_an_update() -> None:
+    """A request that does not hold its target is merged all the same."""
+
+    def step(look: Look, *, updates: bool) -> Step:
+        return next_step(look, updates=False)
+
+    setattr(request_merging, "next_step", step)  # noqa: B010
 
 
 BUGS: dict[str, Bug] = {
@@ -105,4 +125,6 @@ BUGS: dict[str, Bug] = {
     "request-without-a-look": Bug(_request_without_a_look, "outcome", ("before/request_opened/plain:1",), "request"),
     "pushed-told-first": Bug(_pushed_told_first, "lacks it", ("after/pushed/plain:1",)),
     "verdict-before-the-push": Bug(_verdict_before_the_push, "verdicts"),
+    "merge-believed-open": Bug(_merge_believed_open, "outcome", scene="request-merge"),
+    "merged-without-an-update": Bug(_merged_without_an_update, "pushes", scene="request-merge"),
 }

@@ -123,6 +123,18 @@ SCENES = {
             verdicts={"plain": ["green", "green"], "skipped": ["green"], "red": ["red", "green"]},
             starts={"plain": 2, "skipped": 1, "red": 2},
         ),
+        # Each is green by itself, brought up to date, green again, and green where it landed.
+        Scene(
+            "request-merge",
+            "forgejo-16:lively",
+            pushes=7,
+            requests=3,
+            verdicts={
+                "plain": ["green"] * 3,
+                "skipped": ["green"] * 3,
+                "red": ["red", "green", "green", "green"],
+            },
+        ),
     )
 }
 

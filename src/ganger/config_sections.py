@@ -388,6 +388,15 @@ class DeliverySection(Section):
     delete_branch: bool = Field(default=False, description="remove the branch of a change request that is merged")
     forge_reviews: bool = Field(default=True, description="what people say in reviews on the forge counts")
     remarks: bool = Field(default=True, description="one comment on each change request, kept current")
+    merge_method: Literal["", "merge", "squash", "rebase", "fast-forward"] = Field(
+        default="", description="how requests are merged; default: the first of these that the forge allows"
+    )
+    updates: int = Field(
+        default=5, ge=0, le=50, description="how often a request is brought up to date before a person is asked"
+    )
+    fork: str = Field(
+        default="", description="where the branches of requests go: a remote, or an address; default: to remote"
+    )
 
 
 class RepoSection(Section):

@@ -69,3 +69,12 @@ def test_the_sixth_journal_keeps_every_proof_lock_and_halt() -> None:
     assert [(v.task, v.green) for v in state.verdicts if v.task == "units"] == [("units", False), ("units", True)]
     assert not any(state.locks.values()) and not state.halted and not state.broken
     assert broken(rows, Seen()) == []
+
+
+def test_the_journal_of_requests_keeps_how_each_came_into_its_target() -> None:
+    """D01 D02 W02: what was tested, what the forge made of it, what CI said of that; the judge finds nothing wrong."""
+    state, rows = state_of("journal-requests"), list(told("journal-requests"))
+    requests = {name: task.delivery.request for name, task in state.tasks.items() if task.delivery is not None}
+    assert all(known is not None and known.merged and known.same for known in requests.values())
+    assert {known.settled for known in requests.values() if known is not None} == {True, False}
+    assert state.tasks["a"].merge_retries == 1 and broken(rows, Seen()) == []

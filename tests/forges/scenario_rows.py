@@ -8,6 +8,7 @@ from pathlib import Path
 
 from loopback.manners import Manners
 from loopback.script import GREEN, MIRROR, RED, Fault, Run, by_tree, ci
+from merge_rows import MERGES
 from scenario import LEAK, Row
 from truth import Needs
 
@@ -351,6 +352,6 @@ _MORE = frozenset(
 )
 _EVERY: list[Row] = [
     *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *REVIEWED, *RETRIED,
-    *REAL, *OUTAGES, *HOOKS, *_timeline(),
+    *REAL, *OUTAGES, *HOOKS, *MERGES, *_timeline(),
 ]  # fmt: skip
 ROWS = [replace(row, slow=row.slow or row.name in _MORE) for row in _EVERY]

@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from loopback.script import GREEN, MIRROR, RED, ci
+from loopback.script import GREEN, MIRROR, RED, by_tree, ci
+from merge_rows import TOGETHER, merged
+from merge_truth import wrong_merges
 from planted_delivery import PLANTED
 from scenario import POLL_SEC, Row, play, require
 from truth import lies
@@ -34,6 +36,26 @@ def test_a_planted_bug_is_caught_by_the_forge_s_own_truth(tmp_path: Path, bug: s
         outcome = play(row, tmp_path)
     found = lies(outcome.project.events(), outcome.scene.world, row.needs)
     assert any(told in lie for lie in found), found
+
+
+MOVED = merged("", meanwhile=((2, "push"),), pushed=2, others=(by_tree(),))
+MERGED = [
+    ("untested head", MOVED, "had not told that it is green"),
+    ("no update", MOVED, "does not hold what was in the target"),
+    ("no update", merged("", TOGETHER, tasks=2, pushed=None), "the target is red since"),
+]
+
+
+@pytest.mark.parametrize(("bug", "row", "told"), MERGED)
+def test_a_merge_of_what_was_not_tested_is_caught_by_what_the_forge_merged(
+    tmp_path: Path, bug: str, row: Row, told: str
+) -> None:
+    """D02 D17 W02: another head, another target, or a target that is red after it."""
+    with pytest.MonkeyPatch.context() as patch:
+        PLANTED[bug](patch)
+        outcome = play(row, tmp_path)
+    found = wrong_merges(outcome.project.events(), outcome.scene.world, row.needs)
+    assert any(told in one for one in found), found
 
 
 @pytest.mark.parametrize("tasks", [6, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(600)])])

@@ -112,6 +112,14 @@ class _Witness:
         self.pushed: dict[str, str] = {}
         self.green: dict[str, str] = {}
         self.mirrored: dict[str, str] = {}
+        self.merged: dict[str, str] = {}
+
+    def _made(self, task: str, commit: str, branch: str, tested: str) -> Iterator[str]:
+        """By the forge, of exactly what was pushed."""
+        made = {(one.commit, one.head) for one in self.world.merges} | set(self.world.train.tried)
+        if tested != self.pushed.get(task) or (commit, tested) not in made:
+            yield f"{task}: the forge did not make {commit[:12]} of {tested[:12]}"
+        self.tracked[task], self.pushed[task] = (commit, branch), commit
 
     def hear(self, recorded: Sequence[ev.Recorded]) -> Iterator[str]:
         for one in recorded:
@@ -125,6 +133,10 @@ class _Witness:
                     yield from self._judged(task, sha, verdict, moment)
                 case ev.MirrorProved(task=task, sha=sha, how=how):
                     yield from self._mirror(task, sha, how, moment)
+                case ev.TrackingMoved(task=task, commit=commit, branch=branch, of=tested):
+                    yield from self._made(task, commit, branch, tested)
+                case ev.RequestChanged(task=task, what="merged", commit=commit):
+                    self.merged[task] = commit
                 case ev.TaskSettled(task=task, status=TaskStatus.DONE):
                     yield from self._done(task, moment)
 
@@ -132,8 +144,9 @@ class _Witness:
         self.pushed[task] = commit
         if self.tracked.get(task) != (commit, branch):
             yield f"{task}: {commit[:12]} was pushed to {branch}, which nobody had intended"
-        if not self.world.ground.holds(branch, commit) and not self._is_merged(branch, commit):
-            yield f"{task}: {commit[:12]} is not on {branch} of the remote"
+        ground = self.world.ground
+        if not any(one.branch == branch and ground.is_below(commit, one.after) for one in ground.pushes()):
+            yield f"{task}: {commit[:12]} never came to {branch} of the remote"
 
     def _judged(self, task: str, sha: str, verdict: str, moment: float) -> Iterator[str]:
         if sha != self.pushed.get(task):
@@ -161,7 +174,8 @@ class _Witness:
         if not commit or self.pushed.get(task) != commit:
             yield f"{task}: DONE, and {commit[:12] or 'nothing'} was not pushed"
             return
-        if not self.world.ground.holds(branch, commit) and not self._is_merged(branch, commit):
+        landed = any((one.commit, one.head) == (self.merged.get(task), commit) for one in self.world.merges)
+        if not landed and not self.world.ground.holds(branch, commit):
             yield f"{task}: DONE, and {commit[:12]} is not on {branch} of the remote"
         if self.needs.ci and self.green.get(task) != commit:
             yield f"{task}: DONE with {commit[:12]}, and CI's verdict is on {self.green.get(task, 'nothing')[:12]}"

@@ -43,6 +43,7 @@ class Circumstances:
     style: str = BRANCH
     forge: str = ""
     mirror_command: bool = False
+    auto_merge: bool = False
     webhooks: bool = False
     reviews: frozenset[str] = frozenset()
     repos: bool = False
@@ -141,6 +142,7 @@ REQUESTS = Need(
     'there are no change requests: what is delivered goes to the remote\'s branch (delivery.style = "branch")',
     lambda given: given.delivers and given.style == REQUEST,
 )
+AUTO_MERGE = Need("`auto_merge`", "delivery.auto_merge is false: people merge", lambda given: given.auto_merge)
 MIRROR = Need(
     "`mirrored`", 'delivery.completion has no "mirrored"', lambda g: g.delivers and "mirrored" in g.completion
 )
@@ -250,6 +252,9 @@ _DELIVERY = (
     SettingRow("delivery.delete_branch", (GIT, REQUESTS), idle=(False,)),
     SettingRow("delivery.forge_reviews", (GIT, REQUESTS, A_FORGE), guards=(True,), idle=(False,)),
     SettingRow("delivery.remarks", (GIT, REQUESTS, A_FORGE), idle=(False,)),
+    SettingRow("delivery.merge_method", (GIT, REQUESTS, AUTO_MERGE)),
+    SettingRow("delivery.updates", (GIT, REQUESTS, AUTO_MERGE)),
+    SettingRow("delivery.fork", (GIT, REQUESTS)),
 )
 SETTINGS: tuple[SettingRow, ...] = (
     *_rows("", "manifest state_dir"),

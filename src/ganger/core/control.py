@@ -142,17 +142,10 @@ def _skip(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
         raise Refusal(f"{name} is DONE; there is nothing left to skip")
     if is_skipped(state, name):
         return Effect(f"{name} is left out already; ganger retry {name} takes it in again")
-    closed = close_questions(state, name, "skipped")
     behind = behind_failed(state, name)
-    blocked = [
-        ev.TaskSettled(b, TaskStatus.BLOCKED, f"it waits for {name}, which was skipped", BlockReason.DEPENDENCY_FAILED)
-        for b in behind
-    ]
-    settled = ev.TaskSettled(name, TaskStatus.BLOCKED, SKIPPED, BlockReason.PAUSED)
-    freed = [ev.RepoUnlocked(state.specs[name].repo, SKIPPED, (name,), lifts=False)] if task.locked else []
     also = f", and so are {counted(len(behind), 'task')} that need it" if behind else ""
     return Effect(
-        f"{name} is left out{also}; ganger retry {name} takes it in again", (*closed, settled, *freed, *blocked)
+        f"{name} is left out{also}; ganger retry {name} takes it in again", answers.left_out(state, name, "skipped")
     )
 
 

@@ -31,10 +31,14 @@ MOVES: Mapping[Milestone, frozenset[Milestone]] = {
 }
 # What the ledger says where a person took a delivery up again.
 TAKEN_UP = "taken up again"
+# Why a commit is pushed that no worker made: what is in the target by now is joined with what was tested.
+UPDATE = "update"
 # D40, in the order they are gone through. The last of them is the one before the next milestone.
 SUBSTATES: Mapping[Milestone, tuple[str, ...]] = {
     Milestone.WORKING: ("analysing", "reading", "writing", "testing", "verifying", "preparing_commit"),
-    Milestone.PUSHED_TO_CI: ("push_complete", "ci_queued", "ci_running", "ci_finishing", "awaiting_review"),
+    Milestone.PUSHED_TO_CI: (
+        *("push_complete", "ci_queued", "ci_running", "ci_finishing", "awaiting_merge", "landed", "awaiting_review"),
+    ),
     Milestone.FIXING_CI: ("fetching_logs", "diagnosing", "implementing_fix", "verifying", "preparing_fix"),
     Milestone.DONE: (),
 }
@@ -74,6 +78,8 @@ class RepoRules:
     review_when: str = "after"
     reviewer: str = "reviewer"
     auto_merge: bool = False
+    merge_method: str = ""
+    updates: int = 5
     interface: tuple[str, ...] = ()
     pushes: str = "train"
     forge_reviews: bool = True
@@ -82,6 +88,11 @@ class RepoRules:
     @property
     def delivers(self) -> bool:
         return bool({PUSHED, CI, MIRRORED}.intersection(self.completion))
+
+    @property
+    def merges(self) -> bool:
+        """Whether change requests are merged by Ganger itself."""
+        return self.style == "request" and self.auto_merge
 
     @property
     def follows_ci(self) -> bool:
@@ -117,7 +128,13 @@ class Retrigger:
 class RequestRef:
     """A change request on the forge. `number` is empty until it is known to be there. `title` is the one it was given
     last, `shows` the commit its text tells of; `remark` is where Ganger's own comment is, `mark` which one it is.
-    `branch_removed`: merged, and its branch is gone from the remote."""
+
+    `onto` is the tip of the target that the tracked commit holds since it was brought up to date, `updates` how often
+    that was done; `replaces` is where the branch must be for the tracked commit to take its place. `merging` is the
+    commit that the forge was asked to merge (`how`). `merged` is what it made of `tested`; `same`: with its very tree.
+    `settled`: CI has nothing more to say of what landed. `branch_removed`: its branch is gone from the remote. `alike`
+    are earlier commits that differ from the tracked one by what the target had meanwhile, and by nothing else.
+    """
 
     branch: str
     into: str
@@ -130,6 +147,15 @@ class RequestRef:
     remark: str = ""
     mark: str = ""
     branch_removed: bool = False
+    alike: tuple[str, ...] = ()
+    onto: str = ""
+    updates: int = 0
+    replaces: str = ""
+    merging: str = ""
+    how: str = ""
+    tested: str = ""
+    same: bool = True
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +163,11 @@ class Delivery:
     """Where one task's delivery stands. `commit` is what is tracked: on its way to the remote, or there (`pushed`).
 
     `pending`: merged and not judged, so whoever takes the task up again goes on here, and no worker is needed. `runs`
-    are those of `commit` alone. `green` and `mirrored` are the commits that was proved for. `retriggered` are
-    the causes for which CI was asked to run again; `signatures` are of its failures, oldest first, `log` is of
-    the last one. `review_of` is who was asked for the review, `review_url` where it was given on the forge; `heeded`
-    are the reviews there that sent the change back.
+    are those of `commit` alone. `landed` are the commits that its change requests were merged as, one after the other.
+    `green` and `mirrored` are the commits that was proved for. `retriggered` are the causes for which CI was asked to
+    run again; `signatures` are of its failures, oldest first, `log` is of the last one. `review_of` is who was asked
+    for the review, `review_url` where it was given on the forge; `heeded` are the reviews there that sent the change
+    back.
 
     `merges` are the task's own commits in the run's branch, the newest last; `commit` is that one, or a later tip of
     the branch that was pushed with it inside. `onto` is what the branch was at before the push. `place` is when it was
@@ -174,6 +201,7 @@ class Delivery:
     retriggered: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     request: RequestRef | None = None
+    landed: tuple[str, ...] = ()
     review: str = ""
     reviewed: str = ""
     review_of: str = ""

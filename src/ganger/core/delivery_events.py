@@ -10,9 +10,10 @@ from ganger.core.delivery import Milestone
 
 @dataclass(frozen=True, slots=True)
 class PushIntended:
-    """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, or why CI
-    is to run again. `upstream` are the newest proved commits of what the repository builds on. `own` is the task's own
-    commit, where `commit` is a later tip that holds it; `onto` is what the branch was at before."""
+    """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, `update` (a
+    change request is brought up to date), or why CI is to run again. `upstream` are the newest proved commits of what
+    the repository builds on. `own` is the task's own commit, where `commit` is a later tip that holds it; `onto` is
+    what the branch was at before."""
 
     task: str
     attempt: int
@@ -165,8 +166,10 @@ class RequestOpened:
 
 @dataclass(frozen=True, slots=True)
 class RequestChanged:
-    """`what` is `ready`, `merged`, `rewritten` (its title and text tell of `commit`) or `branch_removed` (its branch is
-    gone from the remote, where it stood at `commit`). `commit` is otherwise what the merge made."""
+    """`what` is `ready`, `merged`, `closed`, `branch_gone` (somebody took its branch away), `rewritten` (its title and
+    text tell of `commit`) or `branch_removed` (it is merged, and its branch, which stood at `commit`, is removed).
+    `commit` is otherwise what the merge made of `tested`; `same`: with its very tree. `by` is `person` where Ganger had
+    not asked for it."""
 
     task: str
     attempt: int
@@ -174,6 +177,9 @@ class RequestChanged:
     what: str
     commit: str = ""
     title: str = ""
+    tested: str = ""
+    same: bool = True
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

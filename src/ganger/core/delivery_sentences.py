@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ganger.core import delivery_events as ev
+from ganger.core import delivery_events as ev, request_events as rq
 
 _SHORT = 12
 _MOST_LISTED = 6
@@ -13,7 +13,7 @@ def delivery_sentence(event: object) -> str:
     """Empty for what is no event of delivery."""
     match event:
         case ev.PushIntended(task=task, commit=commit, branch=branch, cause=cause, own=own):
-            why = "" if cause == "change" else f", so that CI runs again ({cause})"
+            why = "" if cause in ("change", "update") else f", so that CI runs again ({cause})"
             held = f", with {own[:_SHORT]} in it" if own not in ("", commit) else ""
             return f"{task}: {commit[:_SHORT]} is to be pushed to {branch}{held}{why}"
         case ev.Pushed(task=task, commit=commit, branch=branch, how=how):
@@ -46,6 +46,10 @@ def _request_sentence(event: object) -> str:
             return f"{task}: a change request of {branch} into {into} is to be opened"
         case ev.RequestOpened(task=task, number=number, url=url, found=found):
             return f"{task}: change request #{number} {'was there' if found else 'is open'}: {url}"
+        case ev.RequestChanged(task=task, number=number, what="branch_gone"):
+            return f"{task}: the branch of change request #{number} no longer holds its commit"
+        case ev.RequestChanged(task=task, number=number, what="merged", commit=commit, by=by):
+            return f"{task}: change request #{number} is merged{' by a person' if by else ''} as {commit[:_SHORT]}"
         case ev.RequestChanged(task=task, number=number, what=what, commit=commit):
             return f"{task}: change request #{number} {_changed(what, commit)}"
         case ev.Remarked(task=task, number=number, url=url):
@@ -56,6 +60,27 @@ def _request_sentence(event: object) -> str:
             return _reviewed(event)
         case ev.MilestoneReached(task=task, milestone=milestone, substate=substate):
             return f"{task}: {milestone.value}{f' ({substate})' if substate else ''}"
+    return _merge_sentence(event)
+
+
+def _merge_sentence(event: object) -> str:
+    match event:
+        case rq.UpdateIntended(task=task, number=number, onto=onto):
+            return f"{task}: change request #{number} is to be brought up to date with its target at {onto[:_SHORT]}"
+        case rq.UpdateConflicted(task=task, number=number, onto=onto, files=files):
+            return (
+                f"{task}: change request #{number} conflicts with its target at {onto[:_SHORT]} in {_listed(files)}; "
+                "it is done again on that"
+            )
+        case rq.MergeIntended(task=task, number=number, commit=commit, how="queue"):
+            return f"{task}: change request #{number} is to go into the forge's merge queue at {commit[:_SHORT]}"
+        case rq.MergeIntended(task=task, number=number, commit=commit, how=how):
+            return f"{task}: change request #{number} is to be merged at {commit[:_SHORT]} ({how})"
+        case rq.TrackingMoved(task=task, commit=commit, branch=branch, what=what):
+            made = "landed" if what == "landed" else "was tried by the forge's queue"
+            return f"{task}: {commit[:_SHORT]} {made} on {branch}; CI's verdict on it counts"
+        case rq.LandedUnjudged(task=task, commit=commit, why=why):
+            return f"{task}: CI gave no verdict on {commit[:_SHORT]}, which has the tree that was tested: {why}"
     return _chain_sentence(event)
 
 

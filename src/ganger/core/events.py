@@ -90,6 +90,13 @@ from ganger.core.people_events import (
     StopRequested as StopRequested,
 )
 from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep
+from ganger.core.request_events import (
+    LandedUnjudged as LandedUnjudged,
+    MergeIntended as MergeIntended,
+    TrackingMoved as TrackingMoved,
+    UpdateConflicted as UpdateConflicted,
+    UpdateIntended as UpdateIntended,
+)
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.core.worker_events import (
     AttemptCheckpointed as AttemptCheckpointed,
@@ -414,6 +421,11 @@ Event = (
     | RequestOpened
     | RequestChanged
     | Remarked
+    | UpdateIntended
+    | UpdateConflicted
+    | MergeIntended
+    | TrackingMoved
+    | LandedUnjudged
     | ReviewAsked
     | Reviewed
     | MilestoneReached
@@ -498,6 +510,11 @@ AttemptEvent = (
     | RequestOpened
     | RequestChanged
     | Remarked
+    | UpdateIntended
+    | UpdateConflicted
+    | MergeIntended
+    | TrackingMoved
+    | LandedUnjudged
     | ReviewAsked
     | MilestoneReached
     | WorkerBeat

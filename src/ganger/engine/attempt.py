@@ -404,7 +404,7 @@ class Attempt:
         if waits.question:
             text, options = waits.text or waits.why, waits.options
             settled.append(ev.QuestionAsked("", self.task, waits.question, text, attempt=self.number, options=options))
-        await self.case.record(*settled)
+        await self.case.record(*waits.before, *settled)
 
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""

@@ -17,6 +17,7 @@ from ganger.engine.gate import Gate
 from ganger.engine.host_watch import HostWatch
 from ganger.engine.in_git import InGit
 from ganger.engine.merging import Merging, Spawn
+from ganger.engine.request_line import RequestLine
 from ganger.engine.review_watch import ReviewWatch
 from ganger.engine.sending import Sending
 from ganger.engine.tools import Doorbell, Tools
@@ -35,6 +36,7 @@ class Branches:
         self._trains: dict[str, Train] = {}
         self._culprits: dict[str, Culprits] = {}
         self._reviews: dict[str, ReviewWatch] = {}
+        self._lines: dict[str, RequestLine] = {}
         self._doorbell: Doorbell | None = None
         self._pace: ForgePace | None = None
         self._hosts = HostWatch(tools, gate, spawn)
@@ -79,7 +81,8 @@ class Branches:
             return InGit(case, merging, None)
         following, reviews = self._following.get(name), self._reviews.get(name)
         at = DeliveryCase(case, sending, merging, following, self._hosts, reviews)
-        return InGit(case, merging, Delivering(at, self._trains.get(name), self._culprits.get(name)))
+        line = self._lines.setdefault(name, RequestLine(self.state, self.gate))
+        return InGit(case, merging, Delivering(at, line, self._trains.get(name), self._culprits.get(name)))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
         """The barrier, in every repository that has a part in the level."""

@@ -16,16 +16,20 @@ from ganger.core import events as ev
 from ganger.core.ci import Ci, Finding, chosen
 from ganger.core.delivery import CI, MIRRORED
 from ganger.core.quota import after_success
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import FailureClass, TaskStatus
+from ganger.engine.case import Failed
 from ganger.engine.ci_again import CiAgain
 from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.ci_waiting import CiWaiting
 from ganger.engine.culprits import Culprits
 from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.forge_reviewing import ForgeReviewing
+from ganger.engine.landed_ci import LandedCi
 from ganger.engine.merged_branch import MergedBranch
 from ganger.engine.pushing import Pushing
 from ganger.engine.remarks import Remarks
+from ganger.engine.request_line import RequestLine
+from ganger.engine.request_merging import RequestMerging
 from ganger.engine.requests import Requesting
 from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed
@@ -35,22 +39,29 @@ from ganger.errors import ForgeDenied, ForgeError
 
 
 class Delivering:
-    def __init__(self, at: DeliveryCase, train: Train | None, culprits: Culprits | None) -> None:
-        """`train` and `culprits`: changes go to the branch that all share."""
+    def __init__(self, at: DeliveryCase, line: RequestLine, train: Train | None, culprits: Culprits | None) -> None:
+        """`line` is that of the change requests of its repository. `train` and `culprits`: changes go to the branch
+        that all share."""
         self.at, self.train, self.culprits = at, train, culprits
         self.requests = Requesting(at.case, at.sending)
         self.reviewing = Reviewing(at.case, at.sending.repository)
         self.on_forge = ForgeReviewing(at, self.reviewing)
         self.remarks = Remarks(at)
-        self.merged_branch = MergedBranch(at, self.requests)
-        self.pushing = Pushing(at, self.requests, train)
+        self.merged_branch = MergedBranch(at)
+        self.pushing = Pushing(at, train)
         self.waiting = CiWaiting(at)
         self.again = CiAgain(at, self.pushing)
         self.trouble = CiTrouble(at.case, at.outlet)
+        self.landed = LandedCi(at, self.trouble)
+        self.merging = RequestMerging(at, line, self.landed, self._test)
 
     async def _run(self) -> None:
         try:
             await self.at.while_answered(self._steps)
+        except Failed as red:
+            if red.failed.failure_class is FailureClass.CI_ERROR:
+                await self.merging.show_target()
+            raise
         except ForgeDenied as denied:
             raise self.at.outside("forge refuses", f"{denied.message}. {denied.hint}".strip()) from denied
         except PushFailed as refused:
@@ -69,6 +80,21 @@ class Delivering:
 
     async def _steps(self) -> None:
         self.at.require_open_chain()
+        if not self.merging.is_landed:
+            await self._test()
+            await self.merging.land()
+        # What comes next may be a mend with a change request of its own.
+        await self.merged_branch.remove()
+        await self.landed.follow()
+        if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
+            await self._mirror()
+        await self.remarks.show()
+
+    async def _test(self) -> None:
+        """Until what is tracked is where it shall be, proved and approved."""
+        if self.at.now.pushed != self.at.now.commit:
+            await self.merging.notice()
+            await self.merged_branch.remove()
         await self.pushing.push()
         await self.requests.open()
         if self.at.rules.follows_ci and not self._is_proved():
@@ -82,9 +108,6 @@ class Delivering:
         await self.on_forge.before_review()
         await self.reviewing.require(self.at.now.commit, when="after")
         await self.on_forge.after_review()
-        await self.requests.merge()
-        await self.merged_branch.remove()
-        await self.remarks.show()
 
     def _is_proved(self) -> bool:
         now = self.at.now
@@ -94,13 +117,16 @@ class Delivering:
         return now.green == now.commit and mirrored
 
     async def _require_on_remote(self) -> None:
-        now, remote = self.at.now, self.at.outlet.remote
+        if self.merging.request is not None:
+            # Whoever lands it looks at its branch as well.
+            return
+        now, remote = self.at.now, self.at.outlet.place_of(self.at.now.branch)
         there = await self.at.sending.patiently(
             self.at.case.task,
             lambda: self.at.unless_stopped(remote.holds(now.commit, now.branch)),
             self.at.rules.ci_sec,
         )
-        if not there and not await self.requests.is_merged():
+        if not there:
             why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is not there any more"
             raise self.at.outside("gone from the remote", f"{why}; somebody took it away")
 
@@ -125,7 +151,9 @@ class Delivering:
                 if passing is None:
                     if await self._mended_by_another(sha, finding):
                         continue
-                    raise await self.trouble.red(sha, finding, self.at.now.runs)
+                    problem = await self.trouble.red(sha, finding, self.at.now.runs)
+                    await self.merging.give_way(sha, problem)
+                    raise problem
                 finding = passing
             if finding.ci is Ci.NEEDS_APPROVAL:
                 raise self.at.outside("needs approval", self.at.told(finding.why, "approve it on the forge"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ganger.core import events as ev
 from ganger.core.hosts import (
@@ -99,6 +100,8 @@ class HostWatch:
         remote, forge, most = outlet.remote, outlet.forge, max(outlet.poll_most_sec, _LOOK_SEC)
         if remote.host:
             self._probes.setdefault((remote.host, "git"), (lambda: remote.head(branch), most))
+        if outlet.fork is not None and outlet.fork.host:
+            self._probes.setdefault((outlet.fork.host, "git"), (partial(outlet.fork.head, branch), most))
         if forge is not None and forge.host:
             self._probes.setdefault((forge.host, "api"), (forge.knock, most))
 

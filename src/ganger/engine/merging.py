@@ -113,7 +113,7 @@ class Merging:
         if known and head != known:
             if not await self.repository.is_ancestor(known, head):
                 await self._put_back(head, known)
-            elif self._sending is not None:
+            elif self._sending is not None or self.state.repos.get(self.name, NO_RULES).delivers:
                 # Only joining what others pushed, and empty commits, move it before that is told.
                 await journal.record(ev.HeadMoved(self.name, known, head, "the lead died before it had said so"))
         await self._move_on()

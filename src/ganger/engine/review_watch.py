@@ -141,8 +141,13 @@ class ReviewWatch:
         review that asks for changes."""
         reviews = await self.forge.reviews(self._request(name, commit))
         shown = [self._shown(review) for review in reviews]
-        same = await self._same_files(commit, {review.commit for review in shown})
+        same = await self._same_files(commit, {review.commit for review in shown}) | self._alike(name, commit)
         return said_of(shown, commit, same=same, heeded=self._delivery(name).heeded, needed=max(1, await self.needed()))
+
+    def _alike(self, name: str, commit: str) -> set[str]:
+        """Earlier commits that it differs from by what its target had meanwhile."""
+        now = self._delivery(name)
+        return set(now.request.alike) if now.request is not None and now.commit == commit else set()
 
     async def needed(self) -> int:
         """How many approvals the forge wants before it merges, where it is to merge by itself."""

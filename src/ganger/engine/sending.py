@@ -61,11 +61,14 @@ class Sending:
         number = self.state.tasks[task].attempts
         await self.record(task, ev.PushIntended(task, number, repo, branch, commit, tree, cause, known))
 
-    async def push(self, task: str) -> PushOutcome:
-        """What is tracked goes to its branch; raises ForgeError where the remote cannot be asked."""
+    async def push(self, task: str, *, replaces: str = "") -> PushOutcome:
+        """What is tracked goes to its branch; raises ForgeError where the remote cannot be asked. `replaces`: it goes
+        there instead of that commit, which it does not build on."""
         now, number = self.delivery(task), self.state.tasks[task].attempts
         self.gate.check()
-        outcome = await self.gate.unless_stopped(self.outlet.remote.push(now.commit, now.branch))
+        place = self.outlet.place_of(now.branch)
+        call = place.replace(now.commit, now.branch, replaces) if replaces else place.push(now.commit, now.branch)
+        outcome = await self.gate.unless_stopped(call)
         if isinstance(outcome, Sent):
             how = "found" if outcome.found else "pushed"
             await self.record(task, ev.Pushed(task, number, now.commit, now.branch, how))

@@ -16,7 +16,7 @@ from ganger.core.forge_reviews import Review
 from ganger.errors import ForgeError
 from ganger.forges.command_record import SHORT, JobRecord, Records, RunRecord, inode_of, log_name
 from ganger.ports import Exit, Launch, Launcher, Repository, Room, Sandbox
-from ganger.ports.forge import Greeting, NewRequest, Request
+from ganger.ports.forge import Greeting, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 SKIPPED_CODE = 77
 _MOST_TRIES = 5
@@ -164,7 +164,16 @@ class CommandForge:
     async def branch_rules(self, branch: str) -> BranchRules:
         return BranchRules()
 
-    async def merge(self, request: Request, head: str) -> str:
+    async def merge_rules(self, into: str) -> MergeRules:
+        return MergeRules()
+
+    async def merge(self, request: Request, head: str, method: str = "merge") -> MergeAnswer:
+        raise _no_requests(request.branch)
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer:
+        raise _no_requests(request.branch)
+
+    async def queued(self, request: Request) -> QueueLook:
         raise _no_requests(request.branch)
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from ganger.forges.hosts import Hosts
 from ganger.forges.rung import Rung
 from ganger.forges.shapes import row, text
 from ganger.forges.site import Site
-from ganger.ports.forge import Greeting, NewRequest, Request
+from ganger.ports.forge import Greeting, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 
 class Requests(Protocol):
@@ -31,7 +31,13 @@ class Requests(Protocol):
 
     async def branch_rules(self, branch: str) -> BranchRules: ...
 
-    async def merge(self, request: Request, head: str) -> str: ...
+    async def rules(self, into: str) -> MergeRules: ...
+
+    async def merge(self, request: Request, head: str, method: str) -> MergeAnswer: ...
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer: ...
+
+    async def queued(self, request: Request) -> QueueLook: ...
 
 
 class Opened:
@@ -133,8 +139,17 @@ class Opened:
     async def branch_rules(self, branch: str) -> BranchRules:
         return await self._requests.branch_rules(branch)
 
-    async def merge(self, request: Request, head: str) -> str:
-        return await self._requests.merge(request, head)
+    async def merge_rules(self, into: str) -> MergeRules:
+        return await self._requests.rules(into)
+
+    async def merge(self, request: Request, head: str, method: str = "merge") -> MergeAnswer:
+        return await self._requests.merge(request, head, method)
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer:
+        return await self._requests.enqueue(request, head)
+
+    async def queued(self, request: Request) -> QueueLook:
+        return await self._requests.queued(request)
 
     async def close(self) -> None:
         hosts, self.hosts = self.hosts, None

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from ganger.core.branch_rules import BranchRules
 from ganger.core.forge_reviews import Review
-from ganger.errors import ForgeError
-from ganger.forges.client import Ask
+from ganger.errors import ForgeError, ForgeUnreachable
+from ganger.forges.client import Ask, scrub
 from ganger.forges.forge import Opened
 from ganger.forges.labels import milestone_number
 from ganger.forges.pulls import Remarks, merged_as, names_of, newest_of, read_again, read_pull, read_review, url_of
@@ -17,7 +17,7 @@ from ganger.forges.rung import Rung
 from ganger.forges.shapes import Row, number, row, rows, strings, text, yes
 from ganger.forges.site import REFUSED, Site
 from ganger.forges.workflow_runs import GITHUB, WorkflowRuns
-from ganger.ports.forge import NewRequest, Request
+from ganger.ports.forge import MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 # REST can open a draft but not make it ready.
 READY = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { clientMutationId } }"
@@ -28,6 +28,18 @@ INSIDERS = ("OWNER", "MEMBER", "COLLABORATOR")
 # What of a protection keeps a direct push out; rule sets have names of their own.
 CLOSING = ("required_pull_request_reviews", "required_status_checks", "restrictions")
 CLOSED_BY = ("pull_request", "required_status_checks", "update")
+ENQUEUE = """mutation($id: ID!, $head: GitObjectID!) {
+  enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { clientMutationId }
+}"""
+QUEUED = """query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      state
+      mergeCommit { oid }
+      mergeQueueEntry { state headCommit { oid } }
+    }
+  }
+}"""
 
 
 class GithubPulls:
@@ -37,10 +49,10 @@ class GithubPulls:
         self._may: dict[str, bool] = {}
 
     async def find(self, branch: str, into: str) -> Request | None:
-        owner = self._site.project.partition("/")[0]
+        owner = self._site.source.partition("/")[0]
         query: dict[str, str | int] = {"head": f"{owner}:{branch}", "base": into, "state": "all", "per_page": 100}
         listed = self._site.listed(await self._site.get("R/pulls", query))
-        return newest_of(listed, self._site.project, branch, into)
+        return newest_of(listed, self._site.source, branch, into)
 
     async def open(self, new: NewRequest) -> Request:
         request = await self._made(new, draft=new.draft)
@@ -65,7 +77,8 @@ class GithubPulls:
         await self._mark(request, new, now)
 
     async def _made(self, new: NewRequest, *, draft: bool) -> Request:
-        body = {"head": new.branch, "base": new.into, "title": new.title, "body": new.body, "draft": draft}
+        head = f"{self._site.owner}{new.branch}"
+        body = {"head": head, "base": new.into, "title": new.title, "body": new.body, "draft": draft}
         answer = await self._site.ask(Ask("POST", "R/pulls", body=body), also=(422,))
         if answer.status != 422:
             return read_pull(row(answer.json()))
@@ -81,11 +94,7 @@ class GithubPulls:
         found = await read_again(self._site, request)
         if not read_pull(found).draft:
             return
-        root = self._site.root
-        path = f"{root.removesuffix('/v3')}/graphql"
-        body = {"query": READY, "variables": {"id": text(found, "node_id")}}
-        answer = await self._site.ask(Ask("POST", path, body=body))
-        if row(answer.json()).get("errors"):
+        if (await self._graphql(READY, {"id": text(found, "node_id")})).get("errors"):
             raise ForgeError(
                 f"change request {request.number} stays a draft: GitHub refuses to make it ready",
                 hint="press Ready for review there, or set delivery.draft = false",
@@ -159,13 +168,51 @@ class GithubPulls:
                 return False if bypass else None
         return True if rights else None
 
-    async def merge(self, request: Request, head: str) -> str:
-        ask = Ask("PUT", f"R/pulls/{request.number}/merge", body={"sha": head, "merge_method": "merge"})
+    async def _graphql(self, query: str, variables: dict[str, object]) -> Row:
+        path = f"{self._site.root.removesuffix('/v3')}/graphql"
+        return row((await self._site.ask(Ask("POST", path, body={"query": query, "variables": variables}))).json())
+
+    async def rules(self, into: str) -> MergeRules:
+        """A branch that has a merge queue takes changes through it alone. Who may not write does not see the rest."""
+        found = row((await self._site.get("R")).json())
+        names = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
+        allowed = [method for method, name in names.items() if yes(found, name)]
+        answer = await self._site.get(f"R/rules/branches/{quote(into, safe='')}", {"per_page": 100}, also=(403, 404))
+        rules = self._site.listed(answer) if answer.status == 200 else []
+        if any(text(rule, "type") == "required_linear_history" for rule in rules):
+            allowed = [method for method in allowed if method != "merge"]
+        return MergeRules(tuple(allowed), any(text(rule, "type") == "merge_queue" for rule in rules))
+
+    async def merge(self, request: Request, head: str, method: str) -> MergeAnswer:
+        ask = Ask("PUT", f"R/pulls/{request.number}/merge", body={"sha": head, "merge_method": method})
         answer = await self._site.ask(ask, also=REFUSED)
         found = row(answer.json())
         if answer.status == 200 and text(found, "sha"):
-            return text(found, "sha")
+            return MergeAnswer(text(found, "sha"))
         return await merged_as(self._site, request, head, answer)
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer:
+        """REST has no call for it."""
+        found = await read_again(self._site, request)
+        variables: dict[str, object] = {"id": text(found, "node_id"), "head": head}
+        wrong = rows((await self._graphql(ENQUEUE, variables)).get("errors"))
+        why = "; ".join(scrub(text(one, "message"), "") for one in wrong)
+        there = bool(why) and (await self.queued(request)).state != "out"
+        return MergeAnswer(why="" if there else why)
+
+    async def queued(self, request: Request) -> QueueLook:
+        owner, _, name = self._site.project.partition("/")
+        variables: dict[str, object] = {"owner": owner, "name": name, "number": int(request.number)}
+        answer = await self._graphql(QUEUED, variables)
+        found = row(row(row(answer.get("data")).get("repository")).get("pullRequest"))
+        if not found:
+            raise ForgeUnreachable(f"GitHub does not say where change request {request.number} stands")
+        if text(found, "state") == "MERGED":
+            return QueueLook("merged", text(found, "mergeCommit", "oid"))
+        entry = row(found.get("mergeQueueEntry"))
+        if not entry:
+            return QueueLook("out", why="it is not in the merge queue")
+        return QueueLook("waiting", text(entry, "headCommit", "oid"), text(entry, "state"))
 
 
 def _is_on(found: Row, name: str) -> bool:

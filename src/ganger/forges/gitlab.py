@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import JobFact, RunFact
 from ganger.core.forge_reviews import APPROVED, REWORK, Remark, Review
 from ganger.errors import ForgeError
-from ganger.forges.client import Ask
+from ganger.forges.client import Ask, scrub
 from ganger.forges.forge import Opened
 from ganger.forges.pulls import plain_title
 from ganger.forges.remarks import Comments, keep_one
@@ -18,18 +19,26 @@ from ganger.forges.rung import Rung, deleted, job_log, run_again, unfinished, wi
 from ganger.forges.shapes import Row, number, row, rows, strings, text, told, yes
 from ganger.forges.site import REFUSED, Site
 from ganger.forges.words import gitlab
-from ganger.ports.forge import NewRequest, Request
+from ganger.ports.forge import MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 SIZE = 100
 DRAFT = "Draft: "
 EVENTS = {"merge_request_event": "pull_request", "external_pull_request_event": "pull_request"}
 STATES = {"opened": "open", "locked": "open", "merged": "merged", "closed": "closed"}
+METHODS: Mapping[str, tuple[str, ...]] = {"merge": ("merge",), "rebase_merge": ("merge",), "ff": ("fast-forward",)}
+# It has not found out yet whether it can be merged.
+WORKED_OUT = frozenset({"unchecked", "checking", "preparing", "approvals_syncing"})
 # GitLab says 401 where a token may not merge.
 UNMERGED = (*REFUSED, 401, 406)
 
 
+# Since 19.2 what a pipeline triggers is listed under the second name; the first goes some day.
+TRIGGERS = ("bridges", "trigger_jobs")
+MOST_CHILDREN = 20
+
+
 class Pipelines:
-    """Pipelines that others start as their children are no rows of this list."""
+    """Pipelines that others start as their children are no rows of this list: their jobs are read with the parent's."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -38,7 +47,7 @@ class Pipelines:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return ("jobs of child pipelines are not seen", "only failed and cancelled jobs can be run again")
+        return ("only failed and cancelled jobs can be run again",)
 
     async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
         return await self._list.of(shas)
@@ -48,7 +57,24 @@ class Pipelines:
         if listed is None:
             return deleted(run)
         rows = [found for found in listed.rows if text(found, "commit", "id") in ("", run.sha)]
-        return with_jobs(run, [read_job(found) for found in rows], listed.digest)
+        jobs = [read_job(found) for found in rows]
+        for child in await self._children(run.id):
+            of_child = await self._site.pages(f"R/pipelines/{child}/jobs", {"per_page": SIZE}, size=SIZE)
+            jobs += [replace(read_job(found), child=child) for found in (of_child.rows if of_child else ())]
+        return with_jobs(run, jobs, listed.digest)
+
+    async def _children(self, parent: str) -> list[str]:
+        """Of this project: what a pipeline starts elsewhere has commits of its own."""
+        for name in TRIGGERS:
+            listed = await self._site.pages(f"R/pipelines/{parent}/{name}", {"per_page": SIZE}, size=SIZE)
+            if listed is not None:
+                break
+        else:
+            return []
+        project = f"/{self._site.project}/-/pipelines/".lower()
+        started = [row(found.get("downstream_pipeline")) for found in listed.rows]
+        own = [text(one, "id") for one in started if project in text(one, "web_url").lower()]
+        return [one for one in own if one.isdigit()][:MOST_CHILDREN]
 
     async def log(self, run: RunFact, job: JobFact) -> str:
         return await job_log(self._site, f"R/jobs/{job.id}/trace") if job.id else ""
@@ -101,10 +127,20 @@ class MergeRequests:
     def __init__(self, site: Site) -> None:
         self._site = site
 
+    async def _source(self) -> tuple[str, str]:
+        """The path of the project the branch lies in, and its number where that is another one."""
+        if not self._site.owner:
+            return "R", ""
+        path = f"projects/{quote(self._site.source, safe='')}"
+        return path, text(row((await self._site.get(path)).json()), "id")
+
     async def find(self, branch: str, into: str) -> Request | None:
+        _, fork = await self._source()
         query: dict[str, str | int] = {"source_branch": branch, "target_branch": into, "state": "all", "per_page": SIZE}
         listed = self._site.listed(await self._site.get("R/merge_requests", query))
-        own = [found for found in listed if text(found, "source_project_id") == text(found, "target_project_id")]
+        own = [
+            found for found in listed if text(found, "source_project_id") == (fork or text(found, "target_project_id"))
+        ]
         read = [(number(found, "iid"), read_merge_request(found)) for found in own]
         fitting = [pair for pair in read if (pair[1].branch, pair[1].into) == (branch, into)]
         alive = [pair for pair in fitting if pair[1].state != "closed"]
@@ -120,7 +156,11 @@ class MergeRequests:
             "labels": ",".join(new.labels),
             **({"milestone_id": milestone} if milestone else {}),
         }
-        answer = await self._site.ask(Ask("POST", "R/merge_requests", body=body), also=(400, 409, 422))
+        path, fork = await self._source()
+        if fork:
+            # A request belongs to its target, and is opened where its branch lies.
+            body["target_project_id"] = text(row((await self._site.get("R")).json()), "id")
+        answer = await self._site.ask(Ask("POST", f"{path}/merge_requests", body=body), also=(400, 409, 422))
         if 200 <= answer.status < 300:
             return read_merge_request(row(answer.json()))
         there = await self.find(new.branch, new.into)
@@ -196,11 +236,48 @@ class MergeRequests:
             unseen=unseen,
         )
 
-    async def merge(self, request: Request, head: str) -> str:
+    async def rules(self, into: str) -> MergeRules:
+        """The project says how, for all its branches."""
+        found = row((await self._site.get("R")).json())
+        methods = METHODS.get(text(found, "merge_method"), ())
+        squash = text(found, "squash_option")
+        if squash == "always":
+            methods = ("squash",)
+        elif squash and squash != "never":
+            methods = (*methods, "squash")
+        return MergeRules(methods, yes(found, "merge_trains_enabled"))
+
+    async def merge(self, request: Request, head: str, method: str) -> MergeAnswer:
         path = f"R/merge_requests/{request.number}"
-        await self._site.ask(Ask("PUT", f"{path}/merge", body={"sha": head}), also=UNMERGED)
-        now = read_merge_request(row((await self._site.get(path)).json()))
-        return now.merged if now.state == "merged" and now.head == head else ""
+        body = {"sha": head, "squash": method == "squash"}
+        answer = await self._site.ask(Ask("PUT", f"{path}/merge", body=body), also=UNMERGED)
+        found = row((await self._site.get(path)).json())
+        now = read_merge_request(found)
+        if now.state == "merged":
+            return MergeAnswer(now.merged) if now.head == head else MergeAnswer(why=f"it was merged at {now.head[:12]}")
+        said = scrub(answer.message, "") or f"it answered {answer.status}"
+        waits = text(found, "detailed_merge_status") in WORKED_OUT or text(found, "state") == "locked"
+        busy = now.state == "open" and now.head == head and (waits or answer.status in (200, 409))
+        return MergeAnswer(why=said, busy=busy)
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer:
+        path = f"R/merge_trains/merge_requests/{request.number}"
+        answer = await self._site.ask(Ask("POST", path, body={"sha": head}), also=(400, *UNMERGED))
+        if 200 <= answer.status < 300 or (await self.queued(request)).state != "out":
+            return MergeAnswer()
+        return MergeAnswer(why=scrub(answer.message, "") or f"it answered {answer.status}")
+
+    async def queued(self, request: Request) -> QueueLook:
+        found = row((await self._site.get(f"R/merge_requests/{request.number}")).json())
+        now = read_merge_request(found)
+        if now.state == "merged":
+            return QueueLook("merged", now.merged)
+        path = f"R/merge_trains/merge_requests/{request.number}"
+        answer = await self._site.get(path, also=(403, 404))
+        car = row(answer.json()) if answer.status == 200 else {}
+        if not car or text(car, "status") == "skip_merged":
+            return QueueLook("out", why="it is not on the merge train")
+        return QueueLook("waiting", text(car, "pipeline", "sha"), text(car, "status"))
 
 
 def _objection(name: str, notes: Sequence[Row], request: Request, *, counts: bool) -> Review:

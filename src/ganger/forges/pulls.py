@@ -8,18 +8,21 @@ from urllib.parse import quote
 
 from ganger.core.branch_rules import BranchRules
 from ganger.core.forge_reviews import APPROVED, REWORK, Remark, Review
-from ganger.errors import ForgeError, ForgeUnreachable
-from ganger.forges.client import Answer, Ask
+from ganger.errors import ForgeError
+from ganger.forges.client import Answer, Ask, scrub
 from ganger.forges.labels import Labels, milestone_number
 from ganger.forges.remarks import Comments, keep_one
 from ganger.forges.shapes import Row, number, row, rows, strings, text, told, yes
 from ganger.forges.site import REFUSED, Site
-from ganger.ports.forge import NewRequest, Request
+from ganger.ports.forge import MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 DRAFT = "WIP: "
 DRAFTS = ("wip:", "[wip]", "draft:", "[draft]")
+# Another merge is under way there; or it says yes, and that is not to be seen yet.
+BUSY = (200, 409)
 LOOKED_AT = 4
 OPINIONS = {"APPROVED": APPROVED, "REQUEST_CHANGES": REWORK, "CHANGES_REQUESTED": REWORK, "DISMISSED": REWORK}
+METHODS = {"merge": "merge", "squash": "squash", "rebase": "rebase", "fast-forward": "fast-forward-only"}
 
 
 def plain_title(title: str) -> str:
@@ -50,12 +53,13 @@ def read_pull(found: Row) -> Request:
     )
 
 
-def newest_of(listed: Iterable[Row], project: str, branch: str, into: str) -> Request | None:
-    """The newest of this very repository that is open or merged: a fork may have a branch of the same name."""
+def newest_of(listed: Iterable[Row], source: str, branch: str, into: str) -> Request | None:
+    """The newest that is open or merged and comes from that very repository: another fork may have a branch of the
+    same name."""
     found = [
         (number(entry, "number"), read_pull(entry))
         for entry in listed
-        if text(entry, "head", "repo", "full_name").lower() in ("", project.lower())
+        if text(entry, "head", "repo", "full_name").lower() in ("", source.lower())
     ]
     fitting = [pair for pair in found if (pair[1].branch, pair[1].into) == (branch, into) and pair[1].state != "closed"]
     return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
@@ -66,15 +70,15 @@ async def read_again(site: Site, request: Request) -> Row:
     return row(answer.json())
 
 
-async def merged_as(site: Site, request: Request, head: str, answer: Answer) -> str:
-    """The commit it was merged as, if it was, with exactly this head. `answer` is what the forge said to that."""
+async def merged_as(site: Site, request: Request, head: str, answer: Answer) -> MergeAnswer:
+    """What became of it, with exactly this head. `answer` is what the forge said to the call to merge."""
     now = read_pull(await read_again(site, request))
     if now.state == "merged":
-        return now.merged if now.head == head else ""
-    if "again" in answer.message.lower() and now.head == head:
-        # It has not worked out yet whether it can be merged.
-        raise ForgeUnreachable(f"change request {request.number} is not ready to be merged: {answer.message}")
-    return ""
+        return MergeAnswer(now.merged) if now.head == head else MergeAnswer(why=f"it was merged at {now.head[:12]}")
+    said = scrub(answer.message, "") or f"it answered {answer.status}"
+    # It has not worked out yet whether it can be merged, or another merge is under way.
+    busy = now.state == "open" and now.head == head and (answer.status in BUSY or "again" in said.lower())
+    return MergeAnswer(why=said, busy=busy)
 
 
 def names_of(found: Row) -> list[str]:
@@ -137,7 +141,7 @@ class GiteaPulls:
             for page in range(1, LOOKED_AT + 1):
                 query: dict[str, str | int] = {"state": state, "sort": "recentupdate", "limit": 50, "page": page}
                 listed = self._site.listed(await self._site.get("R/pulls", query))
-                found = newest_of(listed, self._site.project, branch, into)
+                found = newest_of(listed, self._site.source, branch, into)
                 if found is not None:
                     return found
                 if len(listed) < 50:
@@ -146,7 +150,8 @@ class GiteaPulls:
 
     async def open(self, new: NewRequest) -> Request:
         title = DRAFT + plain_title(new.title) if new.draft else new.title
-        body: dict[str, object] = {"head": new.branch, "base": new.into, "title": title, "body": new.body}
+        head = f"{self._site.owner}{new.branch}"
+        body: dict[str, object] = {"head": head, "base": new.into, "title": title, "body": new.body}
         if labels := await self._labels.numbers(new.labels):
             body["labels"] = labels
         if milestone := await milestone_number(self._site, new.milestone):
@@ -216,6 +221,24 @@ class GiteaPulls:
             unseen=unseen,
         )
 
-    async def merge(self, request: Request, head: str) -> str:
-        ask = Ask("POST", f"R/pulls/{request.number}/merge", body={"Do": "merge", "head_commit_id": head})
+    async def rules(self, into: str) -> MergeRules:
+        """A forge of this kind has no queue of its own."""
+        found = row((await self._site.get("R")).json())
+        names = {
+            "merge": "allow_merge_commits",
+            "squash": "allow_squash_merge",
+            "rebase": "allow_rebase",
+            "fast-forward": "allow_fast_forward_only_merge",
+        }
+        return MergeRules(tuple(method for method, name in names.items() if yes(found, name)))
+
+    async def merge(self, request: Request, head: str, method: str) -> MergeAnswer:
+        body = {"Do": METHODS[method], "head_commit_id": head}
+        ask = Ask("POST", f"R/pulls/{request.number}/merge", body=body)
         return await merged_as(self._site, request, head, await self._site.ask(ask, also=REFUSED))
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer:
+        return MergeAnswer(why="it has no merge queue")
+
+    async def queued(self, request: Request) -> QueueLook:
+        return QueueLook("out", why="it has no merge queue")

@@ -45,6 +45,7 @@ class Site:
     def __init__(self, client: Client, settings: ForgeSettings, *, root: str, repo: str, authorization: str) -> None:
         self.client = client
         self.project = settings.project
+        self.source = settings.source or settings.project
         self.root = root
         self._repo = repo
         self._token: Callable[[], str] = settings.token
@@ -54,6 +55,11 @@ class Site:
 
     def __repr__(self) -> str:
         return f"Site({self.client.address.name}, {self.project})"
+
+    @property
+    def owner(self) -> str:
+        """What stands before the name of a branch that lies in another repository."""
+        return "" if self.source.lower() == self.project.lower() else f"{self.source.partition('/')[0]}:"
 
     @property
     def has_token(self) -> bool:

@@ -38,7 +38,8 @@ PushOutcome = Sent | Behind | Rejected
 
 class Remote(Protocol):
     """Another repository that this one is pushed to. Raises ForgeUnreachable where it cannot be asked, ForgeDenied
-    where it knows nobody by that token. Never forces: a commit goes on top of what is there, or not at all."""
+    where it knows nobody by that token. A commit goes on top of what is there, or not at all; `replace` alone takes
+    something away, and only what it is told."""
 
     @property
     def address(self) -> str:
@@ -62,6 +63,10 @@ class Remote(Protocol):
 
     async def remove(self, commit: str, branch: str) -> bool:
         """Takes the branch away where it stands at exactly this commit; whether it is gone now."""
+
+    async def replace(self, commit: str, branch: str, expected: str) -> PushOutcome:
+        """Moves the branch from `expected` to a commit that does not build on it, and from nowhere else. Harmless to
+        repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,35 @@ class NewRequest:
     draft: bool = False
     labels: tuple[str, ...] = ()
     milestone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """How changes reach a branch there. `methods` are those that are allowed, of `merge`, `squash`, `rebase` and
+    `fast-forward`; none: it does not say. `queue`: through the forge's own queue or train alone."""
+
+    methods: tuple[str, ...] = ()
+    queue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergeAnswer:
+    """`commit` is what the merge made; empty where there was none, and `why` says in the forge's own words why not.
+    `busy`: it may say otherwise a moment later."""
+
+    commit: str = ""
+    why: str = ""
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLook:
+    """Where a request stands in the forge's queue: `waiting`, `merged` (as `commit`) or `out` of it. While it waits,
+    `commit` is what the queue tries with it, where that is known."""
+
+    state: str
+    commit: str = ""
+    why: str = ""
 
 
 class Forge(Protocol):
@@ -164,7 +198,14 @@ class Forge(Protocol):
     async def branch_rules(self, branch: str) -> BranchRules:
         """What the forge asks of those who push to the branch or merge into it, as far as this token may see it."""
 
-    async def merge(self, request: Request, head: str) -> str:
-        """Merges exactly `head`; the commit it made. Empty when the forge refuses, as where the head has moved."""
+    async def merge_rules(self, into: str) -> MergeRules: ...
+
+    async def merge(self, request: Request, head: str, method: str = "merge") -> MergeAnswer:
+        """Merges exactly `head`, or nothing."""
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer:
+        """Puts exactly `head` into the forge's own queue. Harmless to repeat; `commit` stays empty."""
+
+    async def queued(self, request: Request) -> QueueLook: ...
 
     async def close(self) -> None: ...

@@ -110,6 +110,20 @@ def is_ancestor(git: Git, one: str, other: str) -> bool:
     return git.ask(*words, doing="comparing two commits", fine=(0, 1, 128)).code == 0
 
 
+def fork_point(git: Git, one: str, other: str) -> str:
+    """Empty where they have nothing in common."""
+    words = ("merge-base", require_object(one), require_object(other))
+    return git.ask(*words, doing="comparing two histories", fine=(0, 1)).text.partition("\n")[0]
+
+
+def first_parents(git: Git, base: str, tip: str, most: int) -> list[Rebased]:
+    """The oldest first."""
+    words = ("rev-list", "--first-parent", f"--max-count={most}", require_object(tip), f"^{require_object(base)}")
+    listed = git.ask(*words, doing="reading a history").text.split()
+    with Reader(git) as reader:
+        return [Rebased(one, known(git, reader, one).tree) for one in reversed(listed)]
+
+
 def _merge(git: Git, reader: Reader, ours: str, theirs: str) -> _Merged:
     """The branch's own attributes say how to merge, such as `merge=union`; git reads them in the folder it runs in."""
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs)

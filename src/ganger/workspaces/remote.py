@@ -139,6 +139,17 @@ class GitRemote:
             return await asyncio.to_thread(self._git.resolve, f"{kept}^{{commit}}")
 
     async def push(self, commit: str, branch: str) -> PushOutcome:
+        return await self._push(commit, branch)
+
+    async def replace(self, commit: str, branch: str, expected: str) -> PushOutcome:
+        tip = await self.head(branch)
+        if tip == commit:
+            return Sent(found=True)
+        if tip != expected:
+            return Behind(tip) if tip else Rejected(f"{branch} is not there any more")
+        return await self._push(commit, branch, f"--force-with-lease={_full(branch)}:{require_object(expected)}")
+
+    async def _push(self, commit: str, branch: str, *more: str) -> PushOutcome:
         ref = _full(branch)
         if not await self._known(require_object(commit)):
             raise damaged(self._git.directory, f"the commit {commit[:12]} that was to be pushed is missing")
@@ -147,6 +158,7 @@ class GitRemote:
             "--porcelain",
             "--no-verify",
             "--no-recurse-submodules",
+            *more,
             "--",
             self._to.text,
             f"{commit}:{ref}",
@@ -154,7 +166,7 @@ class GitRemote:
         call = Call(words, f"pushing to {branch}", fine=(0, 1))
         answer = await self._ask(call, self._settings.transfer_sec)
         row = _row_of(answer, ref)
-        if answer.code == 0 and row is not None and row.flag in " *=":
+        if answer.code == 0 and row is not None and row.flag in (" ", "*", "=", *(["+"] if more else [])):
             return Sent(found=row.flag == "=")
         if row is None or row.flag != "!":
             raise await self._trouble(call, answer)

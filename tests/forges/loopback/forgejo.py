@@ -28,6 +28,12 @@ STATUS = {
 _ORDER = ("cancelled", "failure", "running", "waiting", "blocked")
 
 
+_ALLOWED = {
+    "merge": "allow_merge_commits", "squash": "allow_squash_merge", "rebase": "allow_rebase",
+    "fast-forward": "allow_fast_forward_only_merge",
+}  # fmt: skip
+
+
 class GiteaLike(GiteaPeople):
     """What Forgejo and Gitea have in common: who is there, commit statuses, change requests."""
 
@@ -76,6 +82,7 @@ class GiteaLike(GiteaPeople):
             "id": 1, "name": NAME, "full_name": PROJECT, "default_branch": "main", "private": not self.public,
             "parent": None, "permissions": {"admin": False, "push": True, "pull": True}, "has_actions": True,
             "html_url": f"{self.address}/{PROJECT}", "clone_url": f"{self.address}/{PROJECT}.git",
+            **{name: method in self.world.manners.methods for method, name in _ALLOWED.items()},
         }  # fmt: skip
 
     # --- tasks and statuses -----------------------------------------------------------------------------------------
@@ -211,7 +218,10 @@ class GiteaLike(GiteaPeople):
         trouble = self.world.trouble(asked, head)
         if trouble is not None:
             return self.refused(trouble)
-        made, told = self.world.merge(asked, head, delete=delete)
+        how = {"fast-forward-only": "fast-forward"}.get(ask.body["Do"], ask.body["Do"])
+        if how not in self.world.manners.methods:
+            return Answer(405, {"message": "Merge style is not allowed", "url": ""})
+        made, told = self.world.merge(asked, head, delete=delete, how=how)
         return Answer(200, lost=not told) if made else Answer(409, {"message": "Please try again later", "url": ""})
 
 

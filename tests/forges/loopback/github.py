@@ -44,6 +44,8 @@ class GitHub(GitHubPeople):
         ("PUT", f"{REPO}/pulls/([0-9]+)/merge", "merge", "put_merge"),
         *calls_of(REPO),
         ("POST", "/graphql", "change", "post_graphql"),
+        ("GET", REPO, "repo", "get_repo"),
+        ("GET", f"{REPO}/rules/branches/([^/]+)", "rules", "get_rules"),
     )
 
     def denied(self, ask: Ask, kind: str) -> Answer | None:
@@ -199,13 +201,50 @@ class GitHub(GitHubPeople):
         return Answer(200, self.shown(asked))
 
     def post_graphql(self, ask: Ask) -> Answer:
-        """One mutation is known: a draft becomes ready."""
+        """A draft becomes ready; a request goes into the merge queue, and it is asked where it stands there."""
         said = f"{ask.body.get('query', '')} {ask.body.get('variables', '')}"
+        if "mergeQueueEntry" in said:
+            return self.queue_entry(self.world.numbered(ask.body["variables"]["number"]))
+        if "enqueuePullRequest" in said:
+            return self.enqueue(ask.body["variables"])
         asked = next((a for a in self.world.asked if f"PR_{a.number}" in said), None)
         if asked is None or "markPullRequestReadyForReview" not in said:
             return Answer(200, {"errors": [{"message": "Could not resolve to a node"}]})
         asked.draft = False
         return Answer(200, {"data": {"markPullRequestReadyForReview": {"pullRequest": {"isDraft": False}}}})
+
+    def get_repo(self, ask: Ask) -> Answer:
+        shared = published(self.schema).document["components"]["schemas"]
+        names = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
+        allowed = {name: method in self.world.manners.methods for method, name in names.items()}
+        row = smallest({"$ref": "#/x/full-repository"}, shared)
+        return Answer(200, {**row, "name": NAME, "full_name": PROJECT, "default_branch": "main", **allowed})
+
+    def get_rules(self, ask: Ask, branch: str) -> Answer:
+        kinds = ["merge_queue"] if self.world.manners.train else []
+        rows = [{"type": kind, "ruleset_source_type": "Repository", "ruleset_source": PROJECT, "ruleset_id": 5}
+                for kind in kinds]  # fmt: skip
+        return Answer(200, rows)
+
+    def enqueue(self, given: dict[str, Any]) -> Answer:
+        asked = next((a for a in self.world.asked if f"PR_{a.number}" == given["id"]), None)
+        head = self.world.head_of(asked) if asked else ""
+        if asked is None or asked.state != "open" or asked.draft or given["head"] != head:
+            return Answer(200, {"errors": [{"message": "The pull request cannot be added to the merge queue"}]})
+        if self.world.train.of(asked) is not None:
+            return Answer(200, {"errors": [{"message": "Pull request is already in the queue"}]})
+        if self.world.train.enter(asked) is None:
+            return Answer(200, {"errors": [{"message": "The pull request has conflicts"}]})
+        return Answer(200, {"data": {"enqueuePullRequest": {"clientMutationId": None}}})
+
+    def queue_entry(self, asked: Asked | None) -> Answer:
+        if asked is None:
+            return Answer(200, {"data": {"repository": {"pullRequest": None}}, "errors": [{"message": "NOT_FOUND"}]})
+        car = self.world.train.of(asked)
+        entry = None if car is None else {"state": "AWAITING_CHECKS", "headCommit": {"oid": car.commit}}
+        merged = {"oid": asked.merged} if asked.state == "merged" else None
+        row = {"state": asked.state.upper(), "mergeCommit": merged, "mergeQueueEntry": entry}
+        return Answer(200, {"data": {"repository": {"pullRequest": row}}})
 
     def put_merge(self, ask: Ask, number: str) -> Answer:
         asked = self.world.numbered(int(number))
@@ -216,7 +255,10 @@ class GitHub(GitHubPeople):
         trouble = self.world.trouble(asked, ask.body.get("sha", ""))
         if trouble is not None:
             return self.refused(trouble)
-        commit, told = self.world.merge(asked, ask.body.get("sha", ""))
+        how = ask.body.get("merge_method", "merge")
+        if how not in self.world.manners.methods:
+            return Answer(405, {"message": f"{how} commits are not allowed on this repository."})
+        commit, told = self.world.merge(asked, ask.body.get("sha", ""), how=how)
         if not commit:
             return Answer(405, {"message": "Base branch was modified. Review and try the merge again."})
         merged = {"sha": commit, "merged": True, "message": "Pull Request successfully merged"}

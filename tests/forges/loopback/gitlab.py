@@ -7,6 +7,7 @@ from typing import Any
 from .flavour import NAME, OWNER, PROJECT, matching, page_of
 from .gitlab_people import GitLabPeople, calls_of
 from .http import Answer, Ask
+from .train import Car
 from .world import Asked, Made
 
 REPO = rf"/projects/(?:{OWNER}%2F{NAME}|7)"
@@ -16,7 +17,11 @@ WORD = {
     "allowed": "failed",
 }  # fmt: skip
 _ORDER = ("running", "pending", "created", "manual", "failed", "canceled", "dreaming")
-_EVENT = {"push": "push", "pull_request": "merge_request_event", "workflow_dispatch": "web"}
+_EVENT = {
+    "push": "push", "pull_request": "merge_request_event", "workflow_dispatch": "web", "parent": "parent_pipeline",
+    "merge_group": "merge_request_event",
+}  # fmt: skip
+_TRAIN = {"id": 1, "created_at": "", "updated_at": "", "merged_at": None, "duration": None}
 
 
 class GitLab(GitLabPeople):
@@ -37,8 +42,51 @@ class GitLab(GitLabPeople):
         ("GET", f"{REPO}/merge_requests/([0-9]+)", "pull", "get_request"),
         ("PUT", f"{REPO}/merge_requests/([0-9]+)", "change", "put_request"),
         ("PUT", f"{REPO}/merge_requests/([0-9]+)/merge", "merge", "put_merge"),
+        ("GET", f"{REPO}/pipelines/([0-9]+)/bridges", "bridges", "get_bridges"),
+        ("GET", REPO, "repo", "get_project"),
+        ("POST", f"{REPO}/merge_trains/merge_requests/([0-9]+)", "train", "post_car"),
+        ("GET", f"{REPO}/merge_trains/merge_requests/([0-9]+)", "train", "get_car"),
         *calls_of(REPO),
     )
+
+    def get_project(self, ask: Ask) -> Answer:
+        methods = self.world.manners.methods
+        squash = "default_off" if "squash" in methods else "never"
+        method = "merge" if "merge" in methods else "ff"
+        return Answer(200, {
+            "id": 7, "path_with_namespace": PROJECT, "default_branch": "main", "merge_method": method,
+            "squash_option": "always" if methods == ("squash",) else squash,
+            "merge_pipelines_enabled": self.world.manners.train, "merge_trains_enabled": self.world.manners.train,
+        })  # fmt: skip
+
+    def get_bridges(self, ask: Ask, run_id: str) -> Answer:
+        """The jobs of a pipeline that start another one."""
+        rows = [
+            {"id": child.id + 5, "name": f"start {child.script.workflow}", "status": "success", "stage": "test",
+             "downstream_pipeline": self.pipeline(child)}
+            for child in self.world.children(int(run_id))
+        ]  # fmt: skip
+        return Answer(200, page_of(ask, rows))
+
+    def post_car(self, ask: Ask, number: str) -> Answer:
+        asked = self.world.numbered(int(number))
+        if asked is None or not self.world.manners.train:
+            return Answer(404, {"message": "404 Not found"})
+        if asked.state != "open" or (ask.body or {}).get("sha", "") not in ("", self.world.head_of(asked)):
+            return Answer(409, {"message": "SHA does not match HEAD of source branch"})
+        car = self.world.train.enter(asked)
+        return Answer(201, [self.car(car)]) if car else Answer(400, {"message": "cannot be added to the merge train"})
+
+    def get_car(self, ask: Ask, number: str) -> Answer:
+        asked = self.world.numbered(int(number))
+        car = self.world.train.of(asked) if asked else None
+        return Answer(200, self.car(car)) if car else Answer(404, {"message": "404 Not found"})
+
+    def car(self, car: Car) -> dict[str, Any]:
+        short = {name: self.shown(car.asked)[name] for name in ("id", "iid", "project_id", "title", "state", "web_url")}
+        pipeline = {**self.pipeline(car.runs[0]), "sha": car.commit} if car.runs else None
+        return {**_TRAIN, "merge_request": short, "pipeline": pipeline, "target_branch": car.asked.into,
+                "status": "fresh"}  # fmt: skip
 
     def get_version(self, ask: Ask) -> Answer:
         return Answer(200, {"version": "18.2.0", "revision": "abcdef12345"})
@@ -50,7 +98,8 @@ class GitLab(GitLabPeople):
 
     def get_pipelines(self, ask: Ask) -> Answer:
         wanted = ask.query.get("source", "")
-        rows = [self.pipeline(run) for run in matching_source(self, ask)]
+        found = matching_source(self, ask)
+        rows = [self.pipeline(run) for run in found if run.script.event != "parent" or wanted == "parent_pipeline"]
         rows = [row for row in rows if wanted in ("", row["source"])]
         return Answer(200, page_of(ask, rows), {"X-Total": str(len(rows))})
 
@@ -169,7 +218,10 @@ class GitLab(GitLabPeople):
         trouble = self.world.trouble(asked, head)
         if trouble is not None:
             return self.refused(trouble)
-        made, told = self.world.merge(asked, head, delete=delete)
+        methods = self.world.manners.methods
+        how = "merge" if "merge" in methods else "squash" if "squash" in methods else "fast-forward"
+        how = "squash" if (ask.body or {}).get("squash") else how
+        made, told = self.world.merge(asked, head, delete=delete, how=how)
         return (
             Answer(200, self.shown(asked), lost=not told)
             if made

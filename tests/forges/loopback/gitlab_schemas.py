@@ -70,6 +70,25 @@ STATUS = _closed(
     author=PERSON, allow_failure=FLAG,
 )  # fmt: skip
 # By kind of call: what comes with a status of the two hundreds.
+PROJECT = {
+    "type": "object", "required": ["id", "merge_method", "squash_option", "merge_trains_enabled"],
+    "properties": {
+        "merge_method": {"enum": ["merge", "rebase_merge", "ff"]}, "merge_trains_enabled": FLAG,
+        "squash_option": {"enum": ["never", "always", "default_on", "default_off"]},
+    },
+}  # fmt: skip
+BRIDGE = {
+    "type": "object", "required": ["id", "name", "status", "downstream_pipeline"],
+    "properties": {"downstream_pipeline": {"anyOf": [PIPELINE, {"type": "null"}]}},
+}  # fmt: skip
+CAR = _closed(
+    "id merge_request target_branch status", id=NUMBER, merge_request={"type": "object", "required": ["iid"]},
+    user={"type": "object"}, pipeline={"anyOf": [PIPELINE, {"type": "null"}]}, created_at=TEXT, updated_at=TEXT,
+    target_branch=TEXT, merged_at=TIME, duration=PART,
+    status={"enum": ["idle", "stale", "fresh", "merging", "merged", "skip_merged"]},
+)  # fmt: skip
+
+
 ANSWERS: dict[str, dict[str, Any]] = {
     "user": USER,
     "version": VERSION,
@@ -90,6 +109,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "protection": PROTECTION,
     "say": STATUS,
     "statuses": {"type": "array", "items": STATUS},
+    "repo": PROJECT,
+    "bridges": {"type": "array", "items": BRIDGE},
+    "train": {"anyOf": [CAR, {"type": "array", "items": CAR}]},
 }
 # Words nobody documents are sent on purpose at times, so states are no rule above.
 DOCUMENTED_STATES = frozenset(_STATES)

@@ -158,6 +158,22 @@ class Ground:
         self.move(into, commit)
         return commit
 
+    def land(self, branch: str, into: str, how: str) -> str:
+        """As `merge`, or by another of the ways that forges have; empty where that cannot be."""
+        ours, theirs = self.tip(into), self.tip(branch)
+        if how == "merge" or self.is_below(theirs, ours):
+            return self.merge(branch, into)
+        if how == "fast-forward":
+            commit = theirs if self.is_below(ours, theirs) else ""
+        elif how == "squash":
+            tree = self.joined(ours, theirs)
+            commit = self.git("commit-tree", tree, "-p", ours, "-m", f"Squash {branch}") if tree else ""
+        else:
+            commit = self._rebased(branch, into)
+        if commit:
+            self.move(into, commit)
+        return commit
+
     def move(self, branch: str, commit: str) -> float:
         """When it was written down as a push."""
         before = self.tip(branch) or NONE
@@ -184,6 +200,12 @@ class Ground:
 
     def rebase(self, branch: str, onto: str) -> str:
         """The branch's own commits on top of another; its new tip, empty where they do not go together."""
+        tip = self._rebased(branch, onto)
+        if tip:
+            self.move(branch, tip)
+        return tip
+
+    def _rebased(self, branch: str, onto: str) -> str:
         tip = self.tip(onto)
         for commit in self.git("rev-list", "--reverse", "--no-merges", f"{tip}..{self.tip(branch)}").splitlines():
             # With the commit's parent as its own, what is there already differs from it as it shall.
@@ -192,5 +214,4 @@ class Ground:
             if not tree:
                 return ""
             tip = self.git("commit-tree", tree, "-p", tip, "-m", self.git("log", "-1", "--format=%B", commit))
-        self.move(branch, tip)
         return tip

@@ -11,12 +11,15 @@ class Manners:
     their push and are of what the branch holds by then, so that two pushes within it give two runs of the later commit
     and none of the earlier. `merge_sec`: a merge takes so long, and a second one meanwhile is refused. `lost_merges`:
     so many merges happen, and nobody is told; Forgejo and Gitea then leave the request open and say 405 ever after.
+    `methods` are the ways in which requests may be merged. `train`: through the forge's own queue alone.
     """
 
     cancels: bool = False
     folds_sec: float = 0.0
     merge_sec: float = 0.0
     lost_merges: int = 0
+    methods: tuple[str, ...] = ("merge", "squash", "rebase", "fast-forward")
+    train: bool = False
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,6 @@ GITHUB: dict[str, dict[str, Any]] = {
     "update": _UPDATED,
     "issue": {"type": "object", "required": ["number", "title", "state"]},
     "repo": {"type": "object", "required": ["id", "full_name", "allow_merge_commit", "permissions"]},
-    "rules": _many({"type": "object", "required": ["type"]}),
+    "rules": _many({"type": "object", "required": ["type", "ruleset_id"]}),
     "permission": {"type": "object", "required": ["permission", "role_name", "user"]},
 }

@@ -11,6 +11,7 @@ from .ground import Ground, Push
 from .manners import QUIET, Manners, Protection
 from .people import MAINTAINER, ROBOT, Comment, Label, Milestone, Remark, Review, Status, counted
 from .script import OVER, Run, holds
+from .train import Train
 
 FIRST_ID, ID_STEP = 4001, 37
 FIRST_JOB, JOB_STEP = 90001, 11
@@ -64,6 +65,20 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Merge:
+    """One request came into its target: as `commit`, of `head`, onto `before`. `called`: by the API, and not by a
+    person."""
+
+    at: float
+    number: int
+    head: str
+    before: str
+    commit: str
+    how: str
+    called: bool = True
+
+
+@dataclass(frozen=True)
 class Trouble:
     """Why a merge is refused: `kind` is `busy`, `stuck`, `conflict`, `head`, `approvals`, `rejected`, `checks`,
     `behind`, `draft` or `closed`."""
@@ -110,6 +125,8 @@ class World:
         self.looks = 0
         self.runs: list[Made] = []
         self.asked: list[Asked] = []
+        self.merges: list[Merge] = []
+        self.train = Train(self)
         self.shown: list[Shown] = []
         self.meanwhile: dict[int, list[Callable[[], None]]] = {}
         self.taken = 0
@@ -172,6 +189,7 @@ class World:
             if any(one.branch == push.branch and one.state == "open" for one in self.asked):
                 self.waiting_for_request.remove((push, script))
                 self.begin(push.after, push.branch, script)
+        self.train.advance()
 
     def _start(self, push: Push, scripts: Sequence[Run]) -> None:
         """With folding, whatever the branch holds when the push is looked at."""
@@ -248,6 +266,11 @@ class World:
         begun = self.looks if self.released is None else max(run.attempt_born, self.released)
         return run.script.words(run.attempt, max(0, self.looks - begun))
 
+    def children(self, run_id: int) -> list[Made]:
+        """The pipelines that this one started, in the same repository."""
+        parent = self.find(run_id)
+        return [run for run in self.runs if parent and run.script.event == "parent" and run.sha == parent.sha]
+
     def list_as(self, run: Made, word: str) -> str:
         """Remembers each change of what lists say of a run."""
         told = self.listed.setdefault(run.id, [])
@@ -322,6 +345,8 @@ class World:
             return Trouble("closed", "The pull request is not open")
         if self.merging:
             return Trouble("busy", "Another merge is under way")
+        if self.manners.train:
+            return Trouble("approvals", "Changes must be made through the merge queue")
         if self.merge_refused or (head and head != self.head_of(asked)):
             return Trouble("head", self.merge_refused or "head out of date")
         rule = self.protected.get(asked.into)
@@ -362,9 +387,9 @@ class World:
     def is_behind(self, asked: Asked) -> bool:
         return not self.ground.is_below(self.ground.tip(asked.into), self.head_of(asked))
 
-    def merge(self, asked: Asked, head: str, *, delete: bool = False) -> tuple[str, bool]:
+    def merge(self, asked: Asked, head: str, *, delete: bool = False, how: str = "") -> tuple[str, bool]:
         """The commit the merge made, empty where it is refused; and whether anybody is told of it. Who calls does not
-        hold the lock: others may ask while it goes on."""
+        hold the lock: others may ask while it goes on. Without a word on `how` it is a person's."""
         with self.lock:
             if self.trouble(asked, head) is not None:
                 return "", True
@@ -372,15 +397,21 @@ class World:
         try:
             time.sleep(self.manners.merge_sec)
             with self.lock:
-                return self._merged(asked, delete=delete)
+                return self._merged(asked, delete=delete, how=how)
         finally:
             self.merging = False
 
-    def _merged(self, asked: Asked, *, delete: bool) -> tuple[str, bool]:
-        asked.head = self.head_of(asked)
-        commit = self.ground.merge(asked.branch, asked.into)
+    def landed(self, asked: Asked, commit: str, how: str) -> None:
+        before = self.ground.tip(asked.into)
+        asked.state, asked.merged, asked.head = "merged", commit, self.head_of(asked)
+        self.merges.append(Merge(time.time(), asked.number, asked.head, before, commit, how))
+
+    def _merged(self, asked: Asked, *, delete: bool, how: str) -> tuple[str, bool]:
+        asked.head, before = self.head_of(asked), self.ground.tip(asked.into)
+        commit = self.ground.land(asked.branch, asked.into, how or "merge")
         if not commit:
             return "", True
+        self.merges.append(Merge(time.time(), asked.number, asked.head, before, commit, how, bool(how)))
         self.foreign.add(commit)
         lost = self.lost < self.manners.lost_merges
         self.lost += lost
