@@ -64,6 +64,7 @@ auto_merge = true
 delete_branch = true
 labels = ["fresh"]
 call_sec = 5
+appear_sec = 2
 {more}"""
 
 

@@ -209,7 +209,7 @@ def test_a_log_made_to_take_long_does_not(name: str) -> None:
 
 
 def test_a_fault_is_never_shared_with_the_next_by_accident() -> None:
-    """D06: SharedRed asks whether all faults of one log are among those of the other."""
+    """D06: `RedBelow` asks whether all faults of one log are among those of the other."""
     of = {fault: faults(variants["plain"]) for fault, variants in sorted(corpus().items())}
     named = [fault for fault in of if not fault.startswith("clang/undefined")]
     assert all(not of[one] <= of[other] for one, other in pairwise(named) if other != "pytest/both")

@@ -247,6 +247,9 @@ REVIEWED = [
             then=("merge",), asks=True),
         Row(f"the forge wants an approval on {flavour}", flavour=flavour, requests=1, more=MERGE,
             before=("protect main push approvals=1",), then=("review approve good",), asks=True),
+        Row(f"an approval on {flavour} holds when the target goes on", ((by_tree(),),), flavour, requests=1, pushed=2,
+            more=MERGE, before=("protect main push approvals=1",), others=(by_tree(),), asks=False,
+            meanwhile=((1, "review approve good"), (2, "push")), events=("update_intended", "merge_intended")),
         Row(f"merged and its branch removed on {flavour}", flavour=flavour, requests=1,
             more=MERGE + "delete_branch = true\n"),
     )

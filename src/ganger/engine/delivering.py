@@ -53,7 +53,7 @@ class Delivering:
         self.again = CiAgain(at, self.pushing)
         self.trouble = CiTrouble(at.case, at.outlet)
         self.landed = LandedCi(at, self.trouble)
-        self.merging = RequestMerging(at, line, self.landed, self._test)
+        self.merging = RequestMerging(at, line, self.landed, self._test, self.on_forge.once_more)
 
     async def _run(self) -> None:
         try:

@@ -35,6 +35,10 @@ class ForgeReviewing:
         if not self._by_person:
             await self._heed()
 
+    async def once_more(self) -> None:
+        """Others were merged first, and people may have spoken meanwhile."""
+        await self._heed()
+
     async def _heed(self) -> None:
         """Who asks for changes is heard by the one who watches for all: it sends back what waits."""
         now, watch, task = self.at.now, self.at.reviews, self.at.case.task

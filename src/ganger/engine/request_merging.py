@@ -61,9 +61,12 @@ class RequestMerging:
         line: RequestLine,
         landed: LandedCi,
         tested: Callable[[], Awaitable[None]],
+        heard: Callable[[], Awaitable[None]],
     ) -> None:
-        """`tested` pushes what is tracked and returns when it is green and approved."""
-        self.at, self.line, self.landed, self._tested = at, line, landed, tested
+        """`tested` pushes what is tracked and returns when it is green and approved; `heard` hears what people say of
+        it by now."""
+        self.at, self.line, self.landed, self._tested, self._heard = at, line, landed, tested, heard
+        self._waited = False
         self.case, self.repository, self.outlet = at.case, at.sending.repository, at.outlet
         self.commits = RequestCommits(at.case, at.sending)
 
@@ -120,7 +123,7 @@ class RequestMerging:
                     ) from None
 
     async def _waits(self) -> None:
-        milestone = self.at.now.milestone
+        self._waited, milestone = True, self.at.now.milestone
         self.case.mention(ev.MilestoneReached(self.case.task, self.case.number, milestone, "awaiting_merge"))
 
     async def _rules(self) -> MergeRules:
@@ -155,6 +158,10 @@ class RequestMerging:
                 raise self._not_merged(why)
             if asked:
                 await self.at.sending.pause(min(backoff_sec(self.case.task, asked), self.outlet.poll_most_sec))
+            if self._waited:
+                self._waited = False
+                await self._heard()
+                continue
             answer = await self._merge(method, seen.target)
             asked, why = asked + 1, "" if answer.busy or answer.commit else answer.why or "it gives no reason"
             if answer.busy and asked >= _MOST_ASKED:
