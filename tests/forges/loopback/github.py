@@ -218,9 +218,12 @@ class GitHub(GitHubPeople):
         names = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
         allowed = {name: method in self.world.manners.methods for method, name in names.items()}
         row = smallest({"$ref": "#/x/full-repository"}, shared)
-        return Answer(200, {**row, "name": NAME, "full_name": PROJECT, "default_branch": "main", **allowed})
+        rights = {"admin": False, "maintain": False, "push": True, "triage": True, "pull": True}
+        told = {"name": NAME, "full_name": PROJECT, "default_branch": "main", "permissions": rights}
+        return Answer(200, {**row, **told, **allowed})
 
     def get_rules(self, ask: Ask, branch: str) -> Answer:
+        """Protection here is of the old kind, which has no rule sets; a queue is one."""
         kinds = ["merge_queue"] if self.world.manners.train else []
         rows = [{"type": kind, "ruleset_source_type": "Repository", "ruleset_source": PROJECT, "ruleset_id": 5}
                 for kind in kinds]  # fmt: skip

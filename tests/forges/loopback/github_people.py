@@ -35,8 +35,6 @@ def calls_of(repo: str) -> Calls:
         ("PUT", f"{one}/update-branch", "update", "put_update"),
         ("GET", f"{repo}/branches/([^/]+)", "branch", "get_branch"),
         ("GET", f"{repo}/branches/([^/]+)/protection", "protections", "get_protection"),
-        ("GET", repo, "repo", "get_repo"),
-        ("GET", f"{repo}/rules/branches/([^/]+)", "rules", "get_rules"),
         ("GET", f"{repo}/collaborators/([^/]+)/permission", "permission", "get_permission"),
         ("DELETE", f"{repo}/git/refs/heads/(.+)", "cleared", "delete_ref"),
         ("POST", f"{repo}/statuses/([^/]+)", "say", "post_status"),
@@ -177,16 +175,6 @@ class GitHubPeople(Flavour):
             body["restrictions"] = {"url": "", "users_url": "", "teams_url": "", "apps_url": "", "users": [],
                                     "teams": [], "apps": []}  # fmt: skip
         return Answer(200, body)
-
-    def get_repo(self, ask: Ask) -> Answer:
-        """Of all that is there, what says who may do what."""
-        rights = {"admin": False, "maintain": False, "push": True, "triage": True, "pull": True}
-        return Answer(200, {"id": 1, "name": NAME, "full_name": PROJECT, "default_branch": "main",
-            "allow_merge_commit": True, "permissions": rights})  # fmt: skip
-
-    def get_rules(self, ask: Ask, name: str) -> Answer:
-        """Protection here is of the old kind, which has no rule sets."""
-        return Answer(200, [])
 
     def get_permission(self, ask: Ask, login: str) -> Answer:
         may = "write" if login in ("maintainer", self.world.robot) else "read"

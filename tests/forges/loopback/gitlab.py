@@ -53,10 +53,13 @@ class GitLab(GitLabPeople):
         methods = self.world.manners.methods
         squash = "default_off" if "squash" in methods else "never"
         method = "merge" if "merge" in methods else "ff"
+        rule = self.world.protected.get("main")
         return Answer(200, {
             "id": 7, "path_with_namespace": PROJECT, "default_branch": "main", "merge_method": method,
             "squash_option": "always" if methods == ("squash",) else squash,
             "merge_pipelines_enabled": self.world.manners.train, "merge_trains_enabled": self.world.manners.train,
+            "approvals_before_merge": rule.approvals if rule else 0, "only_allow_merge_if_pipeline_succeeds": False,
+            "web_url": f"{self.address}/{PROJECT}",
         })  # fmt: skip
 
     def get_bridges(self, ask: Ask, run_id: str) -> Answer:

@@ -21,7 +21,6 @@ _STATUS = {"pending", "running", "success", "failed", "canceled", "skipped"}
 def calls_of(repo: str) -> Calls:
     one = f"{repo}/merge_requests/([0-9]+)"
     return (
-        ("GET", repo, "project", "get_project"),
         ("GET", f"{one}/approvals", "approvals", "get_approvals"),
         ("GET", f"{one}/reviewers", "reviews", "get_reviewers"),
         ("GET", f"{one}/discussions", "remarks", "get_discussions"),
@@ -42,12 +41,6 @@ def calls_of(repo: str) -> Calls:
 class GitLabPeople(Flavour):
     def person(self, login: str) -> dict[str, Any]:
         return {"id": 1, "username": login, "name": login.title(), "state": "active"}
-
-    def get_project(self, ask: Ask) -> Answer:
-        rule = self.world.protected.get("main")
-        return Answer(200, {"id": 7, "path_with_namespace": PROJECT, "default_branch": "main", "merge_method": "merge",
-            "approvals_before_merge": rule.approvals if rule else 0, "only_allow_merge_if_pipeline_succeeds": False,
-            "web_url": f"{self.address}/{PROJECT}"})  # fmt: skip
 
     # --- reviews ----------------------------------------------------------------------------------------------------
 

@@ -436,9 +436,10 @@ class World:
             return made
 
     def is_outdated(self, asked: Asked, review: Review) -> bool:
-        """Forgejo and Gitea compare what the request shows: an empty commit leaves reviews as they are."""
-        trees = {self.ground.git("rev-parse", f"{one}^{{tree}}") for one in (review.commit, self.head_of(asked)) if one}
-        return len(trees) > 1
+        """Forgejo and Gitea compare what the request shows: an empty commit leaves reviews as they are, and so does a
+        merge of the target."""
+        commits = [one for one in (review.commit, self.head_of(asked)) if one]
+        return len({self.ground.git("diff", f"{asked.into}...{one}") for one in commits}) > 1
 
     # --- people -----------------------------------------------------------------------------------------------------
 
