@@ -13,6 +13,7 @@ from ganger.core.request_text import framed, renewed, renewed_title
 PUSHES = RepoRules(branch="main", style="branch", required_jobs=("ci.yml/test",))
 ASKS = replace(PUSHES, style="request")
 MERGES = replace(ASKS, auto_merge=True)
+BY_MERGE, BY_SQUASH = replace(MERGES, merge_method="merge"), replace(MERGES, merge_method="squash")
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,10 @@ MERGES = replace(ASKS, auto_merge=True)
         pytest.param(MERGES, BranchRules(checks=("CI / lint (push)",)), [False], id="a check nobody waits for"),
         pytest.param(PUSHES, BranchRules(linear_push=True), [True], id="linear, pushed"),
         pytest.param(PUSHES, BranchRules(linear_merge=True), [], id="linear merges, pushed"),
-        pytest.param(MERGES, BranchRules(linear_merge=True), [True], id="linear, merged"),
+        pytest.param(MERGES, BranchRules(linear_push=True), [True], id="linear, merged"),
+        pytest.param(MERGES, BranchRules(linear_merge=True), [], id="merged in another way"),
+        pytest.param(BY_MERGE, BranchRules(linear_merge=True), [True], id="merges are asked for"),
+        pytest.param(BY_SQUASH, BranchRules(linear_merge=True, linear_push=True), [], id="linear, squashed"),
         pytest.param(ASKS, BranchRules(linear_push=True), [], id="linear, merged by people"),
         pytest.param(ASKS, BranchRules(signed=True), [True], id="signed"),
     ],

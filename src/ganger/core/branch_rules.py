@@ -67,15 +67,11 @@ def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> 
             f"{name} takes signed commits only, and Ganger signs none", "take that rule back, or use another branch"
         )
     merges = requests and rules.auto_merge
-    if (branch.linear_merge and merges) or (branch.linear_push and (merges or not requests)):
+    if _lands_by_merge(rules, branch):
         yield Clash(
             f"{name} takes no merge commits, and changes come as such",
-            "allow merge commits there"
-            + (
-                ", or set delivery.auto_merge = false and merge by hand"
-                if merges
-                else ', or deliver with style = "request"'
-            ),
+            "allow merge commits there, or "
+            + ('set delivery.merge_method = "squash"' if merges else 'deliver with style = "request"'),
         )
     if not merges:
         return
@@ -98,6 +94,18 @@ def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> 
             "add them to delivery.required_jobs, or see that they run for change requests",
             stops=False,
         )
+
+
+def _lands_by_merge(rules: RepoRules, branch: BranchRules) -> bool:
+    """Whether changes come as what the branch refuses. A way to merge that nobody named is chosen by what the forge
+    allows, and not every rule of a branch is among that."""
+    if rules.style != "request":
+        return branch.linear_push
+    if not rules.auto_merge:
+        return False
+    return (branch.linear_merge and rules.merge_method == "merge") or (
+        branch.linear_push and rules.merge_method in ("", "merge")
+    )
 
 
 def unnamed(checks: Sequence[str], required: Sequence[str]) -> list[str]:
