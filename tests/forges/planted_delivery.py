@@ -12,6 +12,7 @@ from ganger import forges
 from ganger.core import ci
 from ganger.core.ci import CiRules, Finding, RunFact, Word
 from ganger.engine import ci_waiting
+from ganger.engine.culprits import Culprits
 from ganger.engine.following import Following, Look
 from ganger.forges import ForgeSettings, Hosts
 from ganger.forges.forgejo import read_run
@@ -64,6 +65,11 @@ def old_commit(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Following, "look", look)
     patch.setattr(Following, "forget", lambda self, sha: None)
+    patch.setattr(Culprits, "_is_red_below", _never)
+
+
+async def _never(*_: object) -> bool:
+    return False
 
 
 def run_s_own_word(patch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,8 @@ class Delivering:
         if self.culprits is None:
             return False
         log = await self.trouble.printed(sha, finding, self.at.now.runs)
+        if log is None:
+            return False
         name = await self.culprits.of(self.at, sha, log)
         if name == self.at.case.task:
             return False
