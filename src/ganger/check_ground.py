@@ -17,6 +17,8 @@ from ganger.fleet import HEALER, agent_of_role, heals, reviewers
 from ganger.project_sandbox import sandbox_of
 from ganger.workspaces.addresses import remote_address
 from ganger.workspaces.bare import Bare
+from ganger.workspaces.direct import DirectWorkspace
+from ganger.workspaces.protect import Protection
 
 
 def settings_faults(project: Project, problems: Iterable[GangerError]) -> Iterator[Fault]:
@@ -34,7 +36,7 @@ def check_ground(project: Project, checked: Checked) -> None:
     """Nothing is asked of settings that could be read in part only: mended, they may be quite different."""
     if not project.has_file or project.unread:
         return
-    for look in (_agents, _git, _sandbox, _state_folder):
+    for look in (_agents, _git, _sandbox, _state_folder, _named_by_settings):
         checked.faults.extend(look(project, checked))
     for program in missing_programs(project, checked):
         message = f"{program} is not on PATH; verification would fail unless a task brings it"
@@ -95,6 +97,18 @@ def _sandbox(project: Project, _checked: Checked) -> Iterator[Fault]:
 
 def _state_folder(project: Project, _checked: Checked) -> Iterator[Fault]:
     yield from _told(f"{PROJECT_FILE}:state_dir", lambda: _require_writable(project.state_path))
+
+
+def _named_by_settings(project: Project, _checked: Checked) -> Iterator[Fault]:
+    """Patterns, files and variables that a run asks for at its start."""
+    config = project.config
+    for name in ("protected", "unprotected"):
+        for number, one in enumerate(getattr(config.workspace, name)):
+            yield from _told(f"{PROJECT_FILE}:workspace.{name}[{number}]", partial(Protection, (one,)))
+    for name, role in config.roles.items():
+        if role.prompt:
+            read = partial(DirectWorkspace(project.root, Protection()).read_text, role.prompt)
+            yield from _told(f"{PROJECT_FILE}:roles.{name}.prompt", read)
 
 
 def _require_writable(folder: Path) -> None:

@@ -14,7 +14,17 @@ from collections.abc import Sequence
 import click
 
 from ganger.cli.table import COMMANDS, overview
-from ganger.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, GangerError, InputError, NotBuiltYet
+from ganger.errors import (
+    EXIT_ERROR,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_USAGE,
+    GangerError,
+    InputError,
+    MachineRefused,
+    NotBuiltYet,
+    is_of_machine,
+)
 from ganger.streams import write_nowhere
 
 
@@ -111,6 +121,10 @@ def show_error(error: GangerError, *, as_json: bool) -> None:
 def _unexpected(error: Exception, *, as_json: bool, debug: bool) -> int:
     if debug:
         raise error
+    if isinstance(error, OSError) and (is_of_machine(error) or isinstance(error, PermissionError)):
+        where = f"{error.filename}: " if error.filename else ""
+        show_error(MachineRefused(f"{where}{error.strerror}"), as_json=as_json)
+        return EXIT_ERROR
     with tempfile.NamedTemporaryFile("w", prefix="ganger-", suffix=".log", delete=False) as file:
         traceback.print_exc(file=file)
     problem = GangerError(

@@ -312,6 +312,9 @@ SETTINGS: tuple[SettingRow, ...] = (
     *_rows("notify", "urls webhook desktop"),
     *_rows("notify", "on", NOTIFIES),
 )
+NO_ROLLBACK = (
+    "false has no effect: a change that fails never comes into the project in this mode; it is kept aside as a commit"
+)
 # What a task of the manifest may carry. Other keys are other tools'.
 METADATA: tuple[SettingRow, ...] = (
     *_rows("metadata", "role files_create files_modify expected_files max_attempts component"),

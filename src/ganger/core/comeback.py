@@ -54,7 +54,7 @@ def _behind(state: RunState, name: str) -> set[str]:
     return found
 
 
-def close_questions(state: RunState, name: str, text: str) -> list[ev.Event]:
+def close_questions(state: RunState, name: str, text: str) -> list[ev.QuestionAnswered]:
     asked = [q.id for q in state.questions.values() if q.task == name and q.answer is None]
     return [ev.QuestionAnswered(question, text) for question in asked]
 

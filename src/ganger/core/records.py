@@ -148,7 +148,8 @@ class HealRound:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something a person must decide; open until answered. `default` counts once `deadline` (Unix time) is past."""
+    """Something a person must decide; open until answered. `default` counts once `deadline` (Unix time) is past.
+    `by_worker`: a worker asked it, and not Ganger."""
 
     id: str
     task: str
@@ -164,6 +165,7 @@ class Question:
     raised: int = 0
     raised_at: str = ""
     account: str = ""
+<<<<<<< HEAD
     host: str = ""
 
 
@@ -181,6 +183,9 @@ class HostTrouble:
     next_at: float
     patient_since: str
     waiting: tuple[str, ...] = ()
+=======
+    by_worker: bool = False
+>>>>>>> main
 
 
 @dataclass(frozen=True, slots=True)
