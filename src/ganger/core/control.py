@@ -10,12 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-<<<<<<< HEAD
 from ganger.core import answers, events as ev, hosts, reviews, worker_control
-=======
-from ganger.core import answers, events as ev, reviews, worker_control
 from ganger.core.applicability import Circumstances, judge_setting
->>>>>>> main
 from ganger.core.comeback import bad_need, bring_back, but, close_questions, following
 from ganger.core.dependents import behind_failed
 from ganger.core.effects import Effect, Refusal as Refusal, counted, number_of, task_named, text_of

@@ -165,8 +165,8 @@ class Question:
     raised: int = 0
     raised_at: str = ""
     account: str = ""
-<<<<<<< HEAD
     host: str = ""
+    by_worker: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +183,6 @@ class HostTrouble:
     next_at: float
     patient_since: str
     waiting: tuple[str, ...] = ()
-=======
-    by_worker: bool = False
->>>>>>> main
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,11 +158,8 @@ def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
         default=event.default,
         deadline=event.deadline,
         account=event.account,
-<<<<<<< HEAD
         host=event.host,
-=======
         by_worker=bool(event.report),
->>>>>>> main
     )
     state.asked += 1
     task = state.tasks.get(event.task)
