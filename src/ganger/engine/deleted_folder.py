@@ -1,4 +1,4 @@
-"""A project's folder that is deleted while a run works on it: noticed soon, as nobody is to be paid for what is lost."""
+"""A project's folder that is deleted while a run works on it: noticed soon, as nobody is paid for what is lost."""
 
 from __future__ import annotations
 
