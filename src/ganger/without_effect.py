@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from ganger.agents.table import require_kind
 from ganger.agents.takes import TAKES, UNWALLED
 from ganger.check import Checked
 from ganger.config import PROJECT_FILE, Project
@@ -55,6 +56,7 @@ def ineffective(project: Project, checked: Checked) -> Ineffective:
     circumstances = _AllCircumstances(project, tasks)
     if project.has_file:
         _settings(project, checked, circumstances, found)
+        _kinds(project, found)
         _steps(project, checked, found)
         _profiles(project, checked, found)
     _tasks(project, tasks, circumstances, found)
@@ -101,6 +103,16 @@ def _settings(project: Project, checked: Checked, circumstances: _AllCircumstanc
     for finding in (*inverted(values), *disordered(values, written)):
         if finding.key in written:
             found.add(_of_setting(project, finding.key, finding.why), finding.effect)
+
+
+def _kinds(project: Project, found: Ineffective) -> None:
+    """Also of an agent that nobody plays here: a run for which it is needed is refused."""
+    for name, section in project.config.agents.items():
+        try:
+            require_kind(name, section.kind)
+        except InputError as unknown:
+            fault = unknown.faults[0]
+            found.told.append(Fault(f"{PROJECT_FILE}:{fault.path}", fault.code, fault.message))
 
 
 def _is_nothing(value: object) -> bool:

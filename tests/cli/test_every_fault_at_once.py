@@ -184,6 +184,56 @@ def test_a_remote_that_is_not_there_is_listed(tmp_path: Path) -> None:
     assert found(tmp_path) == {"ganger.toml:delivery.remote": "REMOTE_UNKNOWN"}
 
 
+PUSHES = GIT + '[delivery]\ncompletion = ["pushed"]\n'
+
+
+def pushing(root: Path, settings: str) -> Path:
+    make_project(root)
+    (root / "ganger.toml").write_text(CONFIG + settings)
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    remote = ["remote", "add", "origin", "https://127.0.0.1:9/a/b.git"]
+    for call in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "begin"], remote):
+        subprocess.run(["git", *call], cwd=root, check=True)
+    return root
+
+
+@pytest.mark.parametrize("key", ['token_env = "NOTOKEN"', 'token_file = "../no-token"'])
+def test_a_token_that_is_not_there_is_listed(tmp_path: Path, key: str) -> None:
+    """T01: a run would be refused for it at its start."""
+    name = key.partition(" ")[0]
+    assert found(pushing(tmp_path, PUSHES + key)) == {f"ganger.toml:delivery.{name}": "FORGE_DENIED"}
+
+
+def test_an_unset_secret_of_webhooks_is_listed(tmp_path: Path) -> None:
+    """T01: where something is delivered; nothing else would hear them."""
+    hooks = 'webhook_port = 9\nwebhook_secret_env = "NOSECRET"\n'
+    assert found(pushing(tmp_path, PUSHES + hooks)) == {"ganger.toml:delivery.webhook_secret_env": "FORGE_DENIED"}
+
+
+@pytest.mark.parametrize("key", ["linked", "copied"])
+def test_folders_that_cannot_be_brought_into_a_workspace_are_listed(tmp_path: Path, key: str) -> None:
+    """T01: each of them was seen only at the first attempt."""
+    names = '["../out", "good", "/abs", "a//b", ".git"]'
+    make_project(tmp_path)
+    (tmp_path / "ganger.toml").write_text(CONFIG + f'[workspace]\nmode = "local-git"\n{key} = {names}\n')
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    expected = {f"ganger.toml:workspace.{key}[{n}]": "BAD_LINK" for n in (0, 2, 3, 4)}
+    assert found(tmp_path) == {"": "NO_COMMIT", **expected}
+
+
+def test_a_mistyped_kind_of_an_agent_that_nobody_plays_is_told(tmp_path: Path) -> None:
+    """T01: by validate and by the run, which needs it not and goes on."""
+    make_project(tmp_path)
+    (tmp_path / "ganger.toml").write_text(CONFIG + '[agents.spare]\nkind = "clod"\n')
+    answer = ganger("validate", "--json", cwd=tmp_path)
+    told = {"path": "ganger.toml:agents.spare.kind", "code": "UNKNOWN_AGENT_KIND"}
+    assert (
+        answer.code == 0
+        and [told | {"message": one["message"]} for one in answer.json["warnings"]] == answer.json["warnings"]
+    )
+    assert "there is no agent kind 'clod'" in ganger("run", cwd=tmp_path).err
+
+
 def test_a_sound_project_has_no_fault(tmp_path: Path) -> None:
     """T01: what is checked more does not refuse more."""
     answer = ganger("validate", "--json", cwd=make_project(tmp_path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from cli_project import kept, make_project, task
 
 from ganger.launchers.house import House, is_held
+from ganger.launchers.kept import KeptLauncher
 from ganger.launchers.proc import has_ended, is_stopped, parent_of
 
 WORKING = {"one": [[{"hang": True}]]}
@@ -85,7 +87,25 @@ def test_a_keeper_that_answers_nobody_is_killed_and_its_programs_end(tmp_path: P
     finally:
         freezer.kill()
         freezer.wait()
-    assert has_ended(keeper)
+    until(lambda: has_ended(keeper))
+
+
+def test_a_keeper_that_is_frozen_once_it_has_ended_everything_does_not_stay(tmp_path: Path) -> None:
+    """H08: it would be a stopped process with a guard beside it, for good."""
+
+    async def main() -> int:
+        launcher = KeptLauncher(tmp_path, grace_sec=0.2)
+        await launcher.prepare()
+        house = House(tmp_path)
+        keeper = int(house.read(house.lock))
+        await launcher.stop_all(0.2)
+        os.kill(keeper, signal.SIGSTOP)
+        until(lambda: is_stopped(keeper))
+        await launcher.close()
+        return keeper
+
+    keeper = asyncio.run(main())
+    until(lambda: has_ended(keeper) and not is_held(House(tmp_path).guard_lock))
 
 
 FREEZER = """

@@ -25,7 +25,7 @@ from ganger.errors import (
     NotBuiltYet,
     is_of_machine,
 )
-from ganger.streams import write_nowhere
+from ganger.streams import OutputRefused, write_nowhere
 
 
 class _Commands(click.Group):
@@ -93,6 +93,9 @@ def run_command(arguments: Sequence[str]) -> int:
         # The reader went away; there is nobody left to tell.
         write_nowhere(sys.stdout)
         return EXIT_ERROR
+    except OutputRefused:
+        # An error's own words may be on their way to the same place.
+        raise
     except Exception as error:  # noqa: BLE001 - the last resort of the command line
         return _unexpected(error, as_json=as_json, debug=debug)
 

@@ -400,13 +400,16 @@ class Attempt:
 
     async def _wait(self, waits: Waits) -> None:
         """Its dependents wait with it: nothing has failed."""
-        settled: list[ev.Event] = [
-            ev.TaskSettled(self.task, TaskStatus.BLOCKED, waits.why, waits.reason, final=False),
-        ]
+        if waits.escalated:
+            ended: ev.Event = ev.TaskSettled(self.task, TaskStatus.ESCALATED, waits.why)
+        else:
+            ended = ev.TaskSettled(self.task, TaskStatus.BLOCKED, waits.why, waits.reason, final=False)
+        settled = [ended]
         if waits.question:
             text, options = waits.text or waits.why, waits.options
             settled.append(ev.QuestionAsked("", self.task, waits.question, text, attempt=self.number, options=options))
-        await self.case.record(*settled)
+        behind = blocked_behind(self.state, [self.task]) if waits.escalated else []
+        await self.case.record(*settled, *behind)
 
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""

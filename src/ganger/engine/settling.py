@@ -24,12 +24,21 @@ class Left(Exception):
 
 
 class Waits(Exception):
-    """Nothing failed and nothing is left to do but for somebody else: a reviewer, or who halted the chain."""
+    """Nothing failed and nothing is left to do but for somebody else: a reviewer, or who halted the chain.
+    `escalated`: a person has to decide between two that disagree."""
 
     def __init__(
-        self, reason: BlockReason, why: str, *, question: str = "", text: str = "", options: tuple[str, ...] = ()
+        self,
+        reason: BlockReason,
+        why: str,
+        *,
+        question: str = "",
+        text: str = "",
+        options: tuple[str, ...] = (),
+        escalated: bool = False,
     ) -> None:
         super().__init__(why)
+        self.escalated = escalated
         self.reason, self.why, self.question, self.text, self.options = reason, why, question, text, options
 
 

@@ -73,6 +73,7 @@ class KeptLauncher:
         self._asking_again: asyncio.Task[None] | None = None
         self._look: asyncio.TimerHandle | None = None
         self._closed = False
+        self._stopped = False
         self._knows_all: bool | None = None
 
     def knows_all(self) -> bool:
@@ -129,6 +130,7 @@ class KeptLauncher:
             see_to(self._house)
             try:
                 await asyncio.wait_for(self._ask({"do": "stop", "grace": grace_sec}, bool), grace_sec + _ANSWERED_SEC)
+                self._stopped = True
                 return
             except (TimeoutError, KeeperError):
                 continue
@@ -165,6 +167,9 @@ class KeptLauncher:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(line.is_over), _BYE_WITHIN_SEC)
             line.hang_up()
+            if self._stopped and not line.is_over.done():
+                # It has ended everything and was stopped itself before it could leave; nobody would continue it.
+                kill_keeper(self._house)
 
     async def _ask(self, message: Message, read: Callable[[Message], _T]) -> _T:
         for _ in range(_TRIES):
