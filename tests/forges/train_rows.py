@@ -13,6 +13,7 @@ SLOW = by_tree(sec=0.8)
 BAD_T2 = by_tree("t2.txt~bad", sec=0.8)
 ONLY_MAIN = replace(BAD_T2, branches=("main",), logs={"test": "t2.txt:1: error: bad\n"})
 MENDED = [{"t2.txt": "bad\n"}, {"t2.txt": "good\n"}]
+OUT = "BLOCKED(external)"
 EACH = 'pushes = "each"'
 
 UNMENDED = Row("one that nobody mends", ((BAD_T2,),), tasks=4, manners=CANCELS, work={"t2": MENDED}, more="fixes = 0")
@@ -29,6 +30,8 @@ TRAINS = [
     Row("two of five are red, each mends its own", ((by_tree("t1.txt~bad", "t3.txt~bad", sec=0.8),),), tasks=5,
         most=14, manners=CANCELS, work={n: [{f"{n}.txt": "bad\n"}, {f"{n}.txt": "good\n"}] for n in ("t1", "t3")},
         fixes_of={"t1": 1, "t3": 1}),
+    Row("what somebody takes out stays out", ((SLOW,),), tasks=3, pushed=1, ends_of=dict.fromkeys(("t1", "t2"), OUT),
+        ends=OUT, meanwhile=((3, "cut main 1"),), manners=CANCELS, more=EACH, asks=None, says="taken out"),
     Row("somebody's push takes the run away", ((SLOW,),), pushed=2, empty=1, meanwhile=((3, "push"),),
         others=(GREEN,), manners=CANCELS),
     Row("somebody's push right after ours leaves it without a run", ((SLOW,),), pushed=2, empty=1,
