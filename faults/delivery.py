@@ -204,10 +204,10 @@ def _committer(stage: Stage, sha: str) -> str:
 
 def _remote_at_end(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
     scene, wrong = stage.scene, []
-    told = counted(stage)
+    told, pushes = counted(stage), len(own_pushes(stage))
     again = told.get("reruns", sum(isinstance(r.event, ev.Retriggered) and r.event.how == "rerun" for r in events))
     found = {
-        "pushes": (len(own_pushes(stage)), scene.pushes),
+        "pushes": (pushes, pushes if scene.together and 0 < pushes <= scene.pushes else scene.pushes),
         "empty commits": (stage.ground.empty_commits(), scene.empty),
         "runs begun again": (again, scene.again),
         "change requests": (told.get("requests", 0), scene.requests),

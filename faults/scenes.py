@@ -28,6 +28,14 @@ then exit 77
 fi
 exec git push -q "{{mirror}}" "$1:refs/heads/of-$1"
 """
+# Of what the commit holds, whoever brought it.
+_TEST_ALL = """#!/bin/sh
+sleep 0.2
+! grep -qs CIRED out/red.txt || { echo "out/red.txt:1: error: CIRED"; exit 1; }
+"""
+_MIRROR_ALL = """#!/bin/sh
+exec git push -q "{mirror}" "$1:refs/heads/of-$1"
+"""
 _PLAIN = "mkdir -p out; echo plain > out/plain.txt"
 _REWORKED = """mkdir -p out
 if [ -e out/plain.txt ]
@@ -71,7 +79,8 @@ appear_sec = 2
 @dataclass(frozen=True)
 class Scene:
     """One delivered run. `flavour` is that of the forge, or empty for CI by local commands; `reruns`: whether those can
-    be run again. What follows is what must have been counted in the end."""
+    be run again. `together`: nobody waits for another, so changes share pushes, and `pushes` is the most there may be.
+    What follows is what must have been counted in the end."""
 
     name: str
     flavour: str = ""
@@ -85,11 +94,12 @@ class Scene:
         default_factory=lambda: {"plain": ["green"], "skipped": ["green"], "red": ["red", "green"]}
     )
     starts: Mapping[str, int] = field(default_factory=lambda: {"plain": 1, "skipped": 1, "red": 2})
+    together: bool = False
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """On a forge one after the other, because what its CI does goes by the order of pushes."""
-        queue = bool(self.flavour)
+        """One after the other, because what CI does goes by the order of pushes or by what the last commit changed."""
+        queue = not self.together
         return (
             Job("plain", edit=_REWORKED if self.starts["plain"] > 1 else _PLAIN),
             Job("skipped", edit=f"mkdir -p out; echo well > {_SKIP}", needs=("plain",) if queue else ()),
@@ -113,6 +123,7 @@ SCENES = {
     for scene in (
         Scene("rerun", again=1),
         Scene("empty", reruns=False, pushes=5, empty=1),
+        Scene("train", together=True, pushes=6),
         Scene("request", "gitea-1.27", again=1, requests=3),
         Scene("request-empty", "forgejo-16", pushes=5, empty=1, requests=3),
         Scene(
@@ -178,7 +189,8 @@ def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
     place = Place(base, scenario).make()
     Ground.make(ground.path, place.root)
     subprocess.run(["git", "init", "-q", "--bare", str(base / "mirror.git")], check=True)
-    for name, text in {"ci-test": _TEST, "ci-mirror": _MIRROR.format(mirror=base / "mirror.git")}.items():
+    test, mirror = (_TEST_ALL, _MIRROR_ALL) if scene.together else (_TEST, _MIRROR)
+    for name, text in {"ci-test": test, "ci-mirror": mirror.format(mirror=base / "mirror.git")}.items():
         (base / name).write_text(text)
         (base / name).chmod(0o755)
     return Stage(scene, place, ground, beside)

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import hashlib
 import os
+import shlex
 import shutil
 import signal
 import stat
@@ -45,6 +46,7 @@ LEFT_OUT = ("/var/log", "/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/lib
 LEFT_OUT_NAMES = ("__pycache__",)
 _SHORT = Path("/tmp/t")
 _APART = ("/tmp", "/var/tmp", "/dev/shm")
+_ASIDE = "/mnt"
 _DIGEST = "digest "
 _HASHED_BYTES, _HASHED_BYTES_IN_ALL = 1 << 20, 1 << 29
 _LAST_ONES_SEC = 3.0
@@ -210,7 +212,12 @@ def _descendants(top: int) -> dict[int, str]:
 
 def _start_again_apart() -> None:
     """In namespaces and temporary folders of its own: what others do there is not seen, nor anything done to them."""
-    script = f'for f in {" ".join(_APART)}; do mount -t tmpfs -o mode=1777 tmpfs $f || exit 1; done; exec "$@"'
+    script = f"for f in {' '.join(_APART)}; do mount -t tmpfs -o mode=1777 tmpfs $f || exit 1; done"
+    if any(ROOT.is_relative_to(place) for place in _APART):
+        # The clone itself is to be found where it was.
+        at = shlex.quote(str(ROOT))
+        script = f"mount --bind {at} {_ASIDE} && {script} && mkdir -p {at} && mount --move {_ASIDE} {at} || exit 1"
+    script += '; exec "$@"'
     words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh"]
     os.execvpe(words[0], [*words, sys.executable, *sys.argv], {**os.environ, "_HARMLESS_APART": "1"})
 

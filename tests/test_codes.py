@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ganger.contracts.manifest import METADATA_KEYS
+from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.views.codes import entries
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "ganger"
@@ -39,3 +41,15 @@ def test_every_code_in_the_source_can_be_explained() -> None:
 def test_a_code_without_a_page_is_found() -> None:
     """T26: the search sees a planted one."""
     assert list(codes_in(ast.parse('raise GangerError("x", code="NEW_ONE")'))) == ["NEW_ONE"]
+
+
+def test_every_status_that_people_are_shown_can_be_explained() -> None:
+    """T26: what a run's last line says of a task is a word that explain knows."""
+    known = {entry.code for entry in entries()}
+    assert {*TaskStatus, *BlockReason, RunStatus.COMPLETED, RunStatus.ABORTED} <= known
+
+
+def test_the_page_of_bad_metadata_names_every_key() -> None:
+    """T01 T26: and none that is not read."""
+    meaning = next(entry.meaning for entry in entries() if entry.code == "BAD_METADATA")
+    assert set(re.split(r"[,:.]? ", meaning.partition("reads: ")[2].rstrip("."))) == METADATA_KEYS

@@ -5,20 +5,31 @@ from __future__ import annotations
 import os
 import sys
 
-from ganger.streams import open_closed_streams, write_nowhere
+from ganger.streams import OutputRefused, SaidOutput, open_closed_streams, write_nowhere
 
 
 def main() -> int:
     open_closed_streams()
+    sys.stdout = SaidOutput(sys.stdout)
     try:
         code = _answered(sys.argv[1:])
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has seen enough.
-        for stream in (sys.stdout, sys.stderr):
-            write_nowhere(stream)
+    except (BrokenPipeError, OutputRefused) as error:
+        # The reader has seen enough, or there is no room for what it should see.
+        write_nowhere(sys.stdout)
+        if isinstance(error, OutputRefused):
+            _tell(error)
+        write_nowhere(sys.stderr)
         return 1
     return code
+
+
+def _tell(refused: OutputRefused) -> None:
+    from contextlib import suppress
+
+    with suppress(OSError):
+        print(f"error: the output cannot be written: {refused.strerror} [OUTPUT_REFUSED]", file=sys.stderr)
+        print("next:  send it elsewhere, or make room; then run the same command again", file=sys.stderr)
 
 
 def _answered(arguments: list[str]) -> int:

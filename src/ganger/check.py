@@ -6,7 +6,7 @@ import codecs
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +17,9 @@ from ganger.check_delivery import delivery_faults
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.digest import manifest_digest
 from ganger.contracts.documents import read_document
-from ganger.contracts.faults import examine, load_profiles
+from ganger.contracts.faults import examine
 from ganger.contracts.manifest import Manifest
-from ganger.contracts.verify_profile import VerifyProfiles
+from ganger.contracts.verify_profile import Profile, Step, VerifyProfiles
 from ganger.core.commands import CommandFault, parse_command
 from ganger.core.plan import Plan, by_levels, clash_faults, graph_faults, level_faults, plan_if_sound
 from ganger.core.records import TaskSpec
@@ -33,15 +33,32 @@ _GLANCE = 64 * 1024
 LARGEST_PROMPT = 4 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a task of a manifest that is faulty elsewhere names; None where it names nothing that can be looked for."""
+
+    prompt_ref: str | None
+    context_refs: tuple[str, ...]
+    verify_profile: str | None
+    role: str | None
+    repo: str
+    metadata: Mapping[str, object]
+
+
+References = Sequence[TaskSpec | Reference]
+
+
 @dataclass
 class Checked:
-    """What was found. `manifest`, `plan` and `specs` are only there when the manifest itself is sound."""
+    """What was found. `manifest`, `plan` and `specs` are only there when the manifest itself is sound; `references` is
+    what can be read of the tasks where it is not."""
 
     source: Path
     faults: list[Fault] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
     manifest: Manifest | None = None
     specs: tuple[TaskSpec, ...] = ()
+    references: tuple[Reference, ...] = ()
     plan: Plan | None = None
     profiles: VerifyProfiles | None = None
     levels: dict[str, int] = field(default_factory=dict)
@@ -84,39 +101,32 @@ def check_project(project: Project, manifest_path: Path | None = None) -> Checke
         checked.faults.extend(graph_faults(graph_entries(data)))
     else:
         _check_levels(project, checked)
-    checked.faults.extend(_repo_faults(project, checked.specs))
+    if not checked.specs:
+        checked.references = tuple(_references(data))
+    named = checked.specs or checked.references
+    checked.faults.extend(_repo_faults(project, named))
     for fault in delivery_faults(project.config, {spec.repo for spec in checked.specs}):
         checked.faults.append(Fault(_in_file(PROJECT_FILE, fault.path), fault.code, fault.message))
-    _check_references(project, checked, checked.specs or _references(data))
+    _check_references(project, checked, named)
     _bound(checked.faults)
     return checked
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What a task of a manifest that is faulty elsewhere names; None where it names nothing that can be looked for."""
-
-    prompt_ref: str | None
-    context_refs: tuple[str, ...]
-    verify_profile: str | None
-    role: str | None
-
-
-References = Sequence[TaskSpec | Reference]
-
-
-def _references(data: dict[str, object]) -> list[Reference]:
+def _references(data: dict[str, object]) -> Iterator[Reference]:
     tasks = data.get("tasks")
-    return [_reference(task if isinstance(task, dict) else {}) for task in (tasks if isinstance(tasks, list) else ())]
+    for task in tasks if isinstance(tasks, list) else ():
+        yield _reference(task if isinstance(task, dict) else {})
 
 
 def _reference(task: dict[str, object]) -> Reference:
     contexts, metadata = task.get("context_refs"), task.get("metadata")
-    role = metadata.get("role", "worker") if isinstance(metadata, dict) else "worker"
-    texts = [task.get(name) for name in ("prompt_ref", "verify_profile")] + [role if task else None]
+    metadata = metadata if isinstance(metadata, dict) else {}
+    texts = [task.get(name) for name in ("prompt_ref", "verify_profile")]
+    texts += [metadata.get("role", "worker") if task else None]
     prompt, profile, role = (text if isinstance(text, str) and text else None for text in texts)
     refs = tuple(ref for ref in contexts if isinstance(ref, str)) if isinstance(contexts, list) else ()
-    return Reference(prompt, refs, profile, role)
+    repo = metadata.get("repo")
+    return Reference(prompt, refs, profile, role, repo if isinstance(repo, str) else "", metadata)
 
 
 def _check_levels(project: Project, checked: Checked) -> None:
@@ -140,7 +150,7 @@ def _check_levels(project: Project, checked: Checked) -> None:
         checked.faults.extend(clash_faults(checked.plan, checked.specs))
 
 
-def _repo_faults(project: Project, specs: tuple[TaskSpec, ...]) -> Iterator[Fault]:
+def _repo_faults(project: Project, specs: References) -> Iterator[Fault]:
     """What builds on what, in what mode, and which task works where."""
     repos = project.config.repos
     for fault in repo_graph_faults({name: repo.depends_on for name, repo in repos.items()}):
@@ -247,11 +257,14 @@ def _text_fault(ref: str, full: str) -> Fault | None:
 def _check_profiles(project: Project, checked: Checked, named: References) -> None:
     name = project.config.verify.profiles_file
     try:
-        profiles = load_profiles(project.profiles_path)
+        data = read_document(project.profiles_path)
+        profiles, faults = examine(VerifyProfiles, data)
     except InputError as error:
-        # Where the settings cannot be read whole, they may name another file.
-        if not project.unread:
-            checked.faults.extend(Fault(_in_file(name, f.path), f.code, f.message) for f in error.faults)
+        profiles, data, faults = None, {}, list(error.faults)
+    # Where the settings cannot be read whole, they may name another file.
+    if not project.unread:
+        checked.faults.extend(Fault(_in_file(name, f.path), f.code, f.message) for f in faults)
+    if profiles is None and (project.unread or (profiles := _readable(data)) is None):
         return
     checked.profiles = profiles
     checked.faults.extend(_command_faults(project, profiles))
@@ -265,6 +278,24 @@ def _check_profiles(project: Project, checked: Checked, named: References) -> No
     checked.faults.extend(copy_faults(project, checked.specs, profiles))
     for fault in tier_faults(names, project.config.verify.tiers):
         checked.faults.append(Fault(_in_file(PROJECT_FILE, fault.path), fault.code, fault.message))
+
+
+def _readable(data: Mapping[str, object]) -> VerifyProfiles | None:
+    """Profiles of a file that is faulty elsewhere, as far as each has steps with a name and a command."""
+    found: dict[str, Profile] = {}
+    profiles = data.get("profiles")
+    for name, profile in profiles.items() if isinstance(profiles, dict) else ():
+        steps = profile.get("steps") if isinstance(profile, dict) else None
+        made = [_readable_step(step) for step in steps] if isinstance(steps, list) else []
+        if not made or None in made:
+            return None
+        found[name] = Profile(steps=tuple(step for step in made if step is not None))
+    return VerifyProfiles(profiles=found) if found else None
+
+
+def _readable_step(step: object) -> Step | None:
+    known = step if isinstance(step, dict) else {}
+    return examine(Step, {key: known[key] for key in ("name", "cmd", "cwd") if known.get(key) is not None})[0]
 
 
 def _in_file(name: str, path: str) -> str:

@@ -14,9 +14,13 @@ from ganger.core.names import repo_store
 from ganger.delivery import completion_of, path_of, section_of
 from ganger.errors import Fault, GangerError, InputError
 from ganger.fleet import HEALER, agent_of_role, heals, reviewers
+from ganger.outposts import delivering_repos, require_token, require_webhook_secret
 from ganger.project_sandbox import sandbox_of
 from ganger.workspaces.addresses import remote_address
 from ganger.workspaces.bare import Bare
+from ganger.workspaces.checkouts import plain_parts
+from ganger.workspaces.direct import DirectWorkspace
+from ganger.workspaces.protect import Protection
 
 
 def settings_faults(project: Project, problems: Iterable[GangerError]) -> Iterator[Fault]:
@@ -34,7 +38,7 @@ def check_ground(project: Project, checked: Checked) -> None:
     """Nothing is asked of settings that could be read in part only: mended, they may be quite different."""
     if not project.has_file or project.unread:
         return
-    for look in (_agents, _git, _sandbox, _state_folder):
+    for look in (_agents, _git, _secrets, _sandbox, _state_folder, _named_by_settings):
         checked.faults.extend(look(project, checked))
     for program in missing_programs(project, checked):
         message = f"{program} is not on PATH; verification would fail unless a task brings it"
@@ -82,6 +86,19 @@ def _git(project: Project, checked: Checked) -> Iterator[Fault]:
         yield from faults or _remote(project, repo)
 
 
+def _secrets(project: Project, checked: Checked) -> Iterator[Fault]:
+    """Tokens and signatures that deliveries of this run need and cannot be had."""
+    delivering = delivering_repos(project, checked.specs or None)
+    for repo in delivering:
+        section = project.delivery_of(repo)
+        own = repo and project.config.repos[repo].delivery
+        place = f"{PROJECT_FILE}:repos.{repo}.delivery" if own else f"{PROJECT_FILE}:delivery"
+        key = "token_env" if section.token_env else "token_file"
+        yield from _told(f"{place}.{key}", partial(require_token, project, repo))
+    if delivering:
+        yield from _told(f"{PROJECT_FILE}:delivery.webhook_secret_env", partial(require_webhook_secret, project))
+
+
 def _remote(project: Project, repo: str) -> Iterator[Fault]:
     section = section_of(project, repo)
     if not {"pushed", "ci", "mirrored"}.isdisjoint(completion_of(project, section)):
@@ -95,6 +112,21 @@ def _sandbox(project: Project, _checked: Checked) -> Iterator[Fault]:
 
 def _state_folder(project: Project, _checked: Checked) -> Iterator[Fault]:
     yield from _told(f"{PROJECT_FILE}:state_dir", lambda: _require_writable(project.state_path))
+
+
+def _named_by_settings(project: Project, _checked: Checked) -> Iterator[Fault]:
+    """Patterns, files and variables that a run asks for at its start."""
+    config = project.config
+    for name in ("protected", "unprotected"):
+        for number, one in enumerate(getattr(config.workspace, name)):
+            yield from _told(f"{PROJECT_FILE}:workspace.{name}[{number}]", partial(Protection, (one,)))
+    for name in ("linked", "copied"):
+        for number, one in enumerate(getattr(config.workspace, name)):
+            yield from _told(f"{PROJECT_FILE}:workspace.{name}[{number}]", partial(plain_parts, one))
+    for name, role in config.roles.items():
+        if role.prompt:
+            read = partial(DirectWorkspace(project.root, Protection()).read_text, role.prompt)
+            yield from _told(f"{PROJECT_FILE}:roles.{name}.prompt", read)
 
 
 def _require_writable(folder: Path) -> None:

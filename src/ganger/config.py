@@ -39,7 +39,7 @@ from ganger.config_sections import (
 from ganger.contracts.documents import read_document, readable_part
 from ganger.contracts.faults import faults_of
 from ganger.errors import Fault, GangerError, InputError, NotFoundError, UsageError
-from ganger.worker.folders import private_folder
+from ganger.worker.folders import private_folder, user_file
 
 PROJECT_FILE = "ganger.toml"
 
@@ -211,11 +211,7 @@ def project_root(project: Path | None, manifest: Path | None, cwd: Path) -> Path
 
 
 def user_config_path(environ: Mapping[str, str]) -> Path:
-    home = environ.get("GANGER_HOME")
-    if home:
-        return Path(home) / "config.toml"
-    base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME') or ''}/.config"
-    return Path(base) / "ganger" / "config.toml"
+    return Path(user_file(environ))
 
 
 def load_project(

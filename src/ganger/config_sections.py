@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ganger.core.commands import DEFAULT_DENY
 
+
+def _pattern(text: str) -> str:
+    """A check whose output cannot be looked at would be red whatever it does."""
+    try:
+        re.compile(text)
+    except re.error as fault:
+        raise ValueError(f"a pattern that can be read ({fault})") from None
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
 _Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
@@ -243,7 +255,7 @@ class VerifySection(Section):
     )
     timeout_sec: float = Field(default=600, ge=1, description="limit of a step that names none")
     deny: list[str] = Field(default_factory=lambda: list(DEFAULT_DENY), description="commands never run")
-    expect: dict[str, str] = Field(
+    expect: dict[str, Pattern] = Field(
         default_factory=dict, description='"profile/step" = pattern its output must show besides exit code 0'
     )
     env: list[str] = Field(

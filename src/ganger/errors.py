@@ -11,6 +11,7 @@ GangerError                 1    something went wrong; the message says what and
 ├── KeeperError             1    the process that keeps agents cannot be started or reached
 ├── NotFoundError           1    a run, task, log or file that was asked for is not there
 ├── WriteRefused            1    a change set broke a safeguard; nothing was written
+├── MachineRefused          1    a disk error, a limit, no memory: nobody can go on; says what was refused
 ├── RollbackFailed          1    files could not be put back; says where the backups are
 ├── ForgeError              1    a forge or a remote could not do what it was asked
 │   ├── HostError           1    everybody who asks that host meets the same
@@ -24,6 +25,7 @@ GangerError                 1    something went wrong; the message says what and
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -123,6 +125,30 @@ class WriteRefused(GangerError):
 
 class RollbackFailed(GangerError):
     code = "ROLLBACK_FAILED"
+
+
+class MachineRefused(GangerError):
+    code = "MACHINE_REFUSED"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"the machine refused what had to be done: {what}",
+            hint="see to that place, to the disk and to limits; then run the same command again: it goes on where it "
+            "stood",
+        )
+
+
+_OF_THE_MACHINE = frozenset(
+    {
+        *(errno.EIO, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+        *(errno.EINTR, errno.EAGAIN),
+    }
+)
+
+
+def is_of_machine(problem: BaseException) -> bool:
+    """Whether the machine refused a call that it would refuse to anybody: no matter of one file or one program."""
+    return isinstance(problem, OSError) and problem.errno in _OF_THE_MACHINE
 
 
 class ForgeError(GangerError):

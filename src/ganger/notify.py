@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ganger.config import PROJECT_FILE, Project, environment
 from ganger.core.events import QuestionAsked, Recorded
-from ganger.errors import GangerError
+from ganger.errors import Fault, GangerError
 from ganger.notices.apprise_urls import AppriseWay, has_apprise
 from ganger.notices.desktop import DesktopWay
 from ganger.notices.notice import notice_of
@@ -50,6 +50,15 @@ def routes_of(project: Project) -> list[Route]:
     if notify.desktop:
         routes.append(Route(DesktopWay(handed_on), wanted))
     return routes
+
+
+def notice_faults(project: Project) -> list[Fault]:
+    """What `routes_of` raises, as one of the faults that are listed."""
+    try:
+        routes_of(project)
+    except GangerError as problem:
+        return [Fault(f"{PROJECT_FILE}:notify", problem.code, f"{problem.message}; {problem.hint}")]
+    return []
 
 
 def secret_addresses(project: Project) -> Iterator[tuple[str, str]]:

@@ -77,13 +77,9 @@ def require_welcome(project: Project, specs: Sequence[TaskSpec]) -> list[str]:
 
 def _secrets(project: Project) -> Iterator[Met]:
     """What is lacking, or where everybody sees it."""
-    given = project.config.delivery
-    if given.webhook_port and given.webhook_secret_env and not environment().get(given.webhook_secret_env):
-        unset = GangerError(
-            f"the variable {given.webhook_secret_env}, which delivery.webhook_secret_env names, is not set",
-            hint="export it with the secret the forge signs with, or set delivery.webhook_port = 0",
-            code="FORGE_DENIED",
-        )
+    try:
+        require_webhook_secret(project)
+    except GangerError as unset:
         yield Met("webhooks", unset.message, unset)
     roots = [path_of(project, repo) for repo in ("", *project.config.repos)]
     for file in project.token_files():
@@ -96,6 +92,27 @@ def _secrets(project: Project) -> Iterator[Met]:
             yield Met("token", seen.message, seen)
 
 
+def require_webhook_secret(project: Project) -> None:
+    given = project.config.delivery
+    if given.webhook_port and given.webhook_secret_env and not environment().get(given.webhook_secret_env):
+        raise GangerError(
+            f"the variable {given.webhook_secret_env}, which delivery.webhook_secret_env names, is not set",
+            hint="export it with the secret the forge signs with, or set delivery.webhook_port = 0",
+            code="FORGE_DENIED",
+        )
+
+
+def require_token(project: Project, repo: str) -> None:
+    """Where its settings name one, it is there; whether it is taken only the forge can tell."""
+    section, where = project.delivery_of(repo), f" of {repo}" if repo else ""
+    if section.token_env and not environment().get(section.token_env, "").strip():
+        raise ForgeDenied(
+            f"the variable {section.token_env}, which delivery.token_env{where} names, is not set",
+            hint="export it, or name a file with delivery.token_file",
+        )
+    token_reader(project, section)()
+
+
 def _is_tracked(root: Path, file: Path) -> bool:
     words = ("cat-file", "-e", f"HEAD:{file.relative_to(root).as_posix()}")
     return Git(root / ".git").ask(*words, doing=f"looking for {file}", fine=(0, 1, 128)).code == 0
@@ -103,11 +120,9 @@ def _is_tracked(root: Path, file: Path) -> bool:
 
 async def _meet(project: Project, repo: str) -> list[Met]:
     section, where = project.delivery_of(repo), f" of {repo}" if repo else ""
-    if section.token_env and not environment().get(section.token_env, "").strip():
-        missing = ForgeDenied(
-            f"the variable {section.token_env}, which delivery.token_env{where} names, is not set",
-            hint="export it, or name a file with delivery.token_file",
-        )
+    try:
+        require_token(project, repo)
+    except ForgeDenied as missing:
         return [Met(f"token{where}", missing.message, missing)]
     return [await _tried(f"remote{where}", _remote(project, repo, section)), *await _forge(project, repo, section)]
 

@@ -7,7 +7,38 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import Any, TextIO
+
+
+class OutputRefused(OSError):
+    """What a command has to say could not be written: the full disk or the wrong file is where its output goes."""
+
+
+class SaidOutput:
+    """Standard output whose errors say that they are its own; no other error names no file."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, said: Any) -> Any:
+        try:
+            return self._stream.write(said)
+        except OSError as error:
+            raise _of_output(error) from error
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            raise _of_output(error) from error
+
+
+def _of_output(error: OSError) -> OSError:
+    """A reader that went away refuses nothing: it has seen enough."""
+    return error if isinstance(error, BrokenPipeError) else OutputRefused(error.errno, error.strerror)
 
 
 def open_closed_streams() -> None:
@@ -27,7 +58,7 @@ def open_closed_streams() -> None:
             stream.reconfigure(errors="replace" if stream.errors == "strict" else stream.errors)
 
 
-def write_nowhere(stream: TextIO) -> None:
+def write_nowhere(stream: TextIO | SaidOutput) -> None:
     """Also what the stream still holds: the interpreter would complain of it at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:

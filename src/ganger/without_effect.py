@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
+from ganger.agents.table import require_kind
 from ganger.agents.takes import TAKES, UNWALLED
 from ganger.check import Checked
 from ganger.config import PROJECT_FILE, Project
-from ganger.contracts.manifest import Manifest, Task
+from ganger.contracts.manifest import RetryPolicy
 from ganger.core.applicability import (
+    DIRECT,
     KNOWN_METADATA,
+    NO_ROLLBACK,
     Circumstances,
     SettingEffect,
     disordered,
@@ -30,6 +34,7 @@ from ganger.errors import Fault, GangerError, InputError
 SETTING, METADATA, NEAR_MISS = "SETTING_WITHOUT_EFFECT", "METADATA_WITHOUT_EFFECT", "METADATA_NEAR_MISS"
 _MOST_TOLD = 50
 _HEALER = "healer"
+_REVIEWERS = ("person", "agent")
 
 
 @dataclass
@@ -44,15 +49,17 @@ class Ineffective:
 
 
 def ineffective(project: Project, checked: Checked) -> Ineffective:
-    """Everything at once. Of a manifest without a project only what its own words tell."""
+    """Everything at once. Of a manifest without a project only what its own words tell; of one that is faulty, whatever
+    can be read."""
     found = Ineffective()
-    if checked.manifest is None:
-        return found
-    circumstances = _AllCircumstances(project, checked)
+    tasks = _words_of(project, checked)
+    circumstances = _AllCircumstances(project, tasks)
     if project.has_file:
         _settings(project, checked, circumstances, found)
+        _kinds(project, found)
         _steps(project, checked, found)
-    _tasks(project, checked.manifest, circumstances, found)
+        _profiles(project, checked, found)
+    _tasks(project, tasks, circumstances, found)
     known = {fault.path for fault in checked.faults}
     found.refused = [fault for fault in found.refused if not _is_told(fault.path, known)]
     known |= {fault.path for fault in found.refused}
@@ -98,6 +105,16 @@ def _settings(project: Project, checked: Checked, circumstances: _AllCircumstanc
             found.add(_of_setting(project, finding.key, finding.why), finding.effect)
 
 
+def _kinds(project: Project, found: Ineffective) -> None:
+    """Also of an agent that nobody plays here: a run for which it is needed is refused."""
+    for name, section in project.config.agents.items():
+        try:
+            require_kind(name, section.kind)
+        except InputError as unknown:
+            fault = unknown.faults[0]
+            found.told.append(Fault(f"{PROJECT_FILE}:{fault.path}", fault.code, fault.message))
+
+
 def _is_nothing(value: object) -> bool:
     return value is None or value == "" or value == [] or value == {}
 
@@ -128,18 +145,50 @@ def _steps(project: Project, checked: Checked, found: Ineffective) -> None:
             found.refused.append(Fault(f"{PROJECT_FILE}:verify.expect.{key}", "UNKNOWN_STEP", text))
 
 
-class _AllCircumstances:
-    """What a run is like for each repository, agent, role and task; the sandbox is tried only where that counts."""
+def _profiles(project: Project, checked: Checked, found: Ineffective) -> None:
+    """In git modes nothing of a failed change is in the way of others, so there is nothing to put back."""
+    mode, name = project.config.workspace.mode, project.config.verify.profiles_file
+    for profile, one in (checked.profiles.profiles if checked.profiles is not None and mode != DIRECT else {}).items():
+        if not one.rollback_on_failure:
+            found.told.append(Fault(f"{name}:profiles.{profile}.rollback_on_failure", SETTING, NO_ROLLBACK))
 
-    def __init__(self, project: Project, checked: Checked) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _TaskWords:
+    """What one task says, whatever else is wrong with its manifest."""
+
+    role: str
+    repo: str
+    review: str
+    metadata: Mapping[str, Any]
+    retry_policy: RetryPolicy | None = None
+
+
+def _words_of(project: Project, checked: Checked) -> list[_TaskWords]:
+    if checked.manifest is not None:
+        both = zip(checked.specs, checked.manifest.tasks, strict=True)
+        return [_TaskWords(spec.role, spec.repo, spec.review, task.metadata, task.retry_policy) for spec, task in both]
+    found: list[_TaskWords] = []
+    for one in checked.references:
+        review = one.metadata.get("review")
+        known = one.repo if one.repo in project.config.repos else ""
+        found.append(_TaskWords(one.role or "worker", known, review if isinstance(review, str) else "", one.metadata))
+    return found
+
+
+class _AllCircumstances:
+    """What a run is like for each repository, agent, role and task; the sandbox is tried only where that counts.
+    Where no task can be read, whatever tasks could bring about is taken to be so."""
+
+    def __init__(self, project: Project, tasks: Sequence[_TaskWords]) -> None:
         self.project, self.config = project, project.config
-        self.specs = {spec.id: spec for spec in checked.specs}
-        self.used = sorted({spec.repo for spec in checked.specs}) or [""]
-        self._reviews: dict[str, set[str]] = {}
-        for spec in checked.specs:
-            by = spec.review or project.delivery_of(spec.repo).review
-            self._reviews.setdefault(spec.repo, set()).update({by} - {"", "none"})
-        self._task_roles = {spec.role for spec in checked.specs}
+        anything = not tasks
+        self.used = sorted(self.config.repos if anything else {task.repo for task in tasks}) or [""]
+        self._reviews: dict[str, set[str]] = {repo: set(_REVIEWERS) for repo in self.used} if anything else {}
+        for task in tasks:
+            by = task.review or project.delivery_of(task.repo).review
+            self._reviews.setdefault(task.repo, set()).update({by} - {"", "none"})
+        self._task_roles = set(self.config.roles) if anything else {task.role for task in tasks}
         self._by_repo: dict[str, Circumstances] = {}
         self._by_task: dict[tuple[str, str, bool], Circumstances] = {}
 
@@ -198,9 +247,8 @@ class _AllCircumstances:
         given = self.of_repo("")
         return replace(given, takes=self._taken(role.agent, given.walls), works=works, marks=frozenset(marks))
 
-    def of_task(self, task: Task) -> Circumstances:
-        spec = self.specs[task.id]
-        sort = (spec.role, spec.repo, bool(task.metadata.get("files_read")))
+    def of_task(self, task: _TaskWords) -> Circumstances:
+        sort = (task.role, task.repo, bool(task.metadata.get("files_read")))
         if sort not in self._by_task:
             self._by_task[sort] = self._of_task(*sort)
         return self._by_task[sort]
@@ -251,11 +299,11 @@ def _named(rest: str, names: Iterable[str]) -> str:
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def _tasks(project: Project, manifest: Manifest, circumstances: _AllCircumstances, found: Ineffective) -> None:
+def _tasks(project: Project, tasks: Sequence[_TaskWords], circumstances: _AllCircumstances, found: Ineffective) -> None:
     """The same mistake in many tasks is told once, with how many it concerns."""
     told: dict[tuple[str, str, str], tuple[Fault, SettingEffect]] = {}
     times: Counter[tuple[str, str, str]] = Counter()
-    for index, task in enumerate(manifest.tasks):
+    for index, task in enumerate(tasks):
         for key, fault, effect in _of_task(project, task, index, circumstances):
             sort = (key, fault.code, fault.message)
             told.setdefault(sort, (fault, effect))
@@ -266,7 +314,7 @@ def _tasks(project: Project, manifest: Manifest, circumstances: _AllCircumstance
 
 
 def _of_task(
-    project: Project, task: Task, index: int, circumstances: _AllCircumstances
+    project: Project, task: _TaskWords, index: int, circumstances: _AllCircumstances
 ) -> Iterator[tuple[str, Fault, SettingEffect]]:
     place = f"tasks[{index}].metadata"
     given = circumstances.of_task(task) if task.metadata and project.has_file else None
@@ -282,7 +330,7 @@ def _of_task(
     yield from _of_retries(project, task, index)
 
 
-def _of_retries(project: Project, task: Task, index: int) -> Iterator[tuple[str, Fault, SettingEffect]]:
+def _of_retries(project: Project, task: _TaskWords, index: int) -> Iterator[tuple[str, Fault, SettingEffect]]:
     """The manifest's own retry_policy narrows, and names failure classes."""
     policy = task.retry_policy
     if policy is None:

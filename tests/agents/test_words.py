@@ -339,7 +339,11 @@ UNFIT = [
     "automatic compaction failed",
     "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000",
     "context_length_exceeded",
+    "API Error: 400 due to tool use concurrency issues.",
+    "API Error: 400 duplicate tool_use ID in conversation history.",
+    "API Error: 400 orphaned tool_result in conversation history.",
 ]
+FULL = ("too long", "context", "maximum", "compaction")
 FIT = ["model: no-such-model", "max_tokens: must be greater than 0", "400 The request was not accepted."]
 
 
@@ -348,3 +352,10 @@ def test_a_conversation_that_is_refused_is_told_from_a_request_that_is(words: st
     """G22: the one is begun afresh, the other would fail again."""
     (sign,) = meaning(words, now=0.0)
     assert isinstance(sign, Over) and sign.how == how
+
+
+@pytest.mark.parametrize("words", UNFIT)
+def test_a_conversation_that_is_too_long_is_told_from_one_that_is_broken(words: str) -> None:
+    """G22 Z05: a worker whose context is full hands over; the other's conversation is begun again."""
+    (sign,) = meaning(words, now=0.0)
+    assert isinstance(sign, Over) and sign.broken is not any(part in words for part in FULL)

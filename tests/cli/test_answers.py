@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +148,14 @@ def test_dry_run_starts_nothing(tmp_path: Path) -> None:
     answer = ganger("run", "--dry-run", "--json", cwd=root).json
     assert (answer["order"], answer["most_attempts"]) == (["one"], 4)
     assert not (root / ".ganger").exists()
+
+
+def test_what_there_is_one_of_is_called_one(tmp_path: Path) -> None:
+    """T26: a plan and a dry run of a single task."""
+    root = make_project(tmp_path)
+    for words in (("plan",), ("run", "--dry-run"), ("state", "init")):
+        said = ganger(*words, cwd=root)
+        assert "1 task" in said.out + said.err and not re.search(r"\b1 \w+s\b", said.out + said.err)
 
 
 def test_only_runs_the_named_tasks(tmp_path: Path) -> None:

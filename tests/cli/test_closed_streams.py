@@ -66,3 +66,17 @@ def test_an_encoding_that_lacks_a_sign_ends_no_run(tmp_path: Path) -> None:
     make_project(tmp_path, task("näh"))
     done = in_shell(tmp_path, "run", PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and b"n?h: DONE" in done.stdout
+
+
+COMMANDS = ["--help", "--version", "status", "status --json", "validate", "events --json", "logs one", "worker --help"]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "explain NO_SENTINEL", "status --run nowhere --json"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_told_as_that(tmp_path: Path, command: str, unbuffered: str) -> None:
+    """G12: a full disk where the output goes is no trouble of the run, and nothing unexpected."""
+    ganger("run", cwd=make_project(tmp_path, task("one")))
+    done = in_shell(tmp_path, f"{command} >/dev/full", PYTHONUNBUFFERED=unbuffered)
+    said = done.stderr.decode()
+    assert done.returncode == 1 and said.count("\n") == 2, said
+    assert said.startswith("error: the output cannot be written: No space left on device [OUTPUT_REFUSED]\nnext:  ")

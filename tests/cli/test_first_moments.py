@@ -76,7 +76,7 @@ def remove(folder: Path) -> None:
 
 
 def git_project(root: Path) -> Path:
-    make_project(root, task("one", timeout_sec=600), script={"one": [[{"hang": True}]]})
+    make_project(root, task("one", timeout_sec=600), script={"one": [[{"text": "at work"}, {"hang": True}]]})
     (root / "ganger.toml").write_text(CONFIG + GIT)
     (root / ".gitignore").write_text(".ganger\n")
     person = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
@@ -100,13 +100,14 @@ def test_the_lead_of_a_deleted_folder_ends_and_leaves_nobody_at_work(tmp_path: P
     folder = kept(project)
     until(lambda: is_held(House(folder).lock))
     until(lambda: any((mark_of(pid) or "").startswith(f"{folder}/") for pid in pids()))
+    until(lambda: "at work" in (folder / "logs/one.worker.1.log").read_text())
     remove({"run": folder, "state": folder.parent, "project": root}[gone])
     said = lead.communicate(timeout=60)[1]
     assert lead.returncode not in (0, None) and b"Traceback" not in said
     until(lambda: not any((mark_of(pid) or "").startswith(f"{folder}/") for pid in pids()))
 
 
-HANGS = {"one": [[{"hang": True}]]}
+HANGS = {"one": [[{"text": "at work"}, {"hang": True}]]}
 
 
 def test_a_keeper_whose_folder_is_deleted_ends_its_programs_without_any_lead(tmp_path: Path) -> None:

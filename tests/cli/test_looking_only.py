@@ -106,6 +106,27 @@ def test_a_state_folder_that_was_set_is_found_while_the_settings_are_broken(tmp_
     assert "1 DONE" in ganger("status", cwd=tmp_path).out
 
 
+def test_a_session_finds_the_run_while_the_settings_are_broken(tmp_path: Path) -> None:
+    """G02: also where the state folder was set; sessions go on working while a person mends a file."""
+    git_run(tmp_path)
+    (tmp_path / ".ganger").rename(tmp_path / "runs")
+    for fault in ("policy = [[[", 'x = """\nnever closed\n'):
+        (tmp_path / "ganger.toml").write_text('state_dir = "runs"  # here\n' + CONFIG + fault)
+        answer = ganger("worker", "next", cwd=tmp_path)
+        assert answer.code == 3 and "run r1 is over" in answer.out + answer.err, answer
+
+
+def test_a_session_finds_the_run_where_the_users_own_settings_keep_it(tmp_path: Path) -> None:
+    """G02 W10: the state folder is where every other command sees it."""
+    git_run(tmp_path)
+    (tmp_path / ".ganger").rename(tmp_path / "runs")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/config.toml").write_text('state_dir = "runs"\n')
+    for command, code in (("status", 0), ("worker next", 3)):
+        answer = ganger(*command.split(), cwd=tmp_path, env={"GANGER_HOME": str(tmp_path / "home")})
+        assert answer.code == code and "run r1" in answer.out + answer.err, answer
+
+
 def test_broken_settings_in_the_environment_do_not_stop_looking(tmp_path: Path) -> None:
     """G12: they are told as well."""
     git_run(tmp_path)

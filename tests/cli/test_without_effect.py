@@ -89,6 +89,15 @@ def test_metadata_that_nothing_reads_is_refused(tmp_path: Path, key: str) -> Non
     assert ganger("run", cwd=root).code == 1
 
 
+@pytest.mark.parametrize("mode", ["direct", "local-git"])
+def test_a_rollback_that_is_not_wanted_is_told_where_there_is_none(tmp_path: Path, mode: str) -> None:
+    """G24 T18: it keeps a failed change in the folder of direct mode; elsewhere none comes there."""
+    root = project(tmp_path, GIT.replace("local-git", mode))
+    profile = {"steps": [{"name": "test", "cmd": "true"}], "rollback_on_failure": False}
+    (root / "verify.json").write_text(json.dumps({"profiles": {"check": profile}}))
+    assert ("verify.json:profiles.check.rollback_on_failure" in found(root)[1]) == (mode == "local-git")
+
+
 def test_a_run_that_has_begun_goes_on_and_tells_it(tmp_path: Path) -> None:
     """G24: nobody's night ends because of a setting that was written into it later."""
     tasks = [task("a"), task("b", depends_on=["a"])]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from contract_samples import DROP, HEAL, RESULT, changed
 
-from ganger.contracts.blocks import HEAL_DECISION, TASK_RESULT
+from ganger.contracts.blocks import CHUNK, HEAL_DECISION, TASK_RESULT
 from ganger.contracts.parser import Parsed, Refused, neutralise, parse_heal, parse_result
 from ganger.errors import GangerError, NotFoundError
 
@@ -27,9 +27,9 @@ def block(body: str) -> str:
     return f"{START}\n{body}\n{END}\n"
 
 
-def verdict(log: str | bytes) -> str:
+def verdict(log: str | bytes, chunk: int = CHUNK) -> str:
     """The summary of an accepted result, or the code of a refusal."""
-    parsed = parse_result(log.encode() if isinstance(log, str) else log)
+    parsed = parse_result(log.encode() if isinstance(log, str) else log, chunk=chunk)
     return parsed.value.summary if isinstance(parsed, Parsed) else parsed.code
 
 
@@ -182,7 +182,32 @@ def test_a_block_quoted_in_file_content_does_not_win_over_the_real_one() -> None
 def test_the_chosen_block_decides_alone() -> None:
     """T07: a broken last block is not replaced by an earlier good one."""
     assert verdict(block(GOOD) + block("{")) == "INVALID_JSON"
-    assert verdict(block(GOOD) + block(" ")) == "NO_SENTINEL"
+    assert verdict(block(GOOD) + block("null")) == "SCHEMA_VIOLATION"
+
+
+EMPTY = [
+    "",
+    " ",
+    "\r\n\t",
+    "\x1b[0m",
+    "// nothing\n",
+    "/* a */ /* b */",
+    "```json\n```",
+    "~~~\n\n~~~",
+    "\ufeff",
+    "\n" * 9000,
+]
+
+
+@pytest.mark.parametrize("body", EMPTY)
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_block_with_nothing_in_it_is_no_answer(body: str, times: int) -> None:
+    """T07: the last one that says something counts, on lines of its own and within a line; alone there is none."""
+    for chunk in (1, 20_011, 1 << 20):
+        for empty in (block(body) * times, f"so {START}{body}{END} it is\n" * times):
+            for good in (block(GOOD), f"a result: {START}{GOOD}{END} it is\n"):
+                assert verdict(good + empty, chunk) == "did it"
+            assert verdict(empty, chunk) == "NO_SENTINEL"
 
 
 def test_an_end_quoted_in_a_block_that_stands_inside_a_line_does_not_cut_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ganger.contracts import terminal
-from ganger.contracts.blocks import HEAL_DECISION, TASK_RESULT, find_bodies
+from ganger.contracts.blocks import HEAL_DECISION, TASK_RESULT, find_bodies, says_nothing
 from ganger.contracts.parser import Parsed, Refused, neutralise, parse_heal, parse_result
 from ganger.contracts.repair import repair
 
@@ -21,7 +21,8 @@ BLOCK = START + b"\n" + GOOD + b"\n" + END + b"\n"
 CHUNKS = (1, 20_011, 33_333, 1 << 20)
 
 ATOMS = [
-    START, END, START, END, GOOD, b"\n", b"\r", b" ", b"\t", b"x", b"{}", b"<", b">", b"<<<", HEAL_DECISION.start,
+    START, END, START, END, GOOD, b"\n", b"\r", b" ", b"\t", b"x", b"{}", b"/**/", b"<", b">", b"<<<",
+    HEAL_DECISION.start,
     b"\x1b[0m", b"\x1b]0;t\x07", b"\x1b]0;t\x1b\\", b"\x1b", b"\x1b]", b"\x1b[", b"\x07", b"\0", b"\x01", b"\x7f",
     b"\xc2\x9b", b"\xc2", b"\x9b", b"\xef\xbb\xbf", b"\xbb", START[:7], START[7:], END[:9], END[9:],
 ]  # fmt: skip
@@ -39,17 +40,23 @@ def reference(log: bytes, wash: terminal.Wash) -> list[bytes]:
     starts = [m.start(1) for m in re.finditer(rb"(?:\A|(?<=[\r\n]))" + blank + b"(" + START + b")", text)]
     ends = [m.start(1) for m in re.finditer(b"(" + END + b")" + blank + rb"(?:[\r\n]|\Z)", text)]
     anywhere = [[m.start() for m in re.finditer(mark, text)] for mark in (START, END)]
-    first, second = last_block(starts, ends), last_block(*anywhere)
+    first, second = last_block(text, starts, ends), last_block(text, *anywhere)
     found = [first, second] if first and second and first[0] == second[0] else [first or second]
+    pairs = [one[:2] for one in found if one]
     if second and found[-1] == second:
-        found.append((second[0], anywhere[1][-1]))
-    return [text[pair[0] + len(START) : pair[1]] for pair in dict.fromkeys(found) if pair]
+        pairs.append((second[0], max(end for end in anywhere[1] if end < second[2])))
+    return [text[start + len(START) : end] for start, end in dict.fromkeys(pairs)]
 
 
-def last_block(starts: list[int], ends: list[int]) -> tuple[int, int] | None:
-    """The last start that an end follows, and the first of those ends."""
-    pairs = [(start, min(after)) for start in starts if (after := [end for end in ends if end >= start + len(START)])]
-    return pairs[-1] if pairs else None
+def last_block(text: bytes, starts: list[int], ends: list[int]) -> tuple[int, int, int] | None:
+    """The last start that an end follows, the first of those ends, and the empty block it stands before."""
+    before = len(text) + 1
+    for start in reversed(starts):
+        after = [end for end in ends if start + len(START) <= end < before]
+        if after and not says_nothing(text[start + len(START) : min(after)]):
+            return start, min(after), before
+        before = start if after else before
+    return None
 
 
 def expected(log: bytes) -> list[bytes]:

@@ -431,6 +431,19 @@ def test_settings_are_checked_before_they_change(key: str, value: object, said: 
     assert Run().do("set", key=key, value=value).startswith(said)
 
 
+def test_a_number_that_does_nothing_in_this_run_says_so() -> None:
+    """G12 G24: there are no windows without a schedule, and nothing is merged in direct mode."""
+    run = Run()
+    for key, why in (
+        ("batch_size", "heal_schedule"),
+        ("merge_retries", "direct mode"),
+        ("max_total_heal_rounds", "healed"),
+    ):
+        said = run.do("set", key=key, value=7)
+        assert f"policy.{key} is 7 now" in said and ", without effect: " in said and why in said
+    assert "without effect" not in run.do("set", key="concurrency", value=3)
+
+
 def test_every_number_of_policy_and_budget_can_be_set() -> None:
     """G12: a new one must be given its range."""
     own = {f"policy.{f.name}" for f in fields(Policy)} | {f"budget.{f.name}" for f in fields(Budget)}

@@ -140,6 +140,17 @@ def test_an_id_inside_a_longer_word_is_left_alone() -> None:
     assert of("alphabet soup") == "alphabet soup"
 
 
+@pytest.mark.parametrize("text", ["protected by '.env'", "src/.env is secret", "no option --only", "$home is not set"])
+def test_a_marked_name_is_no_id(text: str) -> None:
+    """T21: nobody finds `.<task>` in a project."""
+    assert signature("x", text, task_ids={"env", "only", "home"}) == f"x:{text}"
+
+
+def test_an_id_behind_a_mark_within_a_name_goes() -> None:
+    """T21: it is the task's all the same."""
+    assert of("task-alpha: lost v1.alpha", own="alpha") == "task-<task>: lost v1.<task>"
+
+
 def test_a_number_that_is_an_id_goes_where_it_is_part_of_a_name() -> None:
     """T21: `part_7` names the task, `7 != 4` does not."""
     assert of("part_7.py lost") == "part_<task>.py lost"

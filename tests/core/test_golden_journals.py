@@ -58,6 +58,16 @@ def test_the_journal_of_an_outage_ends_without_trouble() -> None:
     assert broken(rows, Seen()) == []
 
 
+def test_the_journal_of_a_train_has_one_culprit_and_nobody_else_pays() -> None:
+    """D02 D06: five changes in shared tips, the red one traced by halves; each is proved by a tip that holds it."""
+    state, rows = state_of("journal-trains"), list(told("journal-trains"))
+    found = [row.event for row in rows if isinstance(row.event, ev.CulpritFound)]
+    assert {one.task for one in found} == {"t2"} and any(isinstance(row.event, ev.HalfJudged) for row in rows)
+    assert {name: task.ci_fixes for name, task in state.tasks.items() if task.ci_fixes} == {"t2": 1}
+    ledgers = [task.delivery for task in state.tasks.values() if task.delivery is not None]
+    assert any(now.own != now.green for now in ledgers) and broken(rows, Seen()) == []
+
+
 def test_the_sixth_journal_keeps_every_proof_lock_and_halt() -> None:
     """D01 D11 D18 W08: ledgers, verdicts and locks come back with the events, and the judge finds nothing wrong."""
     state, rows = state_of("journal-6"), list(told("journal-6"))

@@ -58,8 +58,8 @@ class Run:
         attempt = self.state.tasks[task].attempts if task else 0
         self.record(ev.QuestionAsked("q-1", task, kind, text, attempt, options=options))
 
-    def answer(self, text: str) -> str:
-        command = _Command(self.state.commands_taken + 1, {"question": "q-1", "text": text})
+    def answer(self, text: str, question: str = "q-1") -> str:
+        command = _Command(self.state.commands_taken + 1, {"question": question, "text": text})
         events = act(self.state, command, NOW)
         self.record(*events)
         last = events[-1]
@@ -249,6 +249,40 @@ def test_a_worker_that_did_not_ask_is_told_the_question_with_the_answer() -> Non
     assert worker is not None and "CI is red after 3 attempts" in worker.messages[-1].text
     (told,) = answers_of(run.state, "other")
     assert "CI is red after 3 attempts" in told and "pin the compiler" in told
+
+
+def asked_twice(run: Run, status: TaskStatus = TaskStatus.ESCALATED) -> None:
+    """A worker asked two things and ended."""
+    run.put("other", R)
+    for name, text in (("q-1", "Which port?"), ("q-2", "Which colour?")):
+        run.record(ev.QuestionAsked(name, "other", "ambiguous_spec", text, 1, report=f"escalate-{name}"))
+    run.record(ev.TaskSettled("other", status, "it asked"))
+
+
+def test_one_answer_is_none_to_another_question_of_the_same_worker() -> None:
+    """Z06: its task waits for both, and the next worker gets each with what was asked."""
+    run = Run()
+    asked_twice(run)
+    assert "waits for the answer to q-1" in run.answer("red", "q-2")
+    assert run.state.tasks["other"].status is TaskStatus.ESCALATED and run.state.questions["q-1"].answer is None
+    assert "other runs again" in run.answer("8080")
+    assert [run.state.questions[name].answer for name in ("q-1", "q-2")] == ["8080", "red"]
+    (told,) = answers_of(run.state, "other")
+    assert "Which colour?\nAnswered: red" in told and "Which port?\nAnswered: 8080" in told
+
+
+def test_a_task_that_waits_for_no_answer_runs_again_with_the_first_and_keeps_the_other_question() -> None:
+    """Z06: what Ganger asked about it is answered by that, what the worker asked is not."""
+    run = Run()
+    asked_twice(run, TaskStatus.BLOCKED)
+    run.record(ev.QuestionAsked("q-3", "other", "crash", "it crashed twice", 1))
+    run.answer("red", "q-2")
+    assert run.state.tasks["other"].status is P and run.state.questions["q-1"].answer is None
+    assert run.state.questions["q-3"].answer == "red"
+    run.answer("8080")
+    colour, port = answers_of(run.state, "other")
+    assert "Which port?" not in colour and "Answered: red" in colour
+    assert port == "Asked (ambiguous_spec): Which port?\nAnswered: 8080"
 
 
 def test_a_hint_that_answers_nothing_stands_alone() -> None:

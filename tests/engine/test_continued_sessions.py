@@ -70,6 +70,20 @@ def test_an_answer_counts_whatever_its_session_says_after_it(tmp_path: Path) -> 
     assert len(project.find(ev.AttemptLaunched)) == 2 and not project.find(ev.AttemptInterrupted)
 
 
+def test_a_conversation_that_breaks_at_work_is_begun_afresh_once(tmp_path: Path) -> None:
+    """G22 Z05: not as one that is full, whose worker hands over again and again; the second time it is a failure."""
+    call = {"sign": {"is": "ToolStarted", "id": "1", "name": "edit"}}
+    over = {"sign": {"is": "Over", "how": "unfit", "text": "orphaned tool_result", "broken": True}}
+    breaks = [{"sign": {"is": "Session", "id": "s1"}}, call, {"files": {"half.txt": "half\n"}}, over, {"exit": 1}]
+    answers = [call, {"files": {"rest.txt": "rest\n"}}, {"result": "DONE"}]
+    project = GitProject(tmp_path / "p", script={"a": [breaks, breaks, answers]}).make()
+    assert project.run() == 0 and len(project.find(ev.AttemptLaunched)) == 3
+    task = ended(project)
+    assert (task.afresh, task.worker_attempts) == ("orphaned tool_result", 2)
+    assert [(f.failure_class, f.counter) for f in project.find(ev.AttemptFailed)] == [("prompt_gap", "worker_attempts")]
+    assert "orphaned tool_result" in project.ganger("why", "a").stdout and task.checkpoints == 0
+
+
 def test_a_task_that_is_done_leaves_no_home(in_git: Any, speech: Speech) -> None:
     """A session ends with its task."""
     assert in_git([REST, DONE]).run() == 0

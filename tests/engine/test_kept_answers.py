@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from asking_sessions import PEOPLE, Session, people_in_git, people_project
 from git_runs import GitProject
-from run_projects import Project, leading, task, until, write
+from run_projects import Project, done, leading, task, until, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
@@ -71,3 +71,17 @@ def test_what_an_agent_reported_is_judged_without_asking_it_again(tmp_path: Path
     with leading(project) as lead:
         assert lead.wait(30) == 0 and project.status("a") is TaskStatus.DONE
     assert len(project.find(ev.AttemptLaunched)) == 1 and not project.find(ev.AttemptFailed)
+
+
+@pytest.mark.brief(1)
+@pytest.mark.parametrize("kind", [GitProject, Project], ids=["git", "direct"])
+def test_what_an_agent_said_of_its_work_is_told_although_somebody_stopped_the_run(
+    tmp_path: Path, kind: type[Project]
+) -> None:
+    """H10 G17: the report and the list of tasks hold its sentence."""
+    project = kind(tmp_path / "p", script={"a": done(write("a.txt", "a\n"))}, **gated(tmp_path)).make()
+    with leading(project) as lead:
+        stopped_while_it_is_judged(project, lead)
+    (tmp_path / "open").touch()
+    assert project.run() == 0 and len(project.find(ev.AttemptLaunched)) == 1
+    assert "did it" in project.ganger("tasks").stdout and "did it" in project.folder.report.read_text()

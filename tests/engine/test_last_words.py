@@ -19,9 +19,12 @@ def project_of(root: Path, *argv: str, more: str = "") -> Project:
 
 
 def crash_of(project: Project) -> str:
-    assert project.run() == 4
+    done = project.ganger("run")
+    assert done.returncode == 4
     assert {f.failure_class for f in project.find(ev.AttemptFailed)} == {"crash"}
-    return str(project.state().tasks["a"].detail)
+    detail = str(project.state().tasks["a"].detail)
+    assert detail[-120:] in done.stdout, "the run's last words leave out what to do"
+    return detail
 
 
 def test_a_crash_says_the_last_telling_line_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

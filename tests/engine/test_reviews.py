@@ -177,7 +177,8 @@ def test_an_agent_sends_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rounds", [None, 0, 1])
 def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path, rounds: int | None) -> None:
-    """W08 H13: two rounds, or as many as are set; CI's counter is not touched, and `why` shows this one."""
+    """W08 H13: two rounds, or as many as are set; CI's counter is not touched, `why` shows this one, and whoever is
+    asked is told the last remark and may take the change as it stands."""
     project = judged(tmp_path, BAD)
     config = project.root / "ganger.toml"
     if rounds is not None:
@@ -186,9 +187,21 @@ def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path, rou
     assert project.run() == 4
     now = project.state().tasks["a"]
     assert (now.status, now.reworks, now.ci_fixes) == (TaskStatus.ESCALATED, allowed, 0)
-    assert launches(project) == allowed + 1 and [q.kind for q in project.find(ev.QuestionAsked)] == ["escalated"]
+    (asked,) = project.find(ev.QuestionAsked)
+    assert launches(project) == allowed + 1 and asked.kind == "review" and "the name is wrong" in asked.text
     why = json.loads(project.ganger("why", "a", "--json").stdout)
     assert why["counters"]["reworks"] == f"{allowed} of {allowed}"
+    assert "ganger approve a" in project.ganger("inbox").stdout
+    assert project.ganger("approve", "a").returncode == 0 and project.run() == 0
+    assert launches(project) == allowed + 1 and broken(project.events(), Seen()) == []
+
+
+def test_a_change_nobody_was_content_with_may_be_sent_back_by_a_person(tmp_path: Path) -> None:
+    """W08: it is done again with the person's remark, and the reviewer judges what comes of it."""
+    project = judged(tmp_path, BAD, BAD, BAD, GOOD)
+    assert project.run() == 4
+    assert project.ganger("rework", "a", "call it b").returncode == 0
+    assert project.run() == 0 and "call it b" in project.prompt("a", 4)
 
 
 def test_a_person_may_always_send_back(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,23 @@ def test_a_lead_that_dies_beside_such_an_agent_is_followed_by_one_that_goes_on(t
     lead.communicate()
     assert project.run() == 1 and others_are_done(project) and project.folders() == []
     assert project.state().tasks["bad"].last_failure_class == "policy_violation"
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["at work", "answered"])
+def test_work_whose_folder_is_gone_when_the_next_lead_comes_is_begun_anew(tmp_path: Path, answered: bool) -> None:
+    """G08 H10: its answer does not say that nothing had to be changed; no counter pays, who still works is ended."""
+    waits = f"if mkdir {tmp_path}/first; then while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; fi"
+    project = hostile(tmp_path / "p", waits)
+    lead = project.start()
+    until(lambda: (tmp_path / "first").exists(), beside=lead)
+    kill(lead)
+    lead.communicate()
+    if answered:
+        (tmp_path / "go").touch()
+        until(lambda: "END_TASK_RESULT" in (project.folder.path / "logs/bad.worker.1.log").read_text())
+    shutil.rmtree(project.folder.path / "work/bad.1")
+    assert project.run() == 0 and others_are_done(project) and "half.txt" in project.merged_files()
+    assert project.state().tasks["bad"].worker_attempts == 1 and project.find(ev.AttemptInterrupted)
 
 
 def test_no_agent_is_started_in_a_folder_that_leads_elsewhere(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from ganger.core import ci
 from ganger.core.ci import CiRules, Finding, RunFact, Word
 from ganger.core.request_merges import Look as RequestLook, Step, next_step
 from ganger.engine import ci_waiting, request_merging
+from ganger.engine.culprits import Culprits
 from ganger.engine.following import Following, Look
 from ganger.engine.request_merging import RequestMerging
 from ganger.forges import ForgeSettings, Hosts
@@ -66,6 +67,11 @@ def old_commit(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Following, "look", look)
     patch.setattr(Following, "forget", lambda self, sha: None)
+    patch.setattr(Culprits, "_is_red_below", _never)
+
+
+async def _never(*_: object) -> bool:
+    return False
 
 
 def run_s_own_word(patch: pytest.MonkeyPatch) -> None:

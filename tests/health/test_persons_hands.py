@@ -15,7 +15,7 @@ from ganger.launchers.door import Line
 
 AGENT = """
 case "$GANGER_TASK_ID$GANGER_ATTEMPT" in
-  slow1) sleep 7 ;;
+  slow1) sleep 16 ;;
   ended1|given1) while :; do echo still at it; sleep 1; done ;;
 esac
 printf '<<<TASK_RESULT_V2>>>\\n{"contract_version": "2.0", "task_id": "%s", "status": "DONE", ' "$GANGER_TASK_ID"
@@ -24,10 +24,11 @@ printf '"summary": "did it"}\\n<<<END_TASK_RESULT_V2>>>\\n'
 
 
 def project(root: Path) -> Project:
-    """`slow` needs more than its time limit and more than the silence that is allowed."""
+    """`slow` needs more than its time limit and more than the silence that is allowed; both leave a busy machine the
+    time to run the command that moves them."""
     (root / "agent.sh").write_text(AGENT)
-    tasks = [task("slow", timeout_sec=6), *(task(name, timeout_sec=60) for name in ("ended", "given"))]
-    policy = f"concurrency = 3\n{health_of({**LIMITS, 'stall_sec': 5.0})}"
+    tasks = [task("slow", timeout_sec=15), *(task(name, timeout_sec=60) for name in ("ended", "given"))]
+    policy = f"concurrency = 3\n{health_of({**LIMITS, 'stall_sec': 13.0})}"
     agent = f'kind = "command"\nargv = ["sh", "{root}/agent.sh"]'
     return Project(root / "project", tasks=[*tasks, task("z", "ended")], agent=agent, policy=policy).make()
 

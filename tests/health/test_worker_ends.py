@@ -34,7 +34,8 @@ def project(root: Path, first: str, then: str = BLOCK, *, git: bool = False, nam
     script.write_text(f'if [ "$GANGER_ATTEMPT" = 1 ]; then\n{first}\nelse\n{then}\nfi\n')
     agent = f'kind = "command"\nargv = ["sh", "{script}"]'
     kind = GitProject if git else Project
-    policy = f"concurrency = 3\n{health_of({**LIMITS, 'stall_sec': 30.0})}"
+    # Looking for a file again and again is neither silence nor idle work: the person is on the way.
+    policy = f"concurrency = 3\n{health_of({**LIMITS, 'stall_sec': 30.0, 'busy_sec': 30.0})}"
     return kind(root / "project", tasks=[task(name) for name in names], agent=agent, policy=policy).make()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from cli_project import kept, make_project, task
 
 from ganger.launchers.house import House, is_held
+from ganger.launchers.kept import KeptLauncher
 from ganger.launchers.proc import has_ended, is_stopped, parent_of
 
 WORKING = {"one": [[{"hang": True}]]}
@@ -56,6 +58,23 @@ def test_a_run_with_a_frozen_keeper_can_be_stopped(tmp_path: Path, frozen: str) 
     until(lambda: has_ended(keeper) and has_ended(guard) and not is_held(house.lock))
 
 
+@pytest.mark.parametrize("dies", [False, True], ids=["the lead", "the next lead"])
+def test_whoever_leads_continues_a_frozen_keeper(tmp_path: Path, dies: bool) -> None:
+    """H08 H10 G12: else no end would be told, no time limit kept, and an attempt that a person ends would go on."""
+    lead = lead_of(tmp_path)
+    _, keeper = keeper_of(tmp_path)
+    os.kill(keeper, signal.SIGSTOP)
+    until(lambda: is_stopped(keeper))
+    if dies:
+        lead.kill()
+        lead.wait()
+    subprocess.run([sys.executable, "-m", "ganger", "end", "one"], cwd=tmp_path, check=True, capture_output=True)
+    if dies:
+        lead = subprocess.Popen([sys.executable, "-m", "ganger", "run"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    assert lead.wait(50) == 3
+    until(lambda: has_ended(keeper))
+
+
 def test_a_keeper_that_answers_nobody_is_killed_and_its_programs_end(tmp_path: Path) -> None:
     """H08: continued again and again by nobody; a debugger holds it."""
     lead = lead_of(tmp_path)
@@ -68,7 +87,25 @@ def test_a_keeper_that_answers_nobody_is_killed_and_its_programs_end(tmp_path: P
     finally:
         freezer.kill()
         freezer.wait()
-    assert has_ended(keeper)
+    until(lambda: has_ended(keeper))
+
+
+def test_a_keeper_that_is_frozen_once_it_has_ended_everything_does_not_stay(tmp_path: Path) -> None:
+    """H08: it would be a stopped process with a guard beside it, for good."""
+
+    async def main() -> int:
+        launcher = KeptLauncher(tmp_path, grace_sec=0.2)
+        await launcher.prepare()
+        house = House(tmp_path)
+        keeper = int(house.read(house.lock))
+        await launcher.stop_all(0.2)
+        os.kill(keeper, signal.SIGSTOP)
+        until(lambda: is_stopped(keeper))
+        await launcher.close()
+        return keeper
+
+    keeper = asyncio.run(main())
+    until(lambda: has_ended(keeper) and not is_held(House(tmp_path).guard_lock))
 
 
 FREEZER = """

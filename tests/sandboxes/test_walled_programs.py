@@ -63,6 +63,14 @@ def test_home_and_temporary_folder_are_private_and_can_be_written(here: Place) -
     assert not (here.settings.home / ".x").exists()
 
 
+@pytest.mark.needs("bwrap")
+def test_every_private_folder_can_be_reached_and_written(tmp_path: Path) -> None:
+    """G05: also where the folder above it is made for nothing else, and by root for another user."""
+    here = place(tmp_path, "bubblewrap")
+    for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+        assert here.shell(f"cd {folder} && echo text > f && cat f").out == "text\n"
+
+
 def test_whoever_works_inside_has_a_name(here: Place) -> None:
     """G05: many programs ask for it and fail without. Behind Landlock it is the machine's list that is asked."""
     shown = here.run(PYTHON, "-S", "-c", "import os, pwd; print(pwd.getpwuid(os.getuid()).pw_name)")

@@ -67,7 +67,8 @@ EVERYDAY: dict[str, dict[str, str]] = {
     "env-example": {".env.example": "DATABASE_URL=postgres://user:password@localhost/shop\nAPI_KEY=changeme\n"},
     "env-sample": {".env.sample": "STRIPE_KEY=sk_test_xxx\n"},
     "env-template": {"services/api/.env.template": "TOKEN=\nSECRET=<your secret>\n"},
-    "env-of-a-stage": {".env.production.example": "API_KEY=${API_KEY}\n"},
+    "env-of-a-stage": {".env.production.example": "API_KEY=${API_KEY}\n", ".env.test.template": "A=\n"},
+    "env-dist": {".env.dist": "APP_SECRET=changeme\n", ".env.local.dist": "A=\n"},
     "target-at-the-end": {"Makefile": MAKE + "\n.PHONY: serve\nserve: dist/app\n\tpython -m app --port $(PORT)\n"},
     "target-in-the-middle": {
         "Makefile": MAKE.replace("lint:\n", "format:\n\tpython -m ruff format src\n\nlint:\n"),

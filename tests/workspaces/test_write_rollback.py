@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -46,6 +47,27 @@ def test_rolling_back_twice_changes_nothing_more(tmp_path: Path) -> None:
     report = roll_back(place.root, place.folder)
     assert place.snapshot() == before
     assert (report.restored, (place.root / "a.txt").stat().st_ino) == ((), inode)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EINTR, errno.EACCES])
+def test_a_folder_that_cannot_be_listed_keeps_no_file_from_coming_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """T18 T19: the sweep of temporary files is told as failed; every original is there again."""
+    place, before = applied(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", _refuse(code))
+        with pytest.raises(RollbackFailed, match=r"could not be put back"):
+            roll_back(place.root, place.folder)
+    roll_back(place.root, place.folder)
+    assert place.snapshot() == before
+
+
+def _refuse(code: int) -> Callable[..., object]:
+    def scandir(*_: object) -> object:
+        raise OSError(code, os.strerror(code))
+
+    return scandir
 
 
 def test_without_a_whole_backup_there_is_nothing_to_roll_back(tmp_path: Path) -> None:

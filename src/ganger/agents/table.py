@@ -42,6 +42,11 @@ def make_agent(name: str, given: AgentSettings, root: Path, environ: Mapping[str
     return _maker(name, given.kind)(name, given, root, environ)
 
 
+def require_kind(name: str, kind: str) -> None:
+    """Whether or not anybody plays it; nothing of it is made."""
+    _maker(name, kind)
+
+
 def _maker(name: str, kind: str) -> Maker:
     if kind in KINDS:
         module, _, attribute = KINDS[kind].partition(":")

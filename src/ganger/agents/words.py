@@ -48,14 +48,17 @@ _LIMIT = _phrases(
 )
 _LENGTH = _phrases(r"max_output_tokens|finish_?reason\W{1,4}(?:length|max_tokens)\b")
 _REFUSED = _phrases(r"reason\W{1,4}content_filter|content_policy_violation|blocked by (?:the )?(?:content|safety)")
-# What vendors say of a conversation that they will not take, however often it is sent.
-_UNFIT = _phrases(
+# What vendors and programs say of a conversation that is not taken, however often it is sent: too long, or broken.
+_FULL = _phrases(
     r"(?:prompt|input|request|context|conversation|messages?) (?:(?:is|are|was|were) )?too (?:long|large|big)\b",
     r"context[_ ](?:length|window)[_\W]{0,3}(?:is |was |has been |limit |size )*(?:exceeded|full|over)",
     r"(?:exceeds?|exceeded|over|beyond|larger than|ran out of room in) (?:\S{1,20} ){0,5}?"
     r"(?:context|(?:maximum|input) (?:number of )?(?:input )?tokens)\b|maximum context length|model_context_window_ex",
     r"token count\b.{0,60}\bexceeds|too many (?:input )?tokens\b(?! per)|request_too_large|payload too large",
     r"(?:compact(?:ion|ing)|compression)\b.{0,40}\b(?:failed|not possible|impossible)",
+)
+_BROKEN = _phrases(
+    r"tool use concurrency issues|duplicate tool_use id\b|orphaned tool_result\b",
     r"tool_use\W.{0,60}\bwithout\b.{0,40}tool_result|tool_result\W.{0,80}\btool_use\b|unexpected `?tool_(?:use|result)",
     r"tool_calls?\W.{0,120}\b(?:followed|preced|respond|response|did not have)|no tool (?:call|output) found for",
     r"role\W{1,4}tool\b.{0,60}\bmust (?:be|follow)",
@@ -110,7 +113,8 @@ def meaning(text: str, *, status: int | None = None, now: float, final: bool = T
         return [Retrying(told, status=status, wait_sec=None if reset is None else max(0.0, reset - now))]
     if status in (401, 403) or (not _decides(status) and _LOGIN.search(words)):
         return [LoginMissing(told)]
-    return [Over(_how(words, status), told)]
+    how = _how(words, status)
+    return [Over(how, told, broken=how == "unfit" and status != 413 and not _FULL.search(words))]
 
 
 def is_limit(text: str, status: int | None = None) -> bool:
@@ -158,7 +162,8 @@ def _how(words: str, status: int | None) -> How:
         return "length"
     if _REFUSED.search(words):
         return "refused"
-    if status == 413 or (status in (None, 400, 404, 422) and _UNFIT.search(words)):
+    unfit = _FULL.search(words) or _BROKEN.search(words)
+    if status == 413 or (status in (None, 400, 404, 422) and unfit):
         return "unfit"
     by_status = status is not None and (status >= 500 or status in (408, 425))
     return "network" if by_status or (status in (None, 200) and _NETWORK.search(words)) else "error"

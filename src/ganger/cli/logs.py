@@ -19,6 +19,7 @@ from ganger.cli.options import (
     run_option,
 )
 from ganger.errors import NotFoundError
+from ganger.streams import SaidOutput
 
 if TYPE_CHECKING:
     from ganger.core.masking import Masker
@@ -98,7 +99,7 @@ def _print(path: Path, masker: Masker, *, raw: bool, still_running: object) -> N
     from ganger.views.text import clean_text
 
     assert callable(still_running)
-    out, noted = sys.stdout.buffer, read_masks(path)
+    out, noted = SaidOutput(sys.stdout.buffer), read_masks(path)
     with path.open("rb") as file:
         going = True
         while True:

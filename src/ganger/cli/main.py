@@ -14,8 +14,18 @@ from collections.abc import Sequence
 import click
 
 from ganger.cli.table import COMMANDS, overview
-from ganger.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, GangerError, InputError, NotBuiltYet
-from ganger.streams import write_nowhere
+from ganger.errors import (
+    EXIT_ERROR,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_USAGE,
+    GangerError,
+    InputError,
+    MachineRefused,
+    NotBuiltYet,
+    is_of_machine,
+)
+from ganger.streams import OutputRefused, write_nowhere
 
 
 class _Commands(click.Group):
@@ -83,6 +93,9 @@ def run_command(arguments: Sequence[str]) -> int:
         # The reader went away; there is nobody left to tell.
         write_nowhere(sys.stdout)
         return EXIT_ERROR
+    except OutputRefused:
+        # An error's own words may be on their way to the same place.
+        raise
     except Exception as error:  # noqa: BLE001 - the last resort of the command line
         return _unexpected(error, as_json=as_json, debug=debug)
 
@@ -111,6 +124,10 @@ def show_error(error: GangerError, *, as_json: bool) -> None:
 def _unexpected(error: Exception, *, as_json: bool, debug: bool) -> int:
     if debug:
         raise error
+    if isinstance(error, OSError) and (is_of_machine(error) or isinstance(error, PermissionError)):
+        where = f"{error.filename}: " if error.filename else ""
+        show_error(MachineRefused(f"{where}{error.strerror}"), as_json=as_json)
+        return EXIT_ERROR
     with tempfile.NamedTemporaryFile("w", prefix="ganger-", suffix=".log", delete=False) as file:
         traceback.print_exc(file=file)
     problem = GangerError(

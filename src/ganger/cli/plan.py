@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.options import json_option, manifest_argument, open_project, print_json, project_option
+from ganger.cli.options import counted, json_option, manifest_argument, open_project, print_json, project_option
 
 if TYPE_CHECKING:
     from ganger.check import Checked
@@ -47,7 +47,9 @@ def command(manifest: Path | None, project: Path | None, prompts: bool, as_json:
         phases = {"phases": [list(row) for row in checked.phases]} if checked.phases else {}
         print_json("plan", order=list(plan.order), levels=levels, digest=checked.digest, clashes=clashes, **phases)
         return 0
-    click.echo(f"{len(plan.order)} tasks in {len(plan.levels)} levels, digest {checked.digest[:12]}")
+    click.echo(
+        f"{counted(len(plan.order), 'task')} in {counted(len(plan.levels), 'level')}, digest {checked.digest[:12]}"
+    )
     for number, level in enumerate(plan.levels):
         click.echo(f"  level {number}: {', '.join(level)}")
     for number, row in enumerate(checked.phases):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.options import json_option, manifest_argument, open_project, print_json, project_option
+from ganger.cli.options import counted, json_option, manifest_argument, open_project, print_json, project_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,8 +148,8 @@ def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, recon
             reconcile=None if found is None else difference_json(found),
         )  # fmt: skip
         return 0
-    head = f"run {checked.manifest.run_id}: {len(chosen)} tasks, concurrency {policy.concurrency}"
-    click.echo(f"{head}, at most {most} agent starts before healing")
+    head = f"run {checked.manifest.run_id}: {counted(len(chosen), 'task')}, concurrency {policy.concurrency}"
+    click.echo(f"{head}, at most {counted(most, 'agent start')}, without healing, reworks and trouble that passes")
     for name in chosen:
         spec = specs[name]
         after = f" after {', '.join(spec.depends_on)}" if spec.depends_on else ""

@@ -21,7 +21,8 @@ from ganger.views.inbox import inbox, inbox_row
 from ganger.views.stream import event_line
 from ganger.views.text import one_line
 
-_LONGEST_SHORT = 160
+_LONGEST_SHORT = 400
+_SHOWN_AHEAD = 120
 _SHOWN = (
     ev.WindowOpened,
     ev.AttemptStarted,
@@ -248,7 +249,10 @@ def _short(state: RunState, name: str) -> str:
     task = state.tasks[name]
     reason = f"({task.block_reason.value}) " if task.block_reason else ""
     text = printable(f"{reason}{task.detail}")
-    return text if len(text) <= _LONGEST_SHORT else f"{text[: _LONGEST_SHORT - 1]}…"
+    if len(text) <= _LONGEST_SHORT:
+        return text
+    # What to do about it stands at the end; half of that helps nobody.
+    return f"{text[:_SHOWN_AHEAD].rstrip()} … {text[_SHOWN_AHEAD + 3 - _LONGEST_SHORT :].lstrip()}"
 
 
 def _found(state: RunState) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ganger.cli.options import (
+    counted,
     json_option,
     manifest_argument,
     open_project,
@@ -61,7 +62,7 @@ def init_command(manifest: Path | None, output: Path | None, project: Path | Non
     if as_json:
         print_json("state_init", path=str(path), tasks=len(checked.specs), digest=checked.digest)
     else:
-        click.echo(f"wrote {path}: {len(checked.specs)} tasks, all PENDING")
+        click.echo(f"wrote {path}: {counted(len(checked.specs), 'task')}, all PENDING")
     return 0
 
 

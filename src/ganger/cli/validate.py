@@ -28,12 +28,14 @@ def command(manifest: Path | None, project: Path | None, as_json: bool) -> int:
     from ganger.check import check_project
     from ganger.check_ground import check_ground, settings_faults
     from ganger.config import project_root, read_project
+    from ganger.notify import notice_faults
     from ganger.without_effect import ineffective
 
     opened, problems = read_project(project_root(project, manifest, Path.cwd()))
     checked = check_project(opened, manifest)
     checked.faults[:0] = settings_faults(opened, problems)
     check_ground(opened, checked)
+    checked.faults += notice_faults(opened) if opened.has_file and not opened.unread else []
     idle = ineffective(opened, checked)
     checked.faults += idle.refused
     checked.warnings += idle.told

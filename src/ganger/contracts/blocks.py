@@ -1,7 +1,8 @@
 """Finding the last fenced block of an agent's answer in a log of any size, read backwards in chunks.
 
-A block is the last start that an end follows, up to the first end after it: a start that was never closed, and an end
-that closes nothing, count for nothing.
+A block is the last start that an end follows, up to the first end after it: a start that was never closed, an end
+that closes nothing, and a block with nothing in it (no sign, or only comments) count for nothing. Where an empty block
+is met, the search goes on as though the log ended before it.
 
 Two searches run side by side. The anchored one believes only sentinels that begin or end their line: a JSON string
 holds no raw line break, so a sentinel quoted inside file content is never anchored. The inline one takes sentinels
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ganger.contracts import terminal
+from ganger.contracts.repair import repair
 from ganger.contracts.terminal import BLANK_IN_LINE, LONGEST_SEQUENCE, Wash
 from ganger.errors import GangerError, NotFoundError
 
@@ -129,39 +131,54 @@ class _Spot:
     offset: int
 
 
+IsEmpty = Callable[[_Segment, int, _Spot], bool]
+
+
 class _Inline:
     """The last start anywhere that an end follows, the first end after it, and the last end of all."""
 
-    def __init__(self, fence: Fence) -> None:
-        self.fence = fence
+    def __init__(self, fence: Fence, is_empty: IsEmpty) -> None:
+        self.fence, self.is_empty = fence, is_empty
         self.start: _Spot | None = None
         self.end: _Spot | None = None
         self.last_end: _Spot | None = None
 
     def feed(self, segment: _Segment) -> None:
-        if self.start is not None:
-            return
+        before = len(segment.text)
+        while self.start is None and before > 0:
+            before = self._seek(segment, before)
+
+    def _seek(self, segment: _Segment, before: int) -> int:
+        """Looks at what lies before that place; the place of an empty block, before which the search goes on, or 0."""
         text, fence, number = segment.text, self.fence, segment.number
-        reach = segment.size + len(fence.end) - 1
-        limit = len(text)
+        reach = min(before, segment.size + len(fence.end) - 1)
+        limit = before
         if self.end is None:
             limit = text.rfind(fence.end, 0, reach)
             if limit < 0:
-                return
+                return 0
             self.end = self.last_end = _Spot(number, limit)
         place = text.rfind(fence.start, 0, min(limit, segment.size + len(fence.start) - 1))
         first = text.find(fence.end, place + len(fence.start) if place >= 0 else 0, reach)
         self.end = _Spot(number, first) if first >= 0 else self.end
-        self.start = _Spot(number, place) if place >= 0 else None
+        if place < 0:
+            return 0
+        if self.is_empty(segment, place, self.end):
+            self.end = self.last_end = None
+            return place
+        self.start = _Spot(number, place)
+        return 0
 
 
 class _Anchored:
     """The last start that opens its line and that an end follows which closes its line; the first such end."""
 
-    def __init__(self, fence: Fence) -> None:
+    def __init__(self, fence: Fence, is_empty: IsEmpty) -> None:
+        self.is_empty = is_empty
         self.start: _Spot | None = None
         self.end: _Spot | None = None
-        self.undecided: _Spot | None = None
+        self.undecided: _Segment | None = None
+        self.place = 0
         self._end = re.compile(b"(" + re.escape(fence.end) + b")" + BLANK_IN_LINE + rb"(?:[\r\n]|\Z)")
         self._start = re.compile(rb"[\r\n]" + BLANK_IN_LINE + b"(" + re.escape(fence.start) + b")")
         self._opening = re.compile(BLANK_IN_LINE + b"(" + re.escape(fence.start) + b")")
@@ -174,14 +191,13 @@ class _Anchored:
         ends = self._ends(segment)
         if not ends and self.end is None:
             return
-        # Before an end was seen in a later segment, only what lies before the last end of this one can be a start.
-        limit = len(segment.text) if self.end is not None else ends[-1]
-        place = self._seek_start(segment, limit)
-        after = bisect_right(ends, place)
-        if after < len(ends):
-            self.end = _Spot(segment.number, ends[after])
-        if place >= 0:
-            self._begin(segment, place)
+        for place in reversed(self._starts(segment)):
+            after = bisect_right(ends, place)
+            self.end = _Spot(segment.number, ends[after]) if after < len(ends) else self.end
+            del ends[after:]
+            if self.end is not None and self._begin(segment, place):
+                return
+        self.end = _Spot(segment.number, ends[0]) if ends else self.end
 
     def _ends(self, segment: _Segment) -> list[int]:
         return [
@@ -190,18 +206,26 @@ class _Anchored:
             if found.start() < segment.size and (segment.ends_blank or found.group()[-1] in _BREAKS)
         ]
 
-    def _seek_start(self, segment: _Segment, limit: int) -> int:
-        """The last one before `limit`; -1 where there is none."""
-        last = -1
-        for found in self._start.finditer(segment.text, 0, limit):
-            last = found.start(1) if found.start(1) < segment.size else last
-        opening = self._opening.match(segment.text, 0, limit) if last < 0 else None
-        return opening.start(1) if opening and opening.start(1) < segment.size else last
+    def _starts(self, segment: _Segment) -> list[int]:
+        opening = self._opening.match(segment.text)
+        found = [opening] if opening else []
+        found += self._start.finditer(segment.text)
+        return [one.start(1) for one in found if one.start(1) < segment.size]
 
-    def _begin(self, segment: _Segment, place: int) -> None:
-        spot = _Spot(segment.number, place)
-        opens = segment.begins_line or _BLANKS.fullmatch(segment.text, 0, place) is None
-        self.start, self.undecided = (spot, None) if opens else (None, spot)
+    def _begin(self, segment: _Segment, place: int) -> bool:
+        """False where it is an empty block, which is passed over with its end."""
+        if not segment.begins_line and _BLANKS.fullmatch(segment.text, 0, place):
+            self.undecided, self.place = segment, place
+            return True
+        self._settle(segment, place)
+        return self.start is not None
+
+    def _settle(self, segment: _Segment, place: int) -> None:
+        assert self.end is not None
+        if self.is_empty(segment, place, self.end):
+            self.end = None
+        else:
+            self.start = _Spot(segment.number, place)
 
     def _decide(self, segment: _Segment) -> None:
         """A start with only blanks before it in its segment: the segment before says whether it opens its line."""
@@ -210,7 +234,17 @@ class _Anchored:
         blank = _BLANKS.fullmatch(own, line) is not None
         if blank and not line and not segment.begins_line:
             return
-        self.start, self.undecided = (self.undecided if blank else None), None
+        undecided, self.undecided = self.undecided, None
+        if blank and undecided:
+            self._settle(undecided, self.place)
+
+
+def says_nothing(body: Data) -> bool:
+    """Blank, or only what the repair takes away: comments, and a fence around nothing."""
+    if terminal.is_blank(body):
+        return True
+    plain = body.lstrip()
+    return plain[:1] in (b"/", b"`", b"~") and not repair(bytes(plain).decode("utf-8", "replace")).strip()
 
 
 def _holds(sentinel: bytes, data: Data, border: Data) -> bool:
@@ -237,7 +271,7 @@ class _Search:
 
     def run(self, first: int, last: int) -> tuple[Body, ...]:
         self.bounds = [last]
-        inline, anchored = _Inline(self.fence), _Anchored(self.fence)
+        inline, anchored = _Inline(self.fence, self._is_empty), _Anchored(self.fence, self._is_empty)
         while self.bounds[-1] > first and anchored.start is None:
             segment = self._step(first, inline, anchored)
             if segment:
@@ -274,7 +308,7 @@ class _Search:
         border = data[-_AHEAD:] + self.ahead if self.ahead else b""
         # Without an end behind it, no start is of any use.
         return _holds(self.fence.end, data, border) or (
-            inline.end is not None and _holds(self.fence.start, data, border)
+            (inline.end or anchored.end) is not None and _holds(self.fence.start, data, border)
         )
 
     def _remember(self, text: Data, cut: int, size: int, begins_line: bool) -> None:
@@ -297,6 +331,14 @@ class _Search:
             if blanks and blanks.end() < _GLANCE:
                 return head
         return text[cut : cut + size] + self.ahead
+
+    def _is_empty(self, segment: _Segment, place: int, end: _Spot) -> bool:
+        """Blocks do not overlap, so looking into each of them is still one pass."""
+        if end.segment == segment.number:
+            body: Data | None = segment.text[place + len(self.fence.start) : end.offset]
+        else:
+            body = self._body(_Spot(segment.number, place), end).data
+        return body is not None and says_nothing(body)
 
     def _body(self, start: _Spot, end: _Spot) -> Body:
         pieces: list[Data] = []

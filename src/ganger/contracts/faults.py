@@ -176,7 +176,7 @@ def _finding(detail: ErrorDetails, data: object) -> _Finding:
     location = _real(detail["loc"], data)
     if detail["type"] == "missing":
         location = (*location, str(detail["loc"][-1]))
-    context = {**detail.get("ctx", {}), "input": detail["input"], "text": detail["msg"]}
+    context = {**detail.get("ctx", {}), "input": detail["input"], "text": detail["msg"].removeprefix("Value error, ")}
     return _Finding(location, _code(detail, location), kind=detail["type"], context=context)
 
 

@@ -73,7 +73,7 @@ def _parse(source: Path | bytes, fence: Fence, model: type[Record], chunk: int) 
     bodies = blocks.find_bodies(source, fence, chunk=chunk)
     if not bodies:
         start, end = fence.start.decode(), fence.end.decode()
-        return Refused("NO_SENTINEL", f"the log holds no complete block from {start} to {end}")
+        return Refused("NO_SENTINEL", f"the log holds no complete block from {start} to {end} with anything in it")
     first = _judged(bodies[0], model)
     # An end that is quoted, or written once more than needed, may cut a block short or make it too long.
     others = (_judged(body, model) for body in bodies[1:] if isinstance(first, Refused))

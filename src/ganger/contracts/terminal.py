@@ -66,7 +66,7 @@ NORMAL = Wash(_NEVER_IN_JSON)
 FULL = Wash(_ALL, wide=True)
 
 
-def is_blank(data: bytes) -> bool:
+def is_blank(data: bytes | bytearray) -> bool:
     """Whether data without escape sequences shows nothing."""
     return _BLANK.fullmatch(data) is not None
 

@@ -137,6 +137,11 @@ COMMANDS = Need(
     'CI is no local command: delivery.forge is not "command", or no CI is followed',
     lambda given: given.follows_ci and given.forge == "command",
 )
+ONE_BRANCH = Need(
+    "style `branch`",
+    'each task has a branch of its own: delivery.style is "request", or nothing is delivered',
+    lambda given: given.delivers and given.style != REQUEST,
+)
 REQUESTS = Need(
     "style `request`",
     'there are no change requests: what is delivered goes to the remote\'s branch (delivery.style = "branch")',
@@ -232,6 +237,7 @@ _TAKEN = "argv prompt env model effort max_turns args base_url key_env home_file
 _DELIVERY = (
     SettingRow("delivery.completion", (GIT,), guards=("committed", "pushed", "ci", "mirrored"), idle=(["verified"],)),
     SettingRow("delivery.style", (GIT, DELIVERS)),
+    SettingRow("delivery.pushes", (GIT, ONE_BRANCH), idle=("train",)),
     SettingRow("delivery.forge", (GIT, DELIVERS)),
     *_rows("delivery", "remote branch token_env token_file call_sec poll_sec poll_most_sec", GIT, DELIVERS),
     *_rows("delivery", "url project", GIT, A_FORGE),
@@ -316,6 +322,9 @@ SETTINGS: tuple[SettingRow, ...] = (
     *_rows("hooks", "on run timeout_sec"),
     *_rows("notify", "urls webhook desktop"),
     *_rows("notify", "on", NOTIFIES),
+)
+NO_ROLLBACK = (
+    "false has no effect: a change that fails never comes into the project in this mode; it is kept aside as a commit"
 )
 # What a task of the manifest may carry. Other keys are other tools'.
 METADATA: tuple[SettingRow, ...] = (

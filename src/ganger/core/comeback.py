@@ -6,8 +6,9 @@ import math
 
 from ganger.core import events as ev
 from ganger.core.effects import counted
+from ganger.core.indexes import is_delivering
 from ganger.core.quota import account_of, paused_until
-from ganger.core.records import RunState
+from ganger.core.records import RunState, TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 _BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
@@ -26,12 +27,28 @@ def bring_back(state: RunState, name: str, why: str, hint: str) -> list[ev.Event
         waits = f"it waits for {need}, which is {state.tasks[need].status.value}"
         return [*events, ev.TaskSettled(name, TaskStatus.BLOCKED, waits, BlockReason.DEPENDENCY_FAILED)]
     back = {name}
+    events += [ev.TaskRequeued(other, f"{name} runs again") for other in _beside(state, name)]
     for other in sorted(_behind(state, name), key=state.rank.__getitem__):
         blocked = state.tasks[other].block_reason is BlockReason.DEPENDENCY_FAILED
         if blocked and not any(n not in back and _is_bad(state, n) for n in state.specs[other].depends_on):
             back.add(other)
             events.append(ev.TaskRequeued(other, f"{name} runs again"))
     return events
+
+
+def _beside(state: RunState, name: str) -> list[str]:
+    """Deliveries of the same repository that cannot go on without it: its change keeps their branch red, or what it
+    asked about stands in their way as well."""
+    return [
+        other
+        for other in state.by_rank
+        if other != name and state.specs[other].repo == state.specs[name].repo and _is_parked(state.tasks[other])
+    ]
+
+
+def _is_parked(task: TaskState) -> bool:
+    reasons = (BlockReason.EXTERNAL, BlockReason.DEPENDENCY_FAILED)
+    return task.status is TaskStatus.BLOCKED and not task.final and is_delivering(task) and task.block_reason in reasons
 
 
 def bad_need(state: RunState, name: str) -> str | None:
@@ -54,7 +71,7 @@ def _behind(state: RunState, name: str) -> set[str]:
     return found
 
 
-def close_questions(state: RunState, name: str, text: str) -> list[ev.Event]:
+def close_questions(state: RunState, name: str, text: str) -> list[ev.QuestionAnswered]:
     asked = [q.id for q in state.questions.values() if q.task == name and q.answer is None]
     return [ev.QuestionAnswered(question, text) for question in asked]
 

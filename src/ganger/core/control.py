@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ganger.core import answers, events as ev, hosts, reviews, worker_control
+from ganger.core.applicability import Circumstances, judge_setting
 from ganger.core.comeback import bad_need, bring_back, but, close_questions, following
 from ganger.core.dependents import behind_failed
 from ganger.core.effects import Effect, Refusal as Refusal, counted, number_of, task_named, text_of
@@ -274,13 +275,19 @@ def _set(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
         return Effect(f"{key} is {_shown(value)} already")
     changed = replace(part, **{field: value})
     policy, budget = (changed, state.budget) if section == "policy" else (state.policy, changed)
-    outcome = f"{key} is {_shown(value)} now (was {_shown(before)})"
+    outcome = f"{key} is {_shown(value)} now (was {_shown(before)}){_without_effect(state, key, value)}"
     closed = [
         ev.QuestionAnswered(q.id, outcome)
         for q in state.questions.values()
         if section == "budget" and q.kind == "budget" and not q.task and q.answer is None
     ]
     return Effect(outcome, (ev.SettingsChanged(policy, budget), *closed))
+
+
+def _without_effect(state: RunState, key: str, value: object) -> str:
+    given = Circumstances(state.mode, state.policy.heal_schedule.value, bool(state.healer))
+    finding = judge_setting(key, value, (given,))
+    return f", without effect: {finding.why}" if finding is not None else ""
 
 
 def read_setting(key: object, value: object) -> tuple[str, float | None]:

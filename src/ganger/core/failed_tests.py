@@ -52,13 +52,15 @@ _LISTED = tuple(
         r"\s+\d+ - (?P<name>\S+) \((?:Failed|Timeout|Subprocess|SEGFAULT|Exit|Not Run|ILLEGAL|NUMERICAL|OTHER).*\)",
         r"\[  FAILED  \] (?P<name>[\w./]+)(?: \(\d+ ms\))?$",
         r"\s*[✕✗✘×] (?P<name>\S.*?)(?: \(?\d[\d.]*\s?m?s\)?)?$",
-        r"rspec (?P<name>\S+:\d+)(?: # .*)?$",
+        r"rspec \S+:\d+ # (?P<name>\S.*)$",
         r"\[ERROR\]\s+(?:Run \d+: )?(?P<name>[\w$]+(?:\.[\w$]+)+(?=:\d+)):\d+(?:->[\w$.:<>()-]+)*(?: »)? ?(?P<why>.*)$",
     )
 )
-# Numbered, as mocha, rspec and phpunit do: believed only where the log says that it lists failures so.
-_NUMBERED = re.compile(r"\s{0,6}\d{1,4}\) (?P<name>\S.*?):?$")
-_LISTS_NUMBERED = re.compile(r"\s*\d+ failing\b|Failures:$|There (?:was|were) \d+ (?:failures?|errors?)")
+# Numbered, as mocha, rspec, phpunit, ExUnit and Playwright do: believed only where the log says that it lists them so.
+_NUMBERED = re.compile(r"\s{0,6}\d{1,4}\) (?P<name>\S.*?)(?: ─+|:)?$")
+_LISTS_NUMBERED = re.compile(
+    r"\s*\d+ failing\b|Failures:$|There (?:was|were) \d+ (?:failures?|errors?)|\d+ tests?, \d+ failures?$|  \d+ failed$"
+)
 _NO_TEST = re.compile(r"Console$|Test suite failed to run$|Cannot log after|\d+ (?:tests?|passed|failed|problems?)\b")
 _PASSED_GTEST = re.compile(r"\[       OK \]")
 _BLOCK_ENDS = re.compile(
@@ -222,7 +224,7 @@ def block_of(lines: Sequence[str], starts: frozenset[int], head: Head) -> list[i
     """The lines that tell of one failed test, its name first; `starts`: where others begin."""
     found = [head.at]
     for at in range(head.at + 1, min(len(lines), head.at + LONGEST_BLOCK)):
-        if at in starts or (_BLOCK_ENDS.match(lines[at]) and not (at == head.at + 1 and is_rule(lines[at]))):
+        if at in starts or (_BLOCK_ENDS.match(lines[at]) and not (at <= head.at + 2 and is_rule(lines[at]))):
             break
         found.append(at)
     if not any(lines[at].strip() for at in found[1:]):

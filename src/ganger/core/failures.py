@@ -190,6 +190,7 @@ _LONGEST = 120
 _LONGEST_CLASS = 40
 _LONGEST_ID = 100
 _MOST_ROUNDS = 10
+_MARKS = ".-$"
 EMPTY_SIGNAL = "unspecified"
 
 _DAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?"
@@ -290,10 +291,17 @@ def _id_end(text: str, at: int, ends: list[int], task_ids: Collection[str], own_
     longest = max(_LONGEST_ID, len(own_id))
     for end in reversed(ends[bisect_right(ends, at) : bisect_right(ends, at + longest)]):
         word = text[at:end]
-        if (word == own_id or word in task_ids) and not _is_plain_number(text, at, end):
+        if (word == own_id or word in task_ids) and not (_is_plain_number(text, at, end) or _is_marked(text, at)):
             marked = text[at - 1 : at] == "<" and text[end : end + 1] == ">"
             return 0 if marked else end
     return 0
+
+
+def _is_marked(text: str, at: int) -> bool:
+    """The name of a hidden file, an option or a variable (`.env`, `--only`, `$HOME`) is no task's."""
+    ahead = text[:at]
+    plain = ahead.rstrip(_MARKS)
+    return plain != ahead and not (plain and (plain[-1].isalnum() or plain[-1] in "_>"))
 
 
 def _is_plain_number(text: str, at: int, end: int) -> bool:

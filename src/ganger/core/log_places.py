@@ -9,7 +9,7 @@ _FILE = r"(?<![\w@.+~/\\-])(?:file://)?(?P<{0}file>(?:[A-Za-z]:)?[\w@.+~/\\-]*[\
 # A place: a name with an ending and a line, as most tools, Python, and compilers in brackets write it.
 PLACE = re.compile(
     rf'File "(?P<pfile>[^"\n]+)", line (?P<pline>\d+)'
-    rf"|{_FILE.format('c')}:(?P<cline>\d+)(?::\d+)?"
+    rf"|{_FILE.format('c')}:(?:line )?(?P<cline>\d+)(?::\d+)?"
     rf"|{_FILE.format('b')}\((?P<bline>\d+)(?:,\d+)?\)"
 )
 _FOREIGN = re.compile(

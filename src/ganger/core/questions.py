@@ -57,12 +57,40 @@ def answer(state: RunState, question: Question, text: str, now: float) -> Effect
         return Effect(said, (answered, told))
     if task.status is TaskStatus.DONE:
         return Effect(f"{question.id} is answered; {name} is DONE already", (answered,))
-    others = [e for e in close_questions(state, name, text) if e != answered]
-    events = (answered, *others, *bring_back(state, name, f"{question.id} was answered", text))
+    also = [q.id for q in _asked_beside(state, question) if q.answer is None]
+    if also and task.status is TaskStatus.ESCALATED:
+        said = f"{question.id} is answered; {name} waits for the answer to {', '.join(also)} as well"
+        return Effect(said, (answered,))
+    others = [e for e in close_questions(state, name, text) if _is_answered_by(state.questions[e.question], question)]
+    hint = _with_earlier(state, question, text)
+    events = (answered, *others, *bring_back(state, name, f"{question.id} was answered", hint))
     if isinstance(events[-1], ev.TaskSettled):
         return Effect(f"{question.id} is answered; {name} keeps it: {events[-1].detail}", events)
     again = f"{name} runs again with your answer"
     return Effect(f"{question.id} is answered; {again}{but(state, name, now)}{following(events, name)}", events)
+
+
+def _asked_beside(state: RunState, question: Question) -> list[Question]:
+    """What else the worker that asked this asked."""
+    same = (question.task, question.attempt)
+    asked = [q for q in state.questions.values() if q.by_worker and (q.task, q.attempt) == same]
+    return [q for q in asked if question.by_worker and (q.kind, q.text) != (question.kind, question.text)]
+
+
+def _is_answered_by(other: Question, question: Question) -> bool:
+    """What Ganger asked about a task is answered by what brings it back; another worker's question only by its own."""
+    return other is not question and (not other.by_worker or (other.kind, other.text) == (question.kind, question.text))
+
+
+def _with_earlier(state: RunState, question: Question, text: str) -> str:
+    """With the answers that were given while its task waited for this one, each beside what was asked."""
+    hints = state.tasks[question.task].hints
+    earlier = [q for q in _asked_beside(state, question) if q.answer is not None]
+    untold = [q for q in earlier if not {q.answer, f"{q.id}: {q.answer}"} & set(hints)]
+    if not untold:
+        return text
+    both = [*untold, replace(question, answer=text)]
+    return "\n\n".join(f"Asked ({q.kind}): {_short(q.text)}\nAnswered: {q.answer}" for q in both)
 
 
 def _told(state: RunState, question: Question, task: TaskState, text: str) -> str:

@@ -148,7 +148,8 @@ class HealRound:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something a person must decide; open until answered. `default` counts once `deadline` (Unix time) is past."""
+    """Something a person must decide; open until answered. `default` counts once `deadline` (Unix time) is past.
+    `by_worker`: a worker asked it, and not Ganger."""
 
     id: str
     task: str
@@ -165,6 +166,7 @@ class Question:
     raised_at: str = ""
     account: str = ""
     host: str = ""
+    by_worker: bool = False
 
 
 @dataclass(frozen=True, slots=True)

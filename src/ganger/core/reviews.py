@@ -96,7 +96,7 @@ def _awaited(state: RunState, name: str, seen: object) -> str:
         raise Refusal(f"{name} is {task.status.value} and no change of it awaits a review: {told}")
     if task.status is TaskStatus.RUNNING:
         raise Refusal(f"{name} is being reviewed by an agent; its verdict comes first")
-    if task.block_reason is not BlockReason.AWAITING_REVIEW:
+    if task.block_reason is not BlockReason.AWAITING_REVIEW and task.status is not TaskStatus.ESCALATED:
         raise Refusal(f"{name} is {task.status.value} and waits for something else; ganger why {name} says for what")
     if isinstance(seen, str) and seen and seen != now.reviewed:
         raise Refusal(f"{name} has another commit by now: {now.reviewed[:12]} awaits review, not {seen[:12]}")

@@ -159,6 +159,7 @@ def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
         deadline=event.deadline,
         account=event.account,
         host=event.host,
+        by_worker=bool(event.report),
     )
     state.asked += 1
     task = state.tasks.get(event.task)

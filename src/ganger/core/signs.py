@@ -158,10 +158,13 @@ class Over:
     unfit      the model does not take the conversation as it stands: too long, or broken
     usage      the program does not take these arguments or settings
     error      anything else
+
+    `broken`: of a conversation that is `unfit` not the length but the order is wrong.
     """
 
     how: How
     text: str = ""
+    broken: bool = False
 
 
 Sign = (

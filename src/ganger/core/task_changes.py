@@ -39,7 +39,7 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
         token=event.token,
         started_at=at,
         step="deliver" if event.delivers else "parse" if task.harvest else "agent",
-        summary=task.summary if event.delivers else "",
+        summary=task.summary if kept else "",
         verified_attempt=event.attempt if event.delivers else None,
         verify_steps=task.verify_steps if event.delivers else (),
         backup="",

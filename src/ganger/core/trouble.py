@@ -58,6 +58,11 @@ def is_over_for_good(heard: Heard) -> bool:
     return heard.over is not None and heard.over.how in ("no_session", "unfit")
 
 
+def is_broken(heard: Heard) -> bool:
+    """Whether a conversation that was at work fell into disorder; in a new one the same work may go well."""
+    return heard.over is not None and heard.over.broken and heard.has_worked
+
+
 def refused_session(heard: Heard) -> str:
     """Why a session that was to go on did not, in its program's own words; empty where it did.
 

@@ -41,7 +41,7 @@ from ganger.engine.settling import Left, Waits, heed_person, meaning, open_quest
 from ganger.engine.shift import Shift
 from ganger.engine.tools import one_line
 from ganger.engine.trouble import concerns_run, told
-from ganger.errors import GangerError, RollbackFailed
+from ganger.errors import GangerError, MachineRefused, RollbackFailed
 from ganger.ports import Agent
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
@@ -147,7 +147,7 @@ class Attempt:
             raise Lost
         folder = self._folder = await self.road.enter()
         if self.road.lost_work:
-            await self._interrupt("the workspace of its session is gone; begun anew", resume=False)
+            await self._begin_anew()
             return
         if self.case.now.ended is None and not self.case.again:
             self._require_checkable()
@@ -316,6 +316,8 @@ class Attempt:
         person has given the attempt up."""
         given_up = isinstance(problem, RollbackFailed) and is_ended_by_person(self.case.now)
         if (concerns_run(problem) and not given_up) or self.tools.journal.error is not None:
+            if isinstance(problem, OSError):
+                raise MachineRefused(told(problem)) from problem
             raise problem
 
     async def _end_in_trouble(self, problem: Exception) -> None:
@@ -398,13 +400,16 @@ class Attempt:
 
     async def _wait(self, waits: Waits) -> None:
         """Its dependents wait with it: nothing has failed."""
-        settled: list[ev.Event] = [
-            ev.TaskSettled(self.task, TaskStatus.BLOCKED, waits.why, waits.reason, final=False),
-        ]
+        if waits.escalated:
+            ended: ev.Event = ev.TaskSettled(self.task, TaskStatus.ESCALATED, waits.why)
+        else:
+            ended = ev.TaskSettled(self.task, TaskStatus.BLOCKED, waits.why, waits.reason, final=False)
+        settled = [ended]
         if waits.question:
             text, options = waits.text or waits.why, waits.options
             settled.append(ev.QuestionAsked("", self.task, waits.question, text, attempt=self.number, options=options))
-        await self.case.record(*waits.before, *settled)
+        behind = blocked_behind(self.state, [self.task]) if waits.escalated else []
+        await self.case.record(*waits.before, *settled, *behind)
 
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""
@@ -415,6 +420,13 @@ class Attempt:
             self._answered = False
             await self._end_in_trouble(problem)
         await self._leave()
+
+    async def _begin_anew(self) -> None:
+        """What was done is gone with the folder, whatever is said of it; who still works there works for nobody."""
+        key = str(self.case.log_path)
+        if await self.gate.find(key) is not None:
+            await self.gate.end(key)
+        await self._interrupt("the workspace it worked in is gone; begun anew", resume=False)
 
     async def _begin_afresh(self, words: str) -> None:
         """A session that is not taken up again is never tried twice; what it had done is kept as for any new worker."""

@@ -78,9 +78,10 @@ class CiTrouble:
         problem.before = (judged, *self._downstream(sha, finding), *self._questions(sha, problem))
         return problem
 
-    async def printed(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> str:
-        """What the failed jobs printed."""
-        return "\n".join([(await self._log_of(sha, job, runs))[1] for job in finding.jobs[:_MOST_LOGS]])
+    async def printed(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> str | None:
+        """What the failed jobs printed; None where a key is among it, which halts everything, whoever it was."""
+        found = [await self._log_of(sha, job, runs) for job in finding.jobs[:_MOST_LOGS]]
+        return None if any(kinds for _, _, kinds in found) else "\n".join(text for _, text, _ in found)
 
     def _leaked(self, sha: str, finding: Finding, leaked: Mapping[str, Sequence[str]]) -> Failed:
         """A key in a log is out: no worker mends that (D12). The log is not kept here; the forge has it."""

@@ -88,21 +88,38 @@ class Culprits:
             if verdict == UNKNOWN:
                 return self._likeliest(names[good + 1 : bad + 1], log)
             good, bad = (middle, bad) if verdict == "green" else (good, middle)
-        if bad == 0 and await self._is_red_below(at, sha, names):
+        if bad == 0 and await self._is_red_below(at):
             return "", f"{self.rules.branch} is red without any change of this run"
         if len(names) == 1:
             return names[0], "its change is the only one in it"
         return names[bad], f"CI is green without it and what came later, and red with {names[bad]}"
 
     def _likeliest(self, names: Sequence[str], log: str) -> tuple[str, str]:
-        """Where CI judges no other branch: who changed most of the files that its log names, else who came last."""
-        told = set(named_files(log))
-        changed = {name: set(change.files) for name in names if (change := self.state.tasks[name].change) is not None}
-        counts = {name: len(told & changed.get(name, set())) for name in names}
-        best = max(names, key=lambda name: (counts[name], names.index(name)))
+        """Where CI judges no other branch: who has not tried to mend it yet, changed most of the files that its log
+        names, and came last."""
+        told = named_files(log)
+        counts = {name: self._named(name, told) for name in names}
+        tried = {name: self._tries(name) for name in names}
+        best = min(names, key=lambda name: (tried[name], -counts[name], -names.index(name)))
         if counts[best]:
             return best, "CI's log names files that it changed"
-        return best, "the last of its push, as CI runs on no other branch"
+        return best, "the last that has not tried yet, as CI runs on no other branch"
+
+    def _named(self, name: str, told: Sequence[str]) -> int:
+        change = self.state.tasks[name].change
+        files = change.files if change is not None else ()
+        return sum(
+            any(f"/{one}".endswith(f"/{file}") or f"/{file}".endswith(f"/{one}") for file in files) for one in told
+        )
+
+    def _tries(self, name: str) -> int:
+        """How often it was blamed since the branch was green."""
+        tries = 0
+        for verdict in reversed(self.state.verdicts):
+            if verdict.repo == self.repo and verdict.green:
+                break
+            tries += verdict.repo == self.repo and verdict.task == name
+        return tries
 
     # --- one half -----------------------------------------------------------------------------------------------------
 
@@ -122,14 +139,13 @@ class Culprits:
         await self.journal.record(ev.HalfJudged(self.repo, tip, commit, verdict, one_line(finding.why, 300)))
         return verdict
 
-    async def _is_red_below(self, at: DeliveryCase, sha: str, names: Sequence[str]) -> bool:
-        """Whether what others have on the branch is red by itself. CI's verdict on their own tip is asked first."""
+    async def _is_red_below(self, at: DeliveryCase) -> bool:
+        """Whether CI says that what others have on the branch is red by itself."""
         below = at.now.onto
         ours = {one.commit for one in self.state.verdicts if one.repo == self.repo}
-        if not below or below in ours:
+        if not below or below in ours or self.rules.forge == "command":
             return False
-        told = _word(await self.verdict(at, below, appear_sec=0.0))
-        return (told if told != UNKNOWN else await self._half(at, sha, names)) == "red"
+        return _word(await self.verdict(at, below, appear_sec=0.0)) == "red"
 
     async def _without(self, tip: str, names: Sequence[str]) -> tuple[str, str] | None:
         """The tip with all that these tasks changed taken back, the latest first; None where that does not go."""

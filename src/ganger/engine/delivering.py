@@ -34,8 +34,12 @@ from ganger.engine.requests import Requesting
 from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed
 from ganger.engine.tools import one_line
-from ganger.engine.train import Train
+from ganger.engine.train import TAKEN_OUT, TakenOut, Train
 from ganger.errors import ForgeDenied, ForgeError
+
+_TAKEN_OUT_THEN = (
+    "it stays out, and nothing on top of it is pushed: put it back there, or begin a new run for what is left"
+)
 
 
 class Delivering:
@@ -64,6 +68,8 @@ class Delivering:
             raise
         except ForgeDenied as denied:
             raise self.at.outside("forge refuses", f"{denied.message}. {denied.hint}".strip()) from denied
+        except TakenOut as gone:
+            raise self.at.outside_for_all(TAKEN_OUT, f"{gone.message}; {_TAKEN_OUT_THEN}") from gone
         except PushFailed as refused:
             raise self.at.outside("push refused", refused.message) from refused
         except ForgeError as trouble:
@@ -164,6 +170,8 @@ class Delivering:
         if self.culprits is None:
             return False
         log = await self.trouble.printed(sha, finding, self.at.now.runs)
+        if log is None:
+            return False
         name = await self.culprits.of(self.at, sha, log)
         if name == self.at.case.task:
             return False

@@ -62,6 +62,17 @@ class DeliveryCase:
         where = f"; {urls[-1]}" if urls else ""
         return f"{why}: {check}{where}"
 
+    def outside_for_all(self, signal: str, detail: str) -> Exception:
+        """The same for every task of the repository: the first one asks, the others wait for what comes of it."""
+        state, repo = self.case.state, self.case.spec.repo
+        for asked in state.questions.values():
+            task = state.tasks.get(asked.task)
+            if asked.answer is not None or asked.kind != "delivery" or task is None or asked.task == self.case.task:
+                continue
+            if state.specs[asked.task].repo == repo and signal in (task.last_failure_signature or ""):
+                return Waits(BlockReason.EXTERNAL, f"{detail} (asked about {asked.task})")
+        return self.outside(signal, detail)
+
     def outside(self, signal: str, detail: str) -> Failed:
         """Nothing a worker could mend: a person looks, and the delivery goes on from the ledger."""
         then = f"then ganger retry {self.case.task}: no worker is needed"

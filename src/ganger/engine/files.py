@@ -151,7 +151,7 @@ def sweep_unfinished(folder: Path) -> list[Path]:
     """What processes left that were killed in `replace_file`, here and in what Ganger keeps just below."""
     swept = []
     for place in (folder, *_folders_in(folder)):
-        for path in place.glob(".*.tmp"):
+        for path in _temporary_in(place):
             made_by = _UNFINISHED.fullmatch(path.name)
             with contextlib.suppress(OSError):
                 old = time.time() - path.lstat().st_mtime > _UNFINISHED_SEC
@@ -159,6 +159,14 @@ def sweep_unfinished(folder: Path) -> list[Path]:
                     path.unlink()
                     swept.append(path)
     return swept
+
+
+def _temporary_in(place: Path) -> list[Path]:
+    """A place that cannot be listed now is swept another time."""
+    try:
+        return list(place.glob(".*.tmp"))
+    except OSError:
+        return []
 
 
 def _folders_in(folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from ganger.core.quota import works_again
 from ganger.core.records import Ended, Totals
 from ganger.core.signs import Heard
 from ganger.core.spending import cost_settled
-from ganger.core.trouble import Trouble, is_over_for_good, refused_session, trouble_of
+from ganger.core.trouble import Trouble, is_broken, is_over_for_good, refused_session, trouble_of
 from ganger.engine.case import Case
 from ganger.engine.listening import Listening, followed, heard_event
 from ganger.engine.posts import Post
@@ -127,14 +127,19 @@ class Hearing:
         return "" if is_over_for_good(heard) else heard.session or self.case.now.continued
 
     async def refused_session(self) -> str:
-        """Why the session that was to go on did not, in its program's own words; empty where it did."""
-        return refused_session(await self.heard()) if self.case.now.continued else ""
+        """Why a session is not gone on with, in its program's own words; empty where nothing stands in the way.
+
+        One that was begun here is given up for a new one only once: what breaks both of them lies in the task.
+        """
+        heard, now = await self.heard(), self.case.now
+        return refused_session(heard) if now.continued or (is_broken(heard) and not now.afresh) else ""
 
     async def is_full(self) -> str:
-        """That a conversation which was at work is not taken any further, in its program's words; else empty."""
+        """That a conversation which was at work has become too long, in its program's words; else empty."""
         heard = await self.heard()
-        unfit = heard.over is not None and heard.over.how == "unfit" and heard.has_worked
-        return one_line(heard.over.text, 300) if unfit and heard.over is not None else ""
+        over = heard.over
+        unfit = over is not None and over.how == "unfit" and not over.broken and heard.has_worked
+        return one_line(over.text, 300) if unfit and over is not None else ""
 
     async def said_at_the_end(self) -> str:
         """Its program's own word on why it failed; empty where it has none."""

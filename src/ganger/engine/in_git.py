@@ -14,6 +14,7 @@ from ganger.contracts.parser import neutralise
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
 from ganger.core.indexes import is_delivering
+from ganger.core.names import prompt_file
 from ganger.core.quota import after_success
 from ganger.core.records import ChangeRecord
 from ganger.core.vocabulary import FailureClass, TaskStatus
@@ -64,10 +65,21 @@ class InGit:
         work = now.saved if remade and not now.saved_refused else ""
         place = await self.repository.place(self.case.task, self._home, work)
         self.case.mention(ev.WorkspaceReady(self.case.task, self.case.number, place.base))
-        self.lost_work = bool(now.continued) and not remade and (place.fresh or not _is_folder(place.folder))
+        self.lost_work = not remade and (
+            (place.fresh and self._was_worked_in) or (bool(now.continued) and not _is_folder(place.folder))
+        )
         if remade and place.fresh:
             self.found_work = "aside" if work and not place.holds_work else "there"
         return place.folder
+
+    @property
+    def _was_worked_in(self) -> bool:
+        """Whether somebody may have begun to work where nothing is any more."""
+        case, now = self.case, self.case.now
+        if now.continued or now.launched is not None or now.ended is not None:
+            return True
+        # Its agent may run although nobody could record that any more; nobody is told a prompt that is not written.
+        return case.again and (self.tools.folder.path / prompt_file(case.task, case.number)).exists()
 
     def room(self, folder: Path) -> Room:
         if not _is_folder(folder):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ganger.core.census import TestCensus, TestOutcome
+from ganger.core.effects import counted
 from ganger.core.vocabulary import Tier
 from ganger.engine.gate import Gate
 from ganger.engine.proof import (
@@ -112,7 +113,7 @@ class Proving:
         if found:
             return _not_proved(verdict, found[0])
         count = sum(len(seen.census.tests) for seen in verdict.census.values() if seen.census is not None)
-        told = f"{count} tests by name, none worse than before"
+        told = f"{counted(count, 'test')} by name, none worse than before"
         write_line(self.job.log, f"=== tests: {told}")
         began = self.checks.clock.monotonic()
         lacking, words = await self._plant(reported, base)

@@ -45,21 +45,34 @@ class Reviewing:
         if known is None or known.review != WANTED or known.reviewed != commit:
             asked = self.rules.reviewer if by_agent else PERSON
             await case.record(ev.ReviewAsked(case.task, case.number, asked, commit))
-        why = f"{commit[:12]} waits for a review"
+        why, used_up = f"{commit[:12]} waits for a review", False
         if by_agent and not self._is_persons(commit):
             opinion = await Reviewer(case, self.repository, self.rules.reviewer, commit).opinion()
-            if opinion.verdict:
+            if opinion.verdict and not self._is_used_up(opinion):
                 await self._heed(opinion, commit)
                 return
-            why = f"{why}: the reviewer gave no usable answer ({opinion.text})"
+            why, used_up = f"{why}: {self._why_not(opinion)}", bool(opinion.verdict)
             await case.record(*opinion.costs, ev.ReviewAsked(case.task, case.number, PERSON, commit))
         text = f"{why}: ganger approve {case.task}, or ganger rework {case.task} TEXT; {self._where(commit)}"
-        raise Waits(BlockReason.AWAITING_REVIEW, why, question=REVIEW, text=text, options=OPTIONS[REVIEW])
+        options = OPTIONS[REVIEW]
+        reason = BlockReason.AWAITING_REVIEW
+        raise Waits(reason, why, question=REVIEW, text=text, options=options, escalated=used_up)
 
     def _is_persons(self, commit: str) -> bool:
         """An agent was asked in vain."""
         known = self.case.now.delivery
         return known is not None and any(fact.what == _BY_PERSON and fact.commit == commit for fact in known.facts)
+
+    def _is_used_up(self, opinion: Opinion) -> bool:
+        """Sent back as often as a reviewer may: from then on a person decides, on the change as it stands."""
+        return opinion.verdict == REWORK and self.case.now.reworks >= self.case.state.policy.rework_rounds
+
+    def _why_not(self, opinion: Opinion) -> str:
+        if not opinion.verdict:
+            return f"the reviewer gave no usable answer ({opinion.text})"
+        rounds = self.case.state.policy.rework_rounds
+        times = f"{rounds + 1} times" if rounds else "and policy.rework_rounds is 0"
+        return f"its reviewer sent it back {times}, now for this: {one_line(opinion.text)}"
 
     def _where(self, commit: str) -> str:
         request = self.case.now.delivery.request if self.case.now.delivery is not None else None

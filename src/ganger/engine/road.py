@@ -41,7 +41,7 @@ class Road(Protocol):
 
     @property
     def lost_work(self) -> bool:
-        """Whether the folder in which a session was to go on is not there any more."""
+        """Whether the folder in which somebody worked, or a session was to go on, is not there any more."""
 
     async def enter(self) -> Path:
         """Where the agent works."""

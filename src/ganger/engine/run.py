@@ -41,6 +41,7 @@ from ganger.engine.attempt import Attempt
 from ganger.engine.branches import Branches
 from ganger.engine.case import Case
 from ganger.engine.company import Company
+from ganger.engine.deleted_folder import FolderDeleted, until_deleted
 from ganger.engine.desk_files import sweep_desks
 from ganger.engine.files import LEASE_SEC, RENEW_SEC, boot_seconds
 from ganger.engine.gate import Gate
@@ -147,7 +148,8 @@ class Lead:
             await self._begin()
             await self._reception.open()
             own = (self.projector.keep_fresh(), self._obey(), self._hold(), self._mind_questions())
-            self._duties = [self._spawn(duty) for duty in (*own, *self._reception.duties())]
+            also = (until_deleted(self.tools.workspace.root), *self._reception.duties())
+            self._duties = [self._spawn(duty) for duty in (*own, *also)]
             if self.tools.fixed is not None and not self._taken_over:
                 # The first time, installed packages are copied, which takes seconds.
                 await asyncio.to_thread(self.tools.fixed.begin)
@@ -539,7 +541,7 @@ class Lead:
         run whose folder is gone nobody leads next, and nobody would know what they did."""
         self._gate.shut()
         await self._cancel(self._tasks)
-        if not self.tools.folder.database.exists() and self.state.last_seq:
+        if self.state.last_seq and (isinstance(problem, FolderDeleted) or not self.tools.folder.database.exists()):
             with contextlib.suppress(GangerError, OSError):
                 await self.tools.launcher.stop_all(self.grace_sec)
         await self._close()

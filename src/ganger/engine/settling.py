@@ -25,7 +25,8 @@ class Left(Exception):
 
 
 class Waits(Exception):
-    """Nothing failed and nothing is left to do but for somebody else: a reviewer, or who halted the chain."""
+    """Nothing failed and nothing is left to do but for somebody else: a reviewer, or who halted the chain.
+    `escalated`: a person has to decide between two that disagree."""
 
     def __init__(
         self,
@@ -36,9 +37,11 @@ class Waits(Exception):
         text: str = "",
         options: tuple[str, ...] = (),
         before: tuple[ev.Event, ...] = (),
+        escalated: bool = False,
     ) -> None:
         """`before` is recorded together with the wait."""
         super().__init__(why)
+        self.escalated = escalated
         self.reason, self.why, self.question, self.text, self.options = reason, why, question, text, options
         self.before = before
 

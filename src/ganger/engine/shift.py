@@ -144,8 +144,8 @@ class Shift:
         if running.pid is not None and running.start_time is not None and case.now.launched is None:
             case.mention(ev.AttemptLaunched(case.task, case.number, running.pid, running.start_time))
         post.running, post.followed = running, self.agent.capabilities.stream
-        if case.again and case.now.worker is not None and case.now.worker.verdict:
-            # The last lead had decided its end and may have died before it came.
+        if post.ending or (case.now.worker is not None and case.now.worker.verdict):
+            # Its end was decided while it was being started, or by a lead that may have died before it came.
             post.ending = True
             await self.gate.end(str(case.log_path))
         ended = await self.hearing.wait(running, folder, post)

@@ -22,11 +22,19 @@ from ganger.engine.messages import join_message, trigger_message
 from ganger.engine.sending import PushFailed, Sending
 from ganger.engine.settling import Waits
 from ganger.engine.tools import one_line
+from ganger.errors import GangerError
 from ganger.ports import Conflict
 from ganger.ports.forge import Behind, PushOutcome, Rejected
 
+TAKEN_OUT = "taken out"
 _MOST_JOINS = 5
 _LOOK_SEC = 1.0
+
+
+class TakenOut(GangerError):
+    """Somebody removed from the branch what this run had pushed: that is a decision, and it is not pushed again."""
+
+    code = "TAKEN_OUT"
 
 
 class Train:
@@ -122,6 +130,7 @@ class Train:
                 there = await self.sending.gate.unless_stopped(self.remote.head(self.rules.branch))
                 if await self._found(there):
                     return
+                await self._require_kept(there)
                 tip, tree, going = await self._put_together()
                 if not going:
                     return
@@ -130,6 +139,19 @@ class Train:
                     return
                 await self._take_in(going[0], outcome)
         raise PushFailed(f"{self.rules.branch} of {self.remote.address} moves with every push")
+
+    async def _require_kept(self, there: str) -> None:
+        """A commit of this run that is not below the branch's tip any more was taken out by somebody."""
+        last, branch = self.state.tips.get(self.repo, ""), self.rules.branch
+        if not last or there == last:
+            return
+        tip = await self.sending.gate.unless_stopped(self.remote.fetch(branch)) if there else ""
+        if tip and await self.repository.is_ancestor(last, tip):
+            return
+        now = f"is at {tip[:12]} now" if tip else "is gone"
+        raise TakenOut(
+            f"{last[:12]}, which this run had pushed, is no longer in {branch} of {self.remote.address}, which {now}"
+        )
 
     async def _found(self, there: str) -> bool:
         """Whether an earlier push, whose answer nobody heard, is the branch's tip."""

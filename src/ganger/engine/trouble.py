@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import traceback
 from pathlib import Path
 
@@ -15,11 +14,11 @@ from ganger.errors import (
     RollbackFailed,
     StaleToken,
     StoreError,
+    is_of_machine,
 )
 
 # Whoever came next would meet these as well, and be paid for it.
 _OF_THE_RUN = (StoreError, LeadLost, StaleToken, KeeperError, DiskFullError, RollbackFailed)
-_OF_THE_MACHINE = frozenset({errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _MOST_WORDS = 1000
 
 
@@ -27,7 +26,7 @@ def concerns_run(problem: BaseException) -> bool:
     """Also where what the machine refused was put into other words on the way."""
     met: BaseException | None = problem
     while met is not None:
-        if isinstance(met, _OF_THE_RUN) or (isinstance(met, OSError) and met.errno in _OF_THE_MACHINE):
+        if isinstance(met, _OF_THE_RUN) or is_of_machine(met):
             return True
         met = met.__cause__
     return False

@@ -30,6 +30,7 @@ _KILLED_WITHIN_SEC = 2.0
 # Beyond the grace: a keeper on a busy machine may have hundreds of trees to end.
 _ANSWERED_SEC = 10.0
 _SWEEP_PAUSE_SEC = 0.01
+_LOOKED_AT_EVERY_SEC = 5.0
 
 _End = asyncio.Future["Exit | KeeperError"]
 _T = TypeVar("_T")
@@ -70,7 +71,9 @@ class KeptLauncher:
         self._running: dict[str, KeptRunning] = {}
         self._ends: dict[str, _End] = {}
         self._asking_again: asyncio.Task[None] | None = None
+        self._look: asyncio.TimerHandle | None = None
         self._closed = False
+        self._stopped = False
         self._knows_all: bool | None = None
 
     def knows_all(self) -> bool:
@@ -120,12 +123,14 @@ class KeptLauncher:
     async def stop_all(self, grace_sec: float) -> None:
         """SIGTERM, `grace_sec`, SIGKILL; returns once every tree is gone. A keeper that does not answer is continued,
         and else killed: its guard ends what it had started."""
+        self._look_no_more()
         for see_to in (wake_keeper, kill_keeper, wake_keeper):
             if self._line is None and not is_held(self._house.lock):
                 return
             see_to(self._house)
             try:
                 await asyncio.wait_for(self._ask({"do": "stop", "grace": grace_sec}, bool), grace_sec + _ANSWERED_SEC)
+                self._stopped = True
                 return
             except (TimeoutError, KeeperError):
                 continue
@@ -153,6 +158,7 @@ class KeptLauncher:
     async def close(self) -> None:
         """A keeper with nothing to do leaves at once; one with programs stays with them."""
         self._closed = True
+        self._look_no_more()
         if self._asking_again is not None:
             self._asking_again.cancel()
         if self._line is not None:
@@ -161,6 +167,9 @@ class KeptLauncher:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(line.is_over), _BYE_WITHIN_SEC)
             line.hang_up()
+            if self._stopped and not line.is_over.done():
+                # It has ended everything and was stopped itself before it could leave; nobody would continue it.
+                kill_keeper(self._house)
 
     async def _ask(self, message: Message, read: Callable[[Message], _T]) -> _T:
         for _ in range(_TRIES):
@@ -177,6 +186,8 @@ class KeptLauncher:
     async def _reach(self) -> Line:
         async with self._reaching:
             self.knows_all()
+            if self._look is None:
+                self._look_again()
             if self._line is None or self._line.is_over.done():
                 try:
                     self._line = await reach(self._house, self._options, self._hear, self._lose)
@@ -186,6 +197,20 @@ class KeptLauncher:
                         where, hint="Mend the folder's permissions or the disk, then run again."
                     ) from problem
             return self._line
+
+    def _look_again(self) -> None:
+        """A stopped keeper tells no end, keeps no limit and answers nobody, for good, unless somebody continues it."""
+
+        def look() -> None:
+            wake_keeper(self._house)
+            self._look_again()
+
+        if not self._closed:
+            self._look = asyncio.get_running_loop().call_later(_LOOKED_AT_EVERY_SEC, look)
+
+    def _look_no_more(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
 
     def _found(self, key: str, answer: Message) -> KeptRunning | DiskFullError | None:
         """Called before anything later is heard, so no end can be missed."""

@@ -37,7 +37,7 @@ class Mounts:
         self._copied = [spot.path for spot in seen.spots if self._is_to_be_copied(spot)]
 
     def words(self) -> Iterator[str]:
-        yield from ("--dir", "/run", "--symlink", "/run", "/var/run")
+        yield from ("--dir", "/run", "--dir", "/var", "--symlink", "/run", "/var/run")
         for spot in self._seen.spots:
             for folder in reversed(list(self._leading_to(spot.path))):
                 yield from ("--dir", folder)

@@ -9,7 +9,7 @@ from ganger.contracts.codes import CODES as CONTRACT_CODES
 from ganger.core.census import CENSUS_CODES
 from ganger.core.commands import COMMAND_CODES
 from ganger.core.failures import CLASSES
-from ganger.core.vocabulary import BlockReason
+from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.core.write_codes import WRITE_CODES
 from ganger.errors import NotFoundError
 from ganger.views.violations import VIOLATIONS
@@ -59,6 +59,8 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "NOT_FOUND": ("what was asked for is not there", "A run, task, log or file by that name does not exist.", "The message names what does."),
     "NOT_WRITABLE": ("a folder cannot be written", "Ganger keeps its events and logs in state_dir.", "Mend the permissions, or choose another state_dir."),
     "DISK_FULL": ("the disk is full", "The run stopped; nothing recorded is lost.", "Free space, then run the same command again."),
+    "OUTPUT_REFUSED": ("what a command says cannot be written", "Its standard output goes to a full disk, or to something that takes no writes. What the command was asked for may be done; only its words are lost.", "Send the output elsewhere, or make room; then run the same command again."),
+    "MACHINE_REFUSED": ("the machine refused a call nobody can do without", "A disk error, a limit, or a lack of memory or open files: whatever came next would meet it as well. The run stopped; nothing recorded is lost.", "See to the place that is named and to limits, then run the same command again."),
     "STORE_ERROR": ("the event store cannot be used", "Ganger never works without it.", "The message names file and cause."),
     "STORE_FORGED": ("somebody else than Ganger changed the event store", "Before each write the lead looks whether tables, triggers or events are as it left them; others only leave commands there. A store that lies where agents write, and that no lead is known to have made, is not believed either.", "Find out who can write there (ganger doctor). Go on from a backup, or begin anew with another run_id."),
     "NO_STATE_FOLDER": ("there is no safe place to keep the run in", "In direct mode the event store and every key lie in your state folder ($XDG_STATE_HOME/ganger, else ~/.local/state/ganger), because agents write the project. It is not known, cannot be written, or lies where agents write.", "Set XDG_STATE_HOME to a folder of your own outside the project, or use a git mode."),
@@ -67,6 +69,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "FORGE_UNREACHABLE": ("a forge or a remote does not answer", "Or it answers with trouble of its own. It is asked again, less and less often; nothing is pushed twice.", "See whether it is up and delivery.url is right."),
     "TOKEN_SEEN": ("agents can read the forge's token", "Its file is in the repository's history, so it is in every workspace.", "Take the file out of the repository (git rm --cached), have git ignore it, and replace the token."),
     "FORGE_DENIED": ("a forge refuses the token", "It knows nobody by it, or the token lacks a right.", "Renew what delivery.token_env or delivery.token_file names, then answer the question or retry the task."),
+    "TAKEN_OUT": ("somebody removed from the remote's branch what a run had pushed", "That is a decision, so it is not pushed again, and nothing on top of it either.", "Put it back on the branch and answer the question, or begin a new run for what is left."),
     "PUSH_REFUSED": ("a remote does not take a push", "Its branch is protected, a hook of it refuses, or others push faster than Ganger can join what they pushed.", "The message has the remote's own words; mend that, then answer the question or retry the task: nobody works on it again."),
     "BRANCH_RULES": ("a branch's rules on the forge refuse what the settings ask for", "Whether this token may push or merge there, and what a merge needs, is read from the forge before any agent starts.", "Change the rule, or the setting that the hint names; ganger doctor shows what the branch asks for."),
     "FORGE_NOT_FOUND": ("a forge has no such project for this token", "A private one without the right looks the same as one that is not there.", "Check delivery.project, the token's rights, and that CI is switched on there."),
@@ -168,8 +171,45 @@ _REASONS: dict[BlockReason, tuple[str, str]] = {
 }
 
 
+_TASKS: dict[TaskStatus, tuple[str, str]] = {
+    TaskStatus.PENDING: (
+        "It waits for its turn, for what it depends on, or for a free worker.",
+        "ganger why TASK says what for.",
+    ),
+    TaskStatus.RUNNING: (
+        "A worker is at it, or its change is verified, merged or delivered.",
+        "ganger why TASK says which.",
+    ),
+    TaskStatus.DONE: (
+        "Its change passed its checks and everything else its completion asks for.",
+        "Nothing; ganger land moves your branch.",
+    ),
+    TaskStatus.BLOCKED: (
+        "It cannot go on until something else happens; the reason stands beside it.",
+        "ganger why TASK; ganger explain REASON tells what each reason means.",
+    ),
+    TaskStatus.FAILED: (
+        "Its attempts, and with a healer its heal rounds, are used up without a change that counts.",
+        'Read ganger why TASK, then ganger retry TASK --hint TEXT. With policy.exhausted = "rework" what checks or '
+        "rules refused ends BLOCKED (needs_rework) instead.",
+    ),
+    TaskStatus.ESCALATED: (
+        "Only a person can decide: a worker asks, CI or a reviewer refused it too often, the same failure came back after "
+        "healing, or no prompt can mend it. It is never tried again by itself.",
+        "ganger inbox shows the question; ganger answer, or ganger retry TASK --hint TEXT, starts it again.",
+    ),
+}
+_RUNS: dict[RunStatus, tuple[str, str]] = {
+    RunStatus.COMPLETED: ("Every task is DONE.", "Nothing; ganger land moves your branch."),
+    RunStatus.ABORTED: (
+        "Nothing more can run, and not every task is DONE.",
+        "ganger status lists what is open; ganger run goes on once something has changed.",
+    ),
+}
+
+
 def entries() -> list[Entry]:
-    """All of them, codes first, then classes, block reasons, and the habits that break deliveries."""
+    """All of them, codes first, then classes, block reasons, statuses, and the habits that break deliveries."""
     table = {code: Entry(code, e.title, e.meaning, e.next_step) for code, e in CONTRACT_CODES.items()}
     table |= {code: Entry(code, *row) for code, row in {**COMMAND_CODES, **WRITE_CODES, **CENSUS_CODES, **_OWN}.items()}
     rows = [table[code] for code in sorted(table)]
@@ -181,6 +221,8 @@ def entries() -> list[Entry]:
     for reason, (meaning, then) in _REASONS.items():
         if reason.value not in CLASSES:
             rows.append(Entry(reason.value, "block reason", meaning, then))
+    rows += [Entry(status.value, "task status", *words) for status, words in _TASKS.items()]
+    rows += [Entry(status.value, "run status", *words) for status, words in _RUNS.items()]
     for habit in VIOLATIONS:
         how = "refused and recorded" if habit.refused else "impossible"
         rows.append(Entry(habit.name, f"bad habit, {how} here", habit.what, habit.instead))

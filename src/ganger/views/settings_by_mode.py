@@ -23,10 +23,17 @@ push, CI where there is a forge, and change requests.
 """
 _FLAGS = (
     ("`ganger run --set KEY=VALUE`", "as the setting it names"),
+    ("`ganger set KEY=VALUE`", "told in its outcome where the run goes on without an effect of it"),
     ("`ganger run --reconcile`", "told where the run has not begun: there is nothing to reconcile"),
     ("`ganger run --detach`, `--max-tasks`", "told with `--dry-run`, which starts nothing"),
     ("`ganger land`", "refused in `direct`: there is no branch to land"),
 )
+_PROFILES = """## Profiles of checks
+
+| key | direct | local-git | forge |
+| --- | --- | --- | --- |
+| `profiles.*.rollback_on_failure` | acts | `false` told | `false` told |
+"""
 _RANGES = "`limits.*` whose first number is above the second: refused."
 
 
@@ -36,6 +43,7 @@ def render() -> str:
         "`[repos.NAME.delivery]` holds the same keys as `[delivery]`, for one repository, and they act alike.",
         "",
     ]
+    lines += [_PROFILES]
     lines += [*_table("Metadata of a task", "key", METADATA)[:-1], *_unread()]
     lines += [
         "Other keys are other tools' and are left alone. One that looks like a key of this table (`reviw`,",

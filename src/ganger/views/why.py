@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ganger.core.delivery_changes import rules_of
+from ganger.core.effects import counted
 from ganger.core.indexes import files_of
 from ganger.core.misfits import open_round
 from ganger.core.moments import seconds_between
@@ -88,7 +89,7 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if clash:
         return f"{name} waits because {clash} is writing a file it also writes.{again}", ""
     if state.window is not None and name not in state.window_open:
-        window = f"window {state.window.index} ({len(state.window_open)} tasks open)"
+        window = f"window {state.window.index} ({counted(len(state.window_open), 'task')} open)"
         return f"{name} is ready and waits for {window} to close.{again}", ""
     if state.specs[name].role in state.pull_roles and name not in state.answered:
         return f"{name} is ready and waits for a worker to ask for it.{again}", "ganger worker next"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from . import show
 from .posts import Post, find_post
@@ -24,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
     show.open_closed_streams()
     try:
         code = _run([word for word in argv if word != "--debug"], dict(os.environ))
-        sys.stdout.flush()
+        show.finish()
         return code
     except Trouble as problem:
         show.refusals(problem.earlier)
@@ -35,7 +34,13 @@ def main(argv: Sequence[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader went away; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _nowhere()
+        return REFUSED
+    except show.Unsaid as error:
+        _nowhere()
+        hint = "send the output elsewhere, or make room; what was asked for is done"
+        unsaid = Trouble(f"the output cannot be written: {error}", hint=hint, code="OUTPUT_REFUSED")
+        show.trouble(unsaid, as_json=False)
         return REFUSED
     except Exception as error:
         if "--debug" in argv:
@@ -47,6 +52,11 @@ def main(argv: Sequence[str]) -> int:
         )
         show.trouble(unexpected, as_json=as_json)
         return unexpected.exit_code
+
+
+def _nowhere() -> None:
+    """Also what is still held back: the interpreter would complain of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _run(words: list[str], environ: Mapping[str, str]) -> int:

@@ -38,6 +38,15 @@ def state_home(root: str, environ: Mapping[str, str]) -> str:
     return f"{home.rstrip('/')}/.local/state" if home.startswith("/") else ""
 
 
+def user_file(environ: Mapping[str, str]) -> str:
+    """The user's own settings, which stand behind those of each project."""
+    home = environ.get("GANGER_HOME")
+    if home:
+        return f"{home}/config.toml"
+    base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME') or ''}/.config"
+    return f"{base}/ganger/config.toml"
+
+
 def private_folder(root: str, environ: Mapping[str, str]) -> str:
     """The user's folder for this project: a name people recognize, and one that no other path has."""
     import hashlib

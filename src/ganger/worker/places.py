@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .claims import read_object, stem
-from .folders import newest_first, private_folder, read_book, run_folders
+from .folders import newest_first, private_folder, read_book, run_folders, user_file
 from .trouble import Away, NoRun, Trouble
 
 TYPE_CHECKING = False
@@ -68,13 +68,13 @@ def _here() -> str:
 
 
 def _state_of(folder: str, environ: Mapping[str, str]) -> str:
-    name = environ.get("GANGER_STATE_DIR") or _written_state_dir(f"{folder}/{PROJECT_FILE}") or ".ganger"
-    return os.path.join(folder, name)
+    name = environ.get("GANGER_STATE_DIR") or _written_state_dir(f"{folder}/{PROJECT_FILE}")
+    return os.path.join(folder, name or _written_state_dir(user_file(environ)) or ".ganger")
 
 
 def _written_state_dir(file: str) -> str:
     try:
-        with open(file, encoding="utf-8") as stream:
+        with open(file, encoding="utf-8", errors="replace") as stream:
             text = stream.read()
     except (OSError, ValueError):
         return ""
@@ -87,7 +87,8 @@ def _written_state_dir(file: str) -> str:
     try:
         return str(tomllib.loads(text).get("state_dir", ""))
     except ValueError:
-        return ""
+        # A person may be writing it while sessions work; what stands before the fault counts.
+        return _plain_state_dir(text)
 
 
 def _plain_state_dir(text: str) -> str:

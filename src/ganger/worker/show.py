@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from .wire import Answer
 
 
+class Unsaid(Exception):
+    """Nothing more can be written where the output goes: what was asked for is done all the same."""
+
+
 def open_closed_streams() -> None:
     """What the caller closed (`>&-`) is nothing to read and nowhere to write: a report is sent all the same."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -27,7 +31,7 @@ def printable(text: str) -> str:
 def out(text: str) -> None:
     # A narrow terminal encoding must not turn a taken request into a failure.
     coding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(printable(text).encode(coding, "replace").decode(coding) + "\n")
+    _say(printable(text).encode(coding, "replace").decode(coding) + "\n")
 
 
 def talk(text: str) -> None:
@@ -36,7 +40,23 @@ def talk(text: str) -> None:
 
 
 def document(name: str, **fields: object) -> None:
-    sys.stdout.write(json.dumps({"schema": f"ganger.{name}/1", **fields}) + "\n")
+    _say(json.dumps({"schema": f"ganger.{name}/1", **fields}) + "\n")
+
+
+def finish() -> None:
+    """What was said stands where it is to be read, or it is known that it does not."""
+    _say("", flush=True)
+
+
+def _say(text: str, *, flush: bool = False) -> None:
+    try:
+        sys.stdout.write(text)
+        if flush:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unsaid(error.strerror) from error
 
 
 def trouble(problem: Trouble, *, as_json: bool) -> None:

@@ -247,11 +247,14 @@ class _Rollback:
         """Temporary files that a killed apply or rollback left behind carry the backup's tag."""
         ours = f"{TEMP_PREFIX}{self.backup.tag}-"
         for directory in _directories_of(touched):
-            with suppress(FileNotFoundError, WriteRefused):
-                for name in self.tree.names(directory):
-                    if name.startswith(ours) and name.endswith(TEMP_SUFFIX):
-                        path = f"{directory}/{name}" if directory else name
-                        self._guarded(path, partial(self.tree.unlink, path))
+            self._guarded(directory or ".", partial(self._sweep_one, directory, ours))
+
+    def _sweep_one(self, directory: str, ours: str) -> None:
+        with suppress(FileNotFoundError, WriteRefused):
+            for name in self.tree.names(directory):
+                if name.startswith(ours) and name.endswith(TEMP_SUFFIX):
+                    path = f"{directory}/{name}" if directory else name
+                    self._guarded(path, partial(self.tree.unlink, path))
 
     def _save_foreign(self, entry: BackupEntry) -> None:
         """What is neither the old nor the new content is somebody else's: it is kept beside the backup."""

@@ -107,7 +107,7 @@ class Checkouts:
 
     def _bring(self, folder: Path, name: str, *, copied: bool) -> None:
         source = self.recipe.project / name
-        *above, last = _plain_parts(name)
+        *above, last = plain_parts(name)
         if not source.is_dir():
             return
         fd = os.open(folder, _DIRECTORY)
@@ -126,7 +126,8 @@ class Checkouts:
             os.close(fd)
 
 
-def _plain_parts(name: str) -> list[str]:
+def plain_parts(name: str) -> list[str]:
+    """Of a name below the project that may be brought into a workspace."""
     parts = name.split("/")
     if any(part in ("", ".", "..", ".git") for part in parts):
         raise GangerError(

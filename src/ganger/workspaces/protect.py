@@ -33,8 +33,9 @@ SECRET_FILES = (
     "id_rsa",
     "id_ed25519",
 )
-# Files that say which variables there are: no program reads them, and what is in them is looked through for secrets.
-TEMPLATES_OF_SECRETS = (".env.example", ".env.sample", ".env.template", ".env.*.example", ".env.*.sample")
+# Files that say which variables there are: to be copied, and what is in them is looked through for secrets.
+_ENDINGS = ("example", "sample", "template", "dist")
+TEMPLATES_OF_SECRETS = tuple(f".env{stage}.{ending}" for stage in ("", ".*") for ending in _ENDINGS)
 CI_FILES = (
     "**/.github/workflows",
     "**/.github/actions",

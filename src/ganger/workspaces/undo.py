@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import stat
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from ganger.errors import RollbackFailed, WriteRefused
+from ganger.errors import RollbackFailed, WriteRefused, is_of_machine
 from ganger.workspaces.in_place import InPlace
 from ganger.workspaces.reach import Reach
 from ganger.workspaces.refusals import failure_for
@@ -19,9 +18,6 @@ from ganger.workspaces.snapshot import Entry
 from ganger.workspaces.tree import Draft, FileImage, parents_of
 
 _TAG = "undo"
-_OF_THE_MACHINE = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
-)
 
 
 @dataclass
@@ -66,7 +62,7 @@ class Undo:
         try:
             act()
         except OSError as problem:
-            if problem.errno in _OF_THE_MACHINE:
+            if is_of_machine(problem):
                 self._troubles.append(failure_for(path, problem).message)
             elif path:
                 self._failed.add(path)
