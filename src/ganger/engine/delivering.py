@@ -16,6 +16,7 @@ from ganger.core import events as ev
 from ganger.core.ci import Ci, Finding, chosen
 from ganger.core.delivery import CI, MIRRORED
 from ganger.core.quota import after_success
+from ganger.core.trains import BASE_RED, PUSH_REFUSED, TAKEN_OUT
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.case import Failed
 from ganger.engine.ci_again import CiAgain
@@ -34,7 +35,7 @@ from ganger.engine.requests import Requesting
 from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed
 from ganger.engine.tools import one_line
-from ganger.engine.train import TAKEN_OUT, TakenOut, Train
+from ganger.engine.train import TakenOut, Train
 from ganger.errors import ForgeDenied, ForgeError
 
 _TAKEN_OUT_THEN = (
@@ -71,7 +72,8 @@ class Delivering:
         except TakenOut as gone:
             raise self.at.outside_for_all(TAKEN_OUT, f"{gone.message}; {_TAKEN_OUT_THEN}") from gone
         except PushFailed as refused:
-            raise self.at.outside("push refused", refused.message) from refused
+            told = self.at.outside if self.train is None else self.at.outside_for_all
+            raise told(PUSH_REFUSED, refused.message) from refused
         except ForgeError as trouble:
             raise self.at.outside("forge unreachable", trouble.message) from trouble
         await self._done()
@@ -180,7 +182,7 @@ class Delivering:
                 return True
             below = self.at.now.onto[:12]
             why = f"{self.at.rules.branch} was red at {below} before this run's changes came: {finding.why}"
-            raise self.at.outside("base red", self.at.told(why, "mend the branch itself"))
+            raise self.at.outside_for_all(BASE_RED, self.at.told(why, "mend the branch itself"))
         why = f"{finding.why}, by the change of {name}, which mends it"
         await self.waiting.seen(sha, self.at.now.runs, replace(finding, why=why))
         await self.culprits.wait_for_mend(self.at, sha, name)

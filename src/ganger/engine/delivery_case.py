@@ -64,13 +64,11 @@ class DeliveryCase:
 
     def outside_for_all(self, signal: str, detail: str) -> Exception:
         """The same for every task of the repository: the first one asks, the others wait for what comes of it."""
-        state, repo = self.case.state, self.case.spec.repo
-        for asked in state.questions.values():
-            task = state.tasks.get(asked.task)
-            if asked.answer is not None or asked.kind != "delivery" or task is None or asked.task == self.case.task:
-                continue
-            if state.specs[asked.task].repo == repo and signal in (task.last_failure_signature or ""):
-                return Waits(BlockReason.EXTERNAL, f"{detail} (asked about {asked.task})")
+        asked, state, own = self.sending.asked, self.case.state, (self.case.task, self.case.number)
+        name, number = asked.setdefault(signal, own)
+        if name != self.case.task and name in state.tasks and state.tasks[name].attempts == number:
+            return Waits(BlockReason.EXTERNAL, f"{detail} (asked about {name})")
+        asked[signal] = own
         return self.outside(signal, detail)
 
     def outside(self, signal: str, detail: str) -> Failed:

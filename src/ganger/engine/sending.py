@@ -42,6 +42,8 @@ class Sending:
     def __init__(self, tools: Tools, gate: Gate, repository: Repository, outlet: Outlet) -> None:
         self.tools, self.gate, self.repository, self.outlet = tools, gate, repository, outlet
         self.state = tools.journal.state
+        # What stands in the way of all, and which task in which attempt asks about it.
+        self.asked: dict[str, tuple[str, int]] = {}
 
     def rules(self, task: str) -> RepoRules:
         return rules_of(self.state, task)

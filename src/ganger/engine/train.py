@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Sequence
 
 from ganger.core import events as ev
+from ganger.core.comeback import after_push
 from ganger.core.delivery import Delivery
 from ganger.core.moments import unix_time
 from ganger.core.repos import graph_of
@@ -26,7 +27,6 @@ from ganger.errors import GangerError
 from ganger.ports import Conflict
 from ganger.ports.forge import Behind, PushOutcome, Rejected
 
-TAKEN_OUT = "taken out"
 _MOST_JOINS = 5
 _LOOK_SEC = 1.0
 
@@ -210,6 +210,8 @@ class Train:
             self._tell(name, ev.Pushed(name, self._number(name), tip, self.rules.branch, how))
             how = how if how == "found" else "together"
         await self.journal.settle()
+        if freed := after_push(self.state, self.repo):
+            await self.journal.record(*freed)
         return outcome
 
     async def _intend(self, tip: str, tree: str, going: Sequence[str], there: str) -> None:
