@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ganger.core import events as ev
@@ -13,6 +13,7 @@ from ganger.core.request_merges import Look, Step, next_step
 from ganger.engine import request_merging
 from ganger.engine.messages import trigger_message
 from ganger.engine.sending import Sending
+from ganger.engine.train import Train
 from ganger.forges.pulls import GiteaPulls
 from ganger.ports.forge import PushOutcome, Request
 
@@ -38,13 +39,13 @@ def planter(name: str) -> Callable[[], None] | None:
 
 def _pushed_without_intent() -> None:
     """A commit is pushed before anybody has written down that it shall be."""
-    real = Sending.intend
+    real = Train._intend
 
-    async def intend(self: Sending, task: str, branch: str, commit: str, tree: str, cause: str = "change") -> None:
-        await self.outlet.remote.push(commit, branch)
-        await real(self, task, branch, commit, tree, cause)
+    async def intend(self: Train, tip: str, tree: str, going: Sequence[str], there: str) -> None:
+        await self.remote.push(tip, self.rules.branch)
+        await real(self, tip, tree, going, there)
 
-    setattr(Sending, "intend", intend)  # noqa: B010
+    setattr(Train, "_intend", intend)  # noqa: B010
 
 
 def _empty_commit_of_any_date() -> None:
