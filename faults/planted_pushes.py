@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ganger.core import events as ev
@@ -13,6 +13,7 @@ from ganger.core.request_merges import Look, Step, next_step
 from ganger.engine import request_merging
 from ganger.engine.messages import trigger_message
 from ganger.engine.sending import Sending
+from ganger.engine.train import Train
 from ganger.forges.pulls import GiteaPulls
 from ganger.ports.forge import PushOutcome, Request
 
@@ -38,30 +39,26 @@ def planter(name: str) -> Callable[[], None] | None:
 
 def _pushed_without_intent() -> None:
     """A commit is pushed before anybody has written down that it shall be."""
-    real = Sending.intend
+    real = Train._intend
 
-    async def intend(self: Sending, task: str, branch: str, commit: str, tree: str, cause: str = "change") -> None:
-        await self.outlet.remote.push(commit, branch)
-        await real(self, task, branch, commit, tree, cause)
+    async def intend(self: Train, tip: str, tree: str, going: Sequence[str], there: str) -> None:
+        await self.remote.push(tip, self.rules.branch)
+        await real(self, tip, tree, going, there)
 
-    setattr(Sending, "intend", intend)  # noqa: B010
+    setattr(Train, "_intend", intend)  # noqa: B010
 
 
 def _empty_commit_of_any_date() -> None:
     """A commit of nothing has the time of day, and is pushed before it is written down: each lead makes its own."""
 
-    async def again(self: Sending, task: str, cause: str, *, own_branch: bool) -> None:
-        now, number = self.delivery(task), self.state.tasks[task].attempts
-        parent = now.commit if own_branch else await self.repository.head()
-        message = trigger_message(self.state.run_id, task, number, cause)
-        made = await self.repository.empty_commit(parent, message, time.time() - random.randrange(10**6))  # noqa: S311
-        await self.outlet.remote.push(made.commit, now.branch)
-        await self.record(task, ev.RetriggerIntended(task, number, now.commit, cause, "empty_commit"))
-        await self.intend(task, now.branch, made.commit, made.tree, cause)
-        if not own_branch:
-            await self.move(task, parent, made.commit, cause)
+    async def made(self: Train, head: str, task: str) -> str:
+        message = trigger_message(self.state.run_id, task, self.state.tasks[task].attempts, "any")
+        moment = time.time() - random.randrange(10**6)  # noqa: S311
+        commit = (await self.repository.empty_commit(head, message, moment)).commit
+        await self.remote.push(commit, self.rules.branch)
+        return commit
 
-    setattr(Sending, "again", again)  # noqa: B010
+    setattr(Train, "_empty_commit", made)  # noqa: B010
 
 
 def _request_without_a_look() -> None:
