@@ -1,7 +1,8 @@
 """A forge on loopback in a process of its own: no lead that is killed takes it along, and it is asked what it knows.
 
-`python -m faults.beside FLAVOUR`: is told its repository by a line, prints its address, then what it counted for each
-further line. The path is in no command line, so the process does not count as one that a run left behind.
+`python -m faults.beside FLAVOUR[:people | :lively]`: is told its repository by a line, prints its address, then what it
+counted for each further line. `people` review; `lively`: people push to the target too, CI looks into the files, and an
+answer is lost. The path is in no command line, so the process does not count as one that a run left behind.
 """
 
 from __future__ import annotations
@@ -17,29 +18,63 @@ _ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(_ROOT / "tests" / "forges"))
 
 from loopback.ground import Ground as Ground  # noqa: E402
-from loopback.script import GREEN, MIRROR, RED, Run, ci  # noqa: E402
+from loopback.manners import Manners  # noqa: E402
+from loopback.script import GREEN, MIRROR, RED, Run, by_tree, ci  # noqa: E402
 from loopback.server import TOKEN as TOKEN, LoopbackForge, kind_of as kind_of  # noqa: E402
-from loopback.world import World  # noqa: E402
+from loopback.world import Asked, World  # noqa: E402
 
 _SKIPPED = ci({MIRROR: "block block skip"}, again=({MIRROR: "block run ok"},))
 # What CI does for the first push, the second and so on: one task after the other, see `faults.scenes`.
 PUSHES: Mapping[str, tuple[tuple[Run, ...], ...]] = {
     "gitea-1.27": ((GREEN,), (_SKIPPED,), (RED,), (GREEN,)),
+    "forgejo-16:people": ((GREEN,), (GREEN,), (GREEN,), (RED,), (GREEN,)),
     "forgejo-16": ((GREEN,), (_SKIPPED,), (GREEN,), (RED,), (GREEN,)),
 }
 
 
+class Reviewed(World):
+    """With somebody who asks for changes to the first request, and approves of every commit that comes after that."""
+
+    def look(self) -> None:
+        super().look()
+        with self.lock:
+            for asked in self.asked:
+                if asked.state == "open" and all(one.commit != self.head_of(asked) for one in asked.reviews):
+                    first = asked is self.asked[0] and not asked.reviews
+                    at = [("out/plain.txt", 1, "say it plainly")]
+                    self.review(asked, "changes" if first else "approve", "thank you", at=at if first else [])
+
+
+class Lively(World):
+    """Somebody pushes to the target whenever a request is opened, so that each must be brought up to date. CI is red
+    for one file as it is at first, on branches and in the target; the first merge's answer is lost."""
+
+    def __init__(self, ground: Ground) -> None:
+        judged = by_tree("out/red.txt~CIRED")
+        super().__init__(ground, ((judged,),), others=(judged,), manners=Manners(lost_merges=1))
+
+    def open_request(self, title: str, body: str, branch: str, into: str, *, draft: bool) -> Asked:
+        made = super().open_request(title, body, branch, into, draft=draft)
+        self.somebody_pushes(into, f"theirs-{made.number}.txt")
+        return made
+
+
 def main(flavour: str) -> None:
-    world = World(Ground(Path(sys.stdin.readline().strip())), PUSHES[flavour])
-    server = LoopbackForge(flavour, world).start()
+    name, _, people = flavour.partition(":")
+    ground = Ground(Path(sys.stdin.readline().strip()))
+    world = Lively(ground) if people == "lively" else (Reviewed if people else World)(ground, PUSHES[flavour])
+    server = LoopbackForge(name, world).start()
     print(server.url, flush=True)
     for _ in sys.stdin:
         with world.lock:
             counted = {
                 "reruns": server.log.count("rerun", status=201),
                 "requests": len(world.asked),
-                "merged": sum(one.state == "merged" for one in world.asked),
+                "merged": len(world.merges),
                 "drafts": sum(one.draft for one in world.asked),
+                "comments": sum(one.by == world.robot for asked in world.asked for one in asked.said),
+                "branches": sum(bool(world.ground.tip(one.branch)) for one in world.asked),
+                "labels": sum(one.name == "fresh" for one in world.labels),
                 "faults": server.log.faults,
             }
         print(json.dumps(counted), flush=True)
@@ -75,4 +110,4 @@ class Beside:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

@@ -51,10 +51,11 @@ def sound_at_end(place: Place, events: Sequence[ev.Recorded]) -> list[str]:
 
 
 def commits(place: Place) -> list[Commit]:
-    """The run's own commits, oldest first; none when there is no branch yet."""
+    """The run's own commits, oldest first; none when there is no branch yet. What it took in from others is below the
+    second parent of a merge."""
     name = place.scenario.name
-    told = _git(place, "log", "--reverse", "--topo-order", f"--format={_FIELDS}", f"refs/heads/ganger/{name}",
-                f"^refs/ganger/{name}/base")  # fmt: skip
+    told = _git(place, "log", "--reverse", "--topo-order", "--first-parent", f"--format={_FIELDS}",
+                f"refs/heads/ganger/{name}", f"^refs/ganger/{name}/base")  # fmt: skip
     found = []
     for line in told.split("\x01"):
         parts = line.strip("\n").split("\0")
@@ -103,7 +104,7 @@ def _not_a_line(place: Place, line: Sequence[Commit]) -> list[str]:
     below = _git(place, "rev-parse", f"refs/ganger/{place.scenario.name}/base").strip()
     wrong = []
     for commit in line:
-        if commit.parents != (below,):
+        if commit.parents[:1] != (below,):
             wrong.append(f"branch: {commit.oid[:12]} of {commit.task} does not follow {below[:12]}")
         below = commit.oid
     return wrong
@@ -135,6 +136,9 @@ def _files(place: Place) -> list[str]:
     found = _git(place, "ls-tree", "-r", "--name-only", name).splitlines()
     wanted = place.scenario.expected_files()
     own = set(_git(place, "ls-tree", "-r", "--name-only", f"refs/ganger/{place.scenario.name}/base").splitlines())
+    for commit in commits(place):
+        for other in commit.parents[1:]:
+            own |= set(_git(place, "ls-tree", "-r", "--name-only", other).splitlines())
     wrong = [f"files: {path} is in the tree" for path in sorted(set(found) - wanted.keys() - own)]
     for path, lines in wanted.items():
         text = _git(place, "cat-file", "blob", f"{name}:{path}") if path in found else ""

@@ -185,7 +185,9 @@ def remote_now(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
               if count > 1]  # fmt: skip
     for recorded in events:
         event = recorded.event
-        if isinstance(event, ev.Pushed) and not stage.ground.holds(event.branch, event.commit):
+        if isinstance(event, ev.Pushed) and not any(
+            stage.ground.holds(b, event.commit) for b in (event.branch, "main")
+        ):
             wrong.append(f"remote: {event.task} was pushed as {event.commit[:12]}, and {event.branch} lacks it")
     return wrong
 
@@ -202,15 +204,18 @@ def _committer(stage: Stage, sha: str) -> str:
 
 def _remote_at_end(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
     scene, wrong = stage.scene, []
-    told = counted(stage)
+    told, pushes = counted(stage), len(own_pushes(stage))
     again = told.get("reruns", sum(isinstance(r.event, ev.Retriggered) and r.event.how == "rerun" for r in events))
     found = {
-        "pushes": (len(own_pushes(stage)), scene.pushes),
+        "pushes": (pushes, pushes if scene.together and 0 < pushes <= scene.pushes else scene.pushes),
         "empty commits": (stage.ground.empty_commits(), scene.empty),
         "runs begun again": (again, scene.again),
         "change requests": (told.get("requests", 0), scene.requests),
         "merged change requests": (told.get("merged", 0), scene.requests),
         "drafts": (told.get("drafts", 0), 0),
+        "comments": (told.get("comments", 0), scene.requests),
+        "branches that are left": (told.get("branches", 0), 0),
+        "labels of one name": (told.get("labels", 0), int(bool(scene.requests))),
     }
     for what, (there, expected) in found.items():
         if there != expected:

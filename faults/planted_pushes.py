@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from ganger.core import events as ev
 from ganger.core.ci import RunFact, Word
+from ganger.core.request_merges import Look, Step, next_step
+from ganger.engine import request_merging
 from ganger.engine.messages import trigger_message
 from ganger.engine.sending import Sending
+from ganger.engine.train import Train
 from ganger.forges.pulls import GiteaPulls
 from ganger.ports.forge import PushOutcome, Request
 
@@ -36,30 +39,26 @@ def planter(name: str) -> Callable[[], None] | None:
 
 def _pushed_without_intent() -> None:
     """A commit is pushed before anybody has written down that it shall be."""
-    real = Sending.intend
+    real = Train._intend
 
-    async def intend(self: Sending, task: str, branch: str, commit: str, tree: str, cause: str = "change") -> None:
-        await self.outlet.remote.push(commit, branch)
-        await real(self, task, branch, commit, tree, cause)
+    async def intend(self: Train, tip: str, tree: str, going: Sequence[str], there: str) -> None:
+        await self.remote.push(tip, self.rules.branch)
+        await real(self, tip, tree, going, there)
 
-    setattr(Sending, "intend", intend)  # noqa: B010
+    setattr(Train, "_intend", intend)  # noqa: B010
 
 
 def _empty_commit_of_any_date() -> None:
     """A commit of nothing has the time of day, and is pushed before it is written down: each lead makes its own."""
 
-    async def again(self: Sending, task: str, cause: str, *, own_branch: bool) -> None:
-        now, number = self.delivery(task), self.state.tasks[task].attempts
-        parent = now.commit if own_branch else await self.repository.head()
-        message = trigger_message(self.state.run_id, task, number, cause)
-        made = await self.repository.empty_commit(parent, message, time.time() - random.randrange(10**6))  # noqa: S311
-        await self.outlet.remote.push(made.commit, now.branch)
-        await self.record(task, ev.RetriggerIntended(task, number, now.commit, cause, "empty_commit"))
-        await self.intend(task, now.branch, made.commit, made.tree, cause)
-        if not own_branch:
-            await self.move(task, parent, made.commit, cause)
+    async def made(self: Train, head: str, task: str) -> str:
+        message = trigger_message(self.state.run_id, task, self.state.tasks[task].attempts, "any")
+        moment = time.time() - random.randrange(10**6)  # noqa: S311
+        commit = (await self.repository.empty_commit(head, message, moment)).commit
+        await self.remote.push(commit, self.rules.branch)
+        return commit
 
-    setattr(Sending, "again", again)  # noqa: B010
+    setattr(Train, "_empty_commit", made)  # noqa: B010
 
 
 def _request_without_a_look() -> None:
@@ -75,10 +74,10 @@ def _pushed_told_first() -> None:
     """That a commit was pushed is recorded before it is."""
     real = Sending.push
 
-    async def push(self: Sending, task: str) -> PushOutcome:
+    async def push(self: Sending, task: str, *, replaces: str = "") -> PushOutcome:
         now, number = self.delivery(task), self.state.tasks[task].attempts
         await self.record(task, ev.Pushed(task, number, now.commit, now.branch))
-        return await real(self, task)
+        return await real(self, task, replaces=replaces)
 
     setattr(Sending, "push", push)  # noqa: B010
 
@@ -87,14 +86,32 @@ def _verdict_before_the_push() -> None:
     """CI's verdict is recorded before the push is known to have happened."""
     real = Sending.push
 
-    async def push(self: Sending, task: str) -> PushOutcome:
+    async def push(self: Sending, task: str, *, replaces: str = "") -> PushOutcome:
         sha, number = self.delivery(task).commit, self.state.tasks[task].attempts
         run = RunFact("1", sha, Word.SUCCESS)
         seen = ev.CiSeen(task, number, sha, (run,), "green", "surely")
         await self.record(task, seen, ev.CiJudged(task, number, sha, "green", "surely"))
-        return await real(self, task)
+        return await real(self, task, replaces=replaces)
 
     setattr(Sending, "push", push)  # noqa: B010
+
+
+def _merge_believed_open() -> None:
+    """What the forge says of a request counts, and nobody looks into its target."""
+
+    def step(look: Look, *, updates: bool) -> Step:
+        return next_step(replace(look, in_target=False), updates=updates)
+
+    setattr(request_merging, "next_step", step)  # noqa: B010
+
+
+def _merged_without_an_update() -> None:
+    """A request that does not hold its target is merged all the same."""
+
+    def step(look: Look, *, updates: bool) -> Step:
+        return next_step(look, updates=False)
+
+    setattr(request_merging, "next_step", step)  # noqa: B010
 
 
 BUGS: dict[str, Bug] = {
@@ -105,4 +122,6 @@ BUGS: dict[str, Bug] = {
     "request-without-a-look": Bug(_request_without_a_look, "outcome", ("before/request_opened/plain:1",), "request"),
     "pushed-told-first": Bug(_pushed_told_first, "lacks it", ("after/pushed/plain:1",)),
     "verdict-before-the-push": Bug(_verdict_before_the_push, "verdicts"),
+    "merge-believed-open": Bug(_merge_believed_open, "outcome", scene="request-merge"),
+    "merged-without-an-update": Bug(_merged_without_an_update, "pushes", scene="request-merge"),
 }

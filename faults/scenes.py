@@ -28,6 +28,21 @@ then exit 77
 fi
 exec git push -q "{{mirror}}" "$1:refs/heads/of-$1"
 """
+# Of what the commit holds, whoever brought it.
+_TEST_ALL = """#!/bin/sh
+sleep 0.2
+! grep -qs CIRED out/red.txt || { echo "out/red.txt:1: error: CIRED"; exit 1; }
+"""
+_MIRROR_ALL = """#!/bin/sh
+exec git push -q "{mirror}" "$1:refs/heads/of-$1"
+"""
+_PLAIN = "mkdir -p out; echo plain > out/plain.txt"
+_REWORKED = """mkdir -p out
+if [ -e out/plain.txt ]
+then echo plainly > out/plain.txt
+else echo plain > out/plain.txt
+fi
+"""
 _RED = """mkdir -p out
 if grep -q CIRED out/red.txt 2>/dev/null
 then echo fine > out/red.txt
@@ -54,14 +69,18 @@ token_env = "{token}"
 required_jobs = ["check", "test"]
 style = "request"
 auto_merge = true
+delete_branch = true
+labels = ["fresh"]
 call_sec = 5
-"""
+appear_sec = 2
+{more}"""
 
 
 @dataclass(frozen=True)
 class Scene:
     """One delivered run. `flavour` is that of the forge, or empty for CI by local commands; `reruns`: whether those can
-    be run again. What follows is what must have been counted in the end."""
+    be run again. `together`: nobody waits for another, so changes share pushes, and `pushes` is the most there may be.
+    What follows is what must have been counted in the end."""
 
     name: str
     flavour: str = ""
@@ -70,17 +89,19 @@ class Scene:
     empty: int = 0
     again: int = 0
     requests: int = 0
+    more: str = ""
     verdicts: Mapping[str, Sequence[str]] = field(
         default_factory=lambda: {"plain": ["green"], "skipped": ["green"], "red": ["red", "green"]}
     )
     starts: Mapping[str, int] = field(default_factory=lambda: {"plain": 1, "skipped": 1, "red": 2})
+    together: bool = False
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """On a forge one after the other, because what its CI does goes by the order of pushes."""
-        queue = bool(self.flavour)
+        """One after the other, because what CI does goes by the order of pushes or by what the last commit changed."""
+        queue = not self.together
         return (
-            Job("plain", edit="mkdir -p out; echo plain > out/plain.txt"),
+            Job("plain", edit=_REWORKED if self.starts["plain"] > 1 else _PLAIN),
             Job("skipped", edit=f"mkdir -p out; echo well > {_SKIP}", needs=("plain",) if queue else ()),
             Job("red", edit=_RED, needs=("skipped",) if queue else ()),
         )
@@ -102,8 +123,30 @@ SCENES = {
     for scene in (
         Scene("rerun", again=1),
         Scene("empty", reruns=False, pushes=5, empty=1),
+        Scene("train", together=True, pushes=6),
         Scene("request", "gitea-1.27", again=1, requests=3),
         Scene("request-empty", "forgejo-16", pushes=5, empty=1, requests=3),
+        Scene(
+            "review",
+            "forgejo-16:people",
+            pushes=5,
+            requests=3,
+            more='review = "person"\n',
+            verdicts={"plain": ["green", "green"], "skipped": ["green"], "red": ["red", "green"]},
+            starts={"plain": 2, "skipped": 1, "red": 2},
+        ),
+        # Each is green by itself, brought up to date, green again, and green where it landed.
+        Scene(
+            "request-merge",
+            "forgejo-16:lively",
+            pushes=7,
+            requests=3,
+            verdicts={
+                "plain": ["green"] * 3,
+                "skipped": ["green"] * 3,
+                "red": ["red", "green", "green", "green"],
+            },
+        ),
     )
 }
 
@@ -129,20 +172,25 @@ def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
         settings += _COMMAND.format(base=base)
     else:
         os.environ[_VARIABLE] = TOKEN
-        settings += _FORGE.format(kind=kind_of(scene.flavour), url=beside.url, token=_VARIABLE)
+        settings += _FORGE.format(kind=kind_of(scene.flavour), url=beside.url, token=_VARIABLE, more=scene.more)
     scenario = Scenario(
         "delivered",
         scene.jobs,
         mode="local-git",
         schedule="off",
         concurrency=3,
-        wanted={"out/plain.txt": "plain\n", _SKIP: "well\n", "out/red.txt": "fine\n"},
+        wanted={
+            "out/plain.txt": "plainly\n" if scene.starts["plain"] > 1 else "plain\n",
+            _SKIP: "well\n",
+            "out/red.txt": "fine\n",
+        },
         settings=settings,
     )
     place = Place(base, scenario).make()
     Ground.make(ground.path, place.root)
     subprocess.run(["git", "init", "-q", "--bare", str(base / "mirror.git")], check=True)
-    for name, text in {"ci-test": _TEST, "ci-mirror": _MIRROR.format(mirror=base / "mirror.git")}.items():
+    test, mirror = (_TEST_ALL, _MIRROR_ALL) if scene.together else (_TEST, _MIRROR)
+    for name, text in {"ci-test": test, "ci-mirror": mirror.format(mirror=base / "mirror.git")}.items():
         (base / name).write_text(text)
         (base / name).chmod(0o755)
     return Stage(scene, place, ground, beside)

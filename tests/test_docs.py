@@ -228,7 +228,13 @@ def test_every_variable_on_the_configuration_page_is_read(tmp_path: Path) -> Non
     for key, variable in setting_rows():
         value = values[key]
         text = value if isinstance(value, str) else json.dumps(value)
-        if key not in ("verify.tiers", "verify.expect", "agents.NAME.terminal.answers", "delivery.jobs"):
+        if key not in (
+            "verify.tiers",
+            "verify.expect",
+            "agents.NAME.terminal.answers",
+            "delivery.jobs",
+            "workspace.co_authors",
+        ):
             assert load_project(tmp_path, environ={variable: text}).origins[key] == f"environment {variable}"
 
 

@@ -225,6 +225,7 @@ def _tools(
         endpoint=endpoint_of(project, folder, sandbox) if config.worker.listen else None,
         eye=_eye(project),
         worker_program=worker_program(folder) if config.worker.listen else None,
+        co_authors=dict(config.workspace.co_authors),
         windows_tokens={n: given.context_tokens for n, given in config.agents.items() if given.context_tokens},
     )
 
@@ -371,6 +372,7 @@ def _git_settings(project: Project, run_id: str, judge: Judge, owner: tuple[int,
         checks=folder.path / "checks",
         pool=folder.path / "pool",
         author=config.author,
+        sign_off=config.sign_off,
         linked=tuple(config.linked),
         copied=tuple(config.copied),
         warm=config.warm,

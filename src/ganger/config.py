@@ -334,6 +334,11 @@ def _reference_faults(config: Config, left_out: frozenset[str], *, whole: bool) 
         for name, role in config.roles.items()
         if role.fallback and role.fallback not in known
     ]
+    faults += [
+        Fault(f"workspace.co_authors.{name}", "UNKNOWN_AGENT", f"no [agents.{name}]; known: {_known(config)}")
+        for name in config.workspace.co_authors
+        if name not in known
+    ]
     if config.hooks or config.notify.model_fields_set:
         faults += _unknown_events(config)
     return faults

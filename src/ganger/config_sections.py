@@ -289,6 +289,10 @@ class WorkspaceSection(Section):
         default="warn", description="what a missing file of metadata.expected_files does"
     )
     author: str = Field(default="Ganger <ganger@localhost>", description="author of the commits Ganger makes")
+    sign_off: bool = Field(default=False, description="commits Ganger makes end with Signed-off-by its author (DCO)")
+    co_authors: dict[str, Annotated[str, Field(pattern=r"^[^<>]+ <[^<>\s]+@[^<>\s]+>$")]] = Field(
+        default_factory=dict, description="agent = Name <address>, added as Co-authored-by to what that agent made"
+    )
     linked: list[str] = Field(
         default_factory=list,
         description="ignored folders that workspaces see, such as a .venv without the project itself in it",
@@ -342,6 +346,10 @@ class DeliverySection(Section):
     forge: Literal["", "forgejo", "gitea", "github", "gitlab", "command"] = Field(
         default="", description="which forge; command: CI is a local command"
     )
+    pushes: Literal["train", "each"] = Field(
+        default="train",
+        description="style branch: what is merged while CI is at work is pushed together (train) or one by one (each)",
+    )
     remote: str = Field(default="origin", description="where to push: a remote of the repository, or an address")
     branch: str = Field(default="", description="the remote's branch; default: the one that is checked out")
     url: str = Field(default="", description="the forge's address; default: the remote's host")
@@ -386,8 +394,21 @@ class DeliverySection(Section):
     reviewer: str = Field(default="reviewer", description="role that reviews, for review = agent")
     draft: bool = Field(default=True, description="change requests are drafts until CI is green")
     labels: list[str] = Field(default_factory=list, description="labels of change requests")
+    milestone: str = Field(default="", description="milestone of change requests, by its title")
     branch_name: str = Field(default="ganger/{run}/{task}", description="the branch of a task's change request")
     auto_merge: bool = Field(default=False, description="merge change requests that are green and approved")
+    delete_branch: bool = Field(default=False, description="remove the branch of a change request that is merged")
+    forge_reviews: bool = Field(default=True, description="what people say in reviews on the forge counts")
+    remarks: bool = Field(default=True, description="one comment on each change request, kept current")
+    merge_method: Literal["", "merge", "squash", "rebase", "fast-forward"] = Field(
+        default="", description="how requests are merged; default: the first of these that the forge allows"
+    )
+    updates: int = Field(
+        default=5, ge=0, le=50, description="how often a request is brought up to date before a person is asked"
+    )
+    fork: str = Field(
+        default="", description="where the branches of requests go: a remote, or an address; default: to remote"
+    )
 
 
 class RepoSection(Section):

@@ -20,7 +20,7 @@ from ganger.engine.files import RunFolder
 from ganger.engine.outlets import Outlet
 from ganger.errors import ForgeDenied, GangerError
 from ganger.ports import Clock, Launcher, Repository, Sandbox
-from ganger.ports.forge import Forge
+from ganger.ports.forge import Forge, Remote
 from ganger.workspaces.addresses import forge_of, remote_address
 from ganger.workspaces.git import Git
 from ganger.workspaces.masking import Mask
@@ -72,12 +72,13 @@ def rules_for(project: Project, repo: str, *, used: bool = True) -> RepoRules:
         interface=tuple(graph[repo].interface) if repo else (),
         completion=completion,
         style=style,
+        pushes=section.pushes,
         branch=(section.branch or checked_out(path_of(project, repo))) if delivers else section.branch,
         forge=section.forge,
         required_jobs=tuple(name for name in _required(section) if name != section.mirror_job),
         mirror_job=section.mirror_job,
         mirror_command=bool(section.mirror_command),
-        events=tuple(section.ci_events) or (("push", "pull_request") if style == "request" else ("push",)),
+        events=tuple(section.ci_events) or _events(style, auto_merge=section.auto_merge),
         fixes=section.fixes,
         ask_after=section.ask_after,
         retriggers=section.retriggers,
@@ -90,7 +91,18 @@ def rules_for(project: Project, repo: str, *, used: bool = True) -> RepoRules:
         review_when=section.review_when,
         reviewer=section.reviewer,
         auto_merge=section.auto_merge,
+        forge_reviews=section.forge_reviews,
+        delete_branch=section.delete_branch,
+        merge_method=section.merge_method,
+        updates=section.updates,
     )
+
+
+def _events(style: str, *, auto_merge: bool) -> tuple[str, ...]:
+    """The last one is of what a forge's own merge queue tries."""
+    if style != "request":
+        return ("push",)
+    return ("push", "pull_request", "merge_group") if auto_merge else ("push", "pull_request")
 
 
 def _required(section: DeliverySection) -> list[str]:
@@ -139,9 +151,10 @@ def token_reader(project: Project, section: DeliverySection) -> Callable[[], str
 
 
 def forge_settings(
-    section: DeliverySection, address: str, token: Callable[[], str], *, tries: int = 3
+    section: DeliverySection, address: str, token: Callable[[], str], *, tries: int = 3, source: str = ""
 ) -> ForgeSettings:
-    """`address` is the remote's: it tells what the settings leave out."""
+    """`address` is the remote's: it tells what the settings leave out. `source` is the repository, as owner/name, that
+    change requests come from, where that is another one."""
     from ganger.forges import ForgeSettings, Patience
 
     url, name = forge_of(address)
@@ -155,6 +168,7 @@ def forge_settings(
     return ForgeSettings(
         url=section.url or url,
         project=section.project or name,
+        source=source,
         token=token,
         call_sec=section.call_sec,
         patience=patience,
@@ -210,9 +224,23 @@ class Delivery:
             branch_name=section.branch_name,
             draft=section.draft,
             labels=tuple(section.labels),
+            milestone=section.milestone,
+            remarks=section.remarks,
             reviewer=section.reviewer,
             jobs=getattr(forge, "keys", tuple),
+            fork=self._fork(repo, section, rules, token),
+            target=rules.branch,
         )
+
+    def _fork(self, repo: str, section: DeliverySection, rules: RepoRules, token: Callable[[], str]) -> Remote | None:
+        """Where the branches of change requests go, if not to the remote."""
+        if not section.fork or rules.style != "request":
+            return None
+        address = remote_address(path_of(self.project, repo), section.fork)
+        settings = RemoteSettings(
+            address, token, look_sec=section.call_sec, transfer_sec=_TRANSFER_SEC, environ=environment()
+        )
+        return GitRemote(self.project.state_path / repo_store(repo), settings)
 
     def _forge(
         self,
@@ -232,7 +260,9 @@ class Delivery:
         from ganger.forges import Hosts, open_forge
 
         self._hosts = self._hosts or Hosts()
-        settings = replace(forge_settings(section, address, token), clock=self.clock)
+        fork = remote_address(path_of(self.project, repo), section.fork) if section.fork else ""
+        source = forge_of(fork)[1] if fork else ""
+        settings = replace(forge_settings(section, address, token, source=source), clock=self.clock)
         return open_forge(section.forge, settings, self._hosts)
 
     def _command(

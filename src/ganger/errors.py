@@ -14,8 +14,9 @@ GangerError                 1    something went wrong; the message says what and
 ├── MachineRefused          1    a disk error, a limit, no memory: nobody can go on; says what was refused
 ├── RollbackFailed          1    files could not be put back; says where the backups are
 ├── ForgeError              1    a forge or a remote could not do what it was asked
-│   ├── ForgeUnreachable    1    it does not answer, or with trouble of its own; time may mend that
-│   ├── ForgeDenied         1    it refuses the token, or the token lacks a right
+│   ├── HostError           1    everybody who asks that host meets the same
+│   │   ├── ForgeUnreachable 1   it does not answer, or with trouble of its own; time may mend that
+│   │   └── ForgeDenied     1    it refuses the token, or the token lacks a right
 │   └── ForgeLimited        1    it wants to be asked later; says when
 ├── UsageError              64   the command line makes no sense
 │   └── NotBuiltYet         64   a capability that is announced but not there yet
@@ -154,11 +155,22 @@ class ForgeError(GangerError):
     code = "FORGE_ERROR"
 
 
-class ForgeUnreachable(ForgeError):
+class HostError(ForgeError):
+    """`host` is named where all that goes there meets the same: it does not answer, or does not know the token. `way`
+    is how it was asked, `git` or `api`; `why` is short."""
+
+    def __init__(
+        self, message: str, *, hint: str = "", code: str | None = None, host: str = "", way: str = "", why: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint, code=code)
+        self.host, self.way, self.why = host, way, why
+
+
+class ForgeUnreachable(HostError):
     code = "FORGE_UNREACHABLE"
 
 
-class ForgeDenied(ForgeError):
+class ForgeDenied(HostError):
     code = "FORGE_DENIED"
 
 

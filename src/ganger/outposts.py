@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.config import DeliverySection, Project, environment
+from ganger.core.branch_rules import Clash, clashes
 from ganger.core.delivery import CI, MIRRORED, PUSHED
 from ganger.core.records import TaskSpec
-from ganger.delivery import checked_out, completion_of, forge_settings, names_of, path_of, token_reader
+from ganger.delivery import checked_out, completion_of, forge_settings, names_of, path_of, rules_for, token_reader
 from ganger.errors import ForgeDenied, ForgeUnreachable, GangerError
-from ganger.workspaces.addresses import remote_address
+from ganger.ports.forge import Forge
+from ganger.workspaces.addresses import parse_address, remote_address
 from ganger.workspaces.git import Git
 from ganger.workspaces.remote import GitRemote, RemoteSettings
 
@@ -152,7 +154,7 @@ async def _forge(project: Project, repo: str, section: DeliverySection) -> list[
     where = f" of {repo}" if repo else ""
     if section.forge == "command":
         return [_jobs(section, where)]
-    return [await _tried(f"forge{where}", _greeted(project, repo, section))] if section.forge else []
+    return await _met_forge(project, repo, section, where) if section.forge else []
 
 
 def _jobs(section: DeliverySection, where: str) -> Met:
@@ -168,16 +170,41 @@ def _jobs(section: DeliverySection, where: str) -> Met:
     return Met(f"forge{where}", told, GangerError(told, hint="install it, or correct delivery.jobs"), warns=True)
 
 
-async def _greeted(project: Project, repo: str, section: DeliverySection) -> str:
+async def _met_forge(project: Project, repo: str, section: DeliverySection, where: str) -> list[Met]:
+    """Who it is, and what it asks of the branch that changes are going to reach."""
     from ganger.forges import Hosts, open_forge
 
-    address = remote_address(path_of(project, repo), section.remote)
-    settings = forge_settings(section, address, token_reader(project, section), tries=1)
-    forge = open_forge(section.forge, settings, Hosts())
     try:
-        greeting = await forge.greet()
+        address = remote_address(path_of(project, repo), section.remote)
+        settings = forge_settings(section, address, token_reader(project, section), tries=1)
+        forge = open_forge(section.forge, settings, Hosts())
+    except GangerError as trouble:
+        return [Met(f"forge{where}", trouble.message, trouble)]
+    try:
+        met = await _tried(f"forge{where}", _greeted(forge))
+        return [met] if met.trouble is not None else [met, *await _guarded(project, repo, address, forge, where)]
     finally:
         await forge.close()
+
+
+async def _greeted(forge: Forge) -> str:
+    greeting = await forge.greet()
     who = f"as {greeting.user}" if greeting.user else "as nobody in particular"
     notes = f"; {'; '.join(greeting.notes)}" if greeting.notes else ""
     return f"{greeting.forge} {greeting.version}: {who}{notes}"
+
+
+async def _guarded(project: Project, repo: str, address: str, forge: Forge, where: str) -> list[Met]:
+    """The branch's own rules, and what of them no delivery could get past. What cannot be read stops nobody."""
+    name, rules = f"branch{where}", rules_for(project, repo)
+    try:
+        found = await forge.branch_rules(rules.branch)
+    except GangerError as trouble:
+        return [Met(name, f"{rules.branch}: its rules cannot be read: {trouble.message}", trouble, warns=True)]
+    met = clashes(rules, found, by_token=parse_address(address).web)
+    return [Met(name, f"{rules.branch}: {found.told}"), *(_of_clash(name, clash) for clash in met)]
+
+
+def _of_clash(name: str, clash: Clash) -> Met:
+    trouble = GangerError(clash.text, hint=clash.hint, code="BRANCH_RULES")
+    return Met(name, clash.text, trouble, warns=not clash.stops)

@@ -213,6 +213,7 @@ class _AllCircumstances:
             style=style_in(config.workspace.mode, section.style, section.forge),
             forge=section.forge,
             mirror_command=bool(section.mirror_command),
+            auto_merge=section.auto_merge,
             webhooks=bool(section.webhook_port),
             reviews=frozenset(self._reviews.get(repo, ())),
             repos=bool(config.repos),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ganger.core import delivery_events, events as ev, notable
+from ganger.core import delivery_events, events as ev, notable, request_events
 from ganger.core.projection import state_text
 from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.core.sentences import sentence
@@ -94,6 +94,13 @@ def test_the_golden_journal_holds_every_type_of_event() -> None:
     """T19: whoever adds a type adds a journal that has it."""
     kept = {ev.type_name(entry.event) for path in GOLDEN.glob("journal-*.jsonl") for entry in golden(path.name)}
     assert kept == set(ev.EVENT_TYPES)
+
+
+def test_whoever_is_told_of_a_change_request_s_way_is_told_in_words() -> None:
+    """D40 G10: what is merged, what it is brought up to date with, what landed."""
+    rows = [entry.event for entry in golden("journal-requests.jsonl")]
+    kinds = {type(event): event for event in rows if type(event).__module__ == request_events.__name__}
+    assert len(kinds) == 5 and all(sentence(event) == notable.sentence(event) != "" for event in kinds.values())
 
 
 def test_whoever_is_told_of_a_delivery_is_told_in_words() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.core import events as ev
+from ganger.core import events as ev, host_events, notable
 from ganger.core.invariants import Seen, broken
 from ganger.core.projection import state_text
 from ganger.core.records import RunState
@@ -49,6 +49,25 @@ def test_the_second_journal_keeps_what_the_state_file_does_not_show() -> None:
     assert state.accounts_limited == {} and state.held == {} and state.commands_taken == 6
 
 
+def test_the_journal_of_an_outage_ends_without_trouble() -> None:
+    """D12 D14: two tasks waited, a person had one retried, and the host answered again; each way of telling it."""
+    state, rows = state_of("journal-hosts"), list(told("journal-hosts"))
+    assert state.hosts == {} and all(q.kind == "host" and q.answer for q in state.questions.values())
+    kinds = {type(row.event): row.event for row in rows if type(row.event).__module__ == host_events.__name__}
+    assert len(kinds) == 4 and all(notable.sentence(one) for one in kinds.values() if getattr(one, "tries", 1) == 1)
+    assert broken(rows, Seen()) == []
+
+
+def test_the_journal_of_a_train_has_one_culprit_and_nobody_else_pays() -> None:
+    """D02 D06: five changes in shared tips, the red one traced by halves; each is proved by a tip that holds it."""
+    state, rows = state_of("journal-trains"), list(told("journal-trains"))
+    found = [row.event for row in rows if isinstance(row.event, ev.CulpritFound)]
+    assert {one.task for one in found} == {"t2"} and any(isinstance(row.event, ev.HalfJudged) for row in rows)
+    assert {name: task.ci_fixes for name, task in state.tasks.items() if task.ci_fixes} == {"t2": 1}
+    ledgers = [task.delivery for task in state.tasks.values() if task.delivery is not None]
+    assert any(now.own != now.green for now in ledgers) and broken(rows, Seen()) == []
+
+
 def test_the_sixth_journal_keeps_every_proof_lock_and_halt() -> None:
     """D01 D11 D18 W08: ledgers, verdicts and locks come back with the events, and the judge finds nothing wrong."""
     state, rows = state_of("journal-6"), list(told("journal-6"))
@@ -60,3 +79,12 @@ def test_the_sixth_journal_keeps_every_proof_lock_and_halt() -> None:
     assert [(v.task, v.green) for v in state.verdicts if v.task == "units"] == [("units", False), ("units", True)]
     assert not any(state.locks.values()) and not state.halted and not state.broken
     assert broken(rows, Seen()) == []
+
+
+def test_the_journal_of_requests_keeps_how_each_came_into_its_target() -> None:
+    """D01 D02 W02: what was tested, what the forge made of it, what CI said of that; the judge finds nothing wrong."""
+    state, rows = state_of("journal-requests"), list(told("journal-requests"))
+    requests = {name: task.delivery.request for name, task in state.tasks.items() if task.delivery is not None}
+    assert all(known is not None and known.merged and known.same for known in requests.values())
+    assert {known.settled for known in requests.values() if known is not None} == {True, False}
+    assert state.tasks["a"].merge_retries == 1 and broken(rows, Seen()) == []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ganger.core.outward import quoted, uncalling, unmarked, unsilencing
-from ganger.engine.messages import change_message, request_title, trigger_message
+from ganger.engine.messages import MadeBy, change_message, request_title, trigger_message
 
 _HEEDED = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]", "***no_ci***", "[skipci]")
 
@@ -30,6 +30,7 @@ _HEEDED = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip
         lambda said: change_message("run", "a", 1, said),
         lambda said: change_message("run", said, 1, "done"),
         lambda said: change_message(said, "a", 1, "done"),
+        lambda said: change_message("run", "a", 1, "done", MadeBy("claude", said)),
         lambda said: trigger_message("run", said, 1, "mirror"),
         lambda said: request_title(said, said),
     ],

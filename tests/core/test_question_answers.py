@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ganger.core import events as ev, reviews
-from ganger.core.answers import CASCADE, OPTIONS, PACKAGES, PACKAGES_SIGNAL, REFS, given
+from ganger.core.answers import CASCADE, OPTIONS, PACKAGES, PACKAGES_SIGNAL, REFS, REQUEST, given
 from ganger.core.budgets import budget_named
 from ganger.core.cascade import culprit_of, question as cascade_question
 from ganger.core.control import act
@@ -18,6 +18,7 @@ from ganger.core.questions import answers_of, chosen
 from ganger.core.records import Policy, RunState, TaskSpec
 from ganger.core.transitions import apply
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
+from ganger.core.worker_control import SKIPPED
 from ganger.views.inbox import inbox
 
 AT = "2026-01-01T00:00:00.000000Z"
@@ -120,6 +121,12 @@ def reviewed(run: Run) -> None:
     run.ask(reviews.REVIEW, "other", OPTIONS[reviews.REVIEW])
 
 
+def closed(run: Run) -> None:
+    run.start("other")
+    run.record(ev.TaskSettled("other", TaskStatus.BLOCKED, "closed", BlockReason.EXTERNAL, final=False))
+    run.ask(REQUEST, "other", OPTIONS[REQUEST])
+
+
 def hinted(state: RunState, name: str) -> str:
     return "".join(state.tasks[name].hints)
 
@@ -129,6 +136,8 @@ EFFECTS: dict[str, tuple[Callable[[Run], None], int, Callable[[RunState], bool]]
     "refs: it was me": (moved_refs, 1, lambda s: not s.paused and s.questions["q-1"].answer is not None),
     "refs: it was not me": (moved_refs, 2, lambda s: s.paused),
     "packages: they are right again": (lacking, 1, lambda s: s.tasks["other"].status is P),
+    "request: once more": (closed, 1, lambda s: s.tasks["other"].status is P),
+    "request: leave it out": (closed, 2, lambda s: s.tasks["other"].detail == SKIPPED),
     "review: approve": (reviewed, 1, lambda s: _delivery(s) == "approved" and s.tasks["other"].status is P),
     "cascade: revert": (
         red_and_over,

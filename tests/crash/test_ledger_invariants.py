@@ -132,6 +132,22 @@ BAD: dict[str, tuple[str, Tale]] = {
         GOOD.with_after(ev.RequestOpened, ev.RequestIntended("b", 1, "ganger/run/b", "main")),
     ),
     "another task's change request": ("requests", changed(first(ev.RequestChanged, "b"), number="7")),
+    "asked to be merged before it is green": (
+        "requests",
+        GOOD.with_after(ev.RequestOpened, ev.MergeIntended("b", 1, "101", B1)),
+    ),
+    "merged at another commit than was tested": (
+        "requests",
+        changed(first(ev.RequestChanged, "b"), tested=OTHER),
+    ),
+    "followed for what was made of another commit": (
+        "pushes",
+        before_end("b", ev.TrackingMoved("b", 1, OTHER, "main", A1)),
+    ),
+    "DONE although what landed is not judged": (
+        "proof",
+        before_end("b", ev.TrackingMoved("b", 1, OTHER, "main", B1)),
+    ),
     "merged before it is green": ("requests", swapped(ev.CiJudged, ev.RequestChanged)),
 }  # fmt: skip
 

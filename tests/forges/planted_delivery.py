@@ -11,8 +11,11 @@ import pytest
 from ganger import forges
 from ganger.core import ci
 from ganger.core.ci import CiRules, Finding, RunFact, Word
-from ganger.engine import ci_waiting
+from ganger.core.request_merges import Look as RequestLook, Step, next_step
+from ganger.engine import ci_waiting, request_merging
+from ganger.engine.culprits import Culprits
 from ganger.engine.following import Following, Look
+from ganger.engine.request_merging import RequestMerging
 from ganger.forges import ForgeSettings, Hosts
 from ganger.forges.forgejo import read_run
 from ganger.ports.forge import Forge
@@ -64,6 +67,11 @@ def old_commit(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Following, "look", look)
     patch.setattr(Following, "forget", lambda self, sha: None)
+    patch.setattr(Culprits, "_is_red_below", _never)
+
+
+async def _never(*_: object) -> bool:
+    return False
 
 
 def run_s_own_word(patch: pytest.MonkeyPatch) -> None:
@@ -78,9 +86,35 @@ def run_s_own_word(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ci_waiting, "judge", judge)
 
 
+def untested_head(patch: pytest.MonkeyPatch) -> None:
+    """What a request is brought up to date with is merged before CI has said anything of it."""
+    really = RequestMerging._update
+
+    async def update(self: RequestMerging, target: str) -> None:
+        await really(self, target)
+        now = self.at.now
+        await self.outlet.place_of(now.branch).push(now.commit, now.branch)
+        known = self.request
+        assert known is not None and self._forge is not None
+        await self._forge.merge(self._at_forge(known), now.commit)
+
+    patch.setattr(RequestMerging, "_update", update)
+
+
+def no_update(patch: pytest.MonkeyPatch) -> None:
+    """A request is merged although its target has moved on since it was tested."""
+
+    def step(look: RequestLook, *, updates: bool) -> Step:
+        return next_step(look, updates=False)
+
+    patch.setattr(request_merging, "next_step", step)
+
+
 PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "newest run": newest_run,
     "skipped is success": skipped_is_success,
     "old commit": old_commit,
     "the run's own word": run_s_own_word,
+    "untested head": untested_head,
+    "no update": no_update,
 }

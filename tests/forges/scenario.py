@@ -6,16 +6,19 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from git_runs import GitProject, edits, git
 from loopback.ground import Ground
+from loopback.manners import QUIET, Manners, Protection
+from loopback.people import Remark
 from loopback.script import GREEN, Fault, Run
 from loopback.server import TOKEN, LoopbackForge, kind_of, send_hook, serving
-from loopback.world import World
+from loopback.world import Asked, World
+from merge_truth import wrong_merges
 from run_projects import task
 from truth import Needs, lies
 
@@ -23,6 +26,8 @@ from ganger.app import RunOptions, open_lead
 from ganger.check import check_project
 from ganger.config import load_project
 from ganger.core import events as ev
+from ganger.core.records import TaskState
+from ganger.core.request_text import BEGIN
 from ganger.engine.run import Lead
 
 SECRET = "hook-secret"
@@ -59,17 +64,26 @@ class Row:
     pushes, empty commits, runs begun again, change requests. `fixes` are the attempts CI's red cost. `says` must be
     in the reason it ended with, or in a question. `retry` is what happens once it is blocked, before a person has it
     tried again; then no worker is paid again. `unchanged` are answers of 304 at least, `answers` those to webhooks.
+    `then` is what people do once the run has ended, before it is led once more. `prompt` must be in the last one a
+    worker got.
+    `manners` is what the forge does beyond answering. `over_http`: the remote is the forge's own address and wants the
+    token, so an outage or a revoked token hits pushes too. `timed` is what happens so many seconds after the start.
+
+    Of rows with several tasks: `work` is what attempts of the others write, `ends_of` how others end (DONE) and
+    `fixes_of` what CI's red cost them (nothing; -1: whatever). `most`: so many pushes at the most, instead of
+    exactly `pushed`.
     """
 
     name: str
     pushes: Sequence[Sequence[Run]] = ((GREEN,),)
     flavour: str = "forgejo-16"
     ends: str = "DONE"
-    pushed: int = 1
+    pushed: int | None = 1
     empty: int = 0
     reruns: int = 0
     requests: int = 0
-    fixes: int = 0
+    merged: int | None = None
+    fixes: int | None = 0
     says: str = ""
     asks: bool | None = None
     faults: Sequence[Fault] = ()
@@ -92,6 +106,15 @@ class Row:
     never: Sequence[str] = ()
     needs: Needs = field(default_factory=Needs)
     slow: bool = False
+    manners: Manners = QUIET
+    over_http: bool = False
+    timed: Sequence[tuple[float, str]] = ()
+    work: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    most: int = 0
+    ends_of: Mapping[str, str] = field(default_factory=dict)
+    fixes_of: Mapping[str, int] = field(default_factory=dict)
+    then: Sequence[str] = ()
+    prompt: str = ""
 
     @property
     def blocked(self) -> bool:
@@ -104,7 +127,7 @@ class Scene:
     def __init__(self, row: Row, folder: Path) -> None:
         self.row, self.folder = row, folder
         self.ground = Ground(folder / "forge.git")
-        self.world = World(self.ground, row.pushes, others=row.others, skew=row.skew)
+        self.world = World(self.ground, row.pushes, others=row.others, skew=row.skew, manners=row.manners)
         self.world.hold = row.hold
         self.hooks: list[int] = []
         self.hook_port = free_port() if "webhook_port" in row.more else 0
@@ -115,14 +138,15 @@ class Scene:
         given = row.attempts or [{"a.txt": f"attempt {n}\n"} for n in range(1, 9)]
         script: dict[str, object] = {"a": [edits(files) for files in given]}
         script |= {name: [edits({f"{name}.txt": f"{name} {n}\n"}) for n in range(1, 9)] for name in names[1:]}
+        script |= {name: [edits(files) for files in attempts] for name, attempts in row.work.items()}
         config = CONFIG.format(
             completion=row.completion,
             kind=kind_of(row.flavour),
             url=server.url,
-            remote=self.ground.path,
+            remote=self.remote(server),
             required=list(row.required),
             poll=POLL_SEC,
-            more=row.more.format(port=self.hook_port, remote=self.ground.path),
+            more=row.more.format(port=self.hook_port, remote=self.remote(server)),
         )
         config = _override(config)
         project = GitProject(
@@ -135,6 +159,9 @@ class Scene:
         project.make()
         Ground.make(self.ground.path, self._other() if row.locks else project.root)
         return project
+
+    def remote(self, server: LoopbackForge) -> str:
+        return server.git_url if self.row.over_http else str(self.ground.path)
 
     def _other(self) -> Path:
         """A repository beside the project, which the tasks work on."""
@@ -149,8 +176,12 @@ class Scene:
         match what.partition(" "):
             case "push", _, name:
                 self.world.somebody_pushes("main", name or "theirs.txt")
-            case "revoke", _, _:
+            case "revoke", _, sec:
                 server.revoke()
+                if sec:
+                    self._later(float(sec), server.restore)
+            case "back", _, _:
+                server.answer_again()
             case "restore", _, _:
                 server.restore()
             case "approve", _, _:
@@ -165,14 +196,62 @@ class Scene:
             case "request", _, branch:
                 self.ground.git("branch", branch, self.ground.tip("main"))
                 self.world.open_request("there already", "", branch, "main", draft=False)
+            case "outage", _, words:
+                sec, _, kind = words.partition(" ")
+                server.outage(float(sec), kind or "refused")
+            case "review", _, words:
+                state, _, text = words.partition(" ")
+                self.world.review(self.world.newest(), state, text)
+            case "remark", _, words:
+                path, line, text = words.split(" ", 2)
+                newest = self.world.newest().reviews[-1]
+                newest.remarks.append(Remark(self.world.number(), path, int(line), text))
+            case "dismiss", _, _:
+                self.world.newest().reviews[-1].dismissed = True
+            case "retitle", _, title:
+                self.world.newest().title = title
+            case "onto", _, branch:
+                self.world.somebody_pushes(branch, "onto.txt")
+            case "close", _, _:
+                self.world.newest().state = "closed"
+            case "merge", _, how:
+                assert self.world.merge(self.world.newest(), "", delete=how == "and delete") != ("", True)
+            case "cut", _, words:
+                branch, _, count = words.partition(" ")
+                self.world.cut(branch or "main", int(count or 1))
+            case "delete", _, branch:
+                assert self.world.delete_branch(branch), branch
+            case "protect", _, words:
+                branch, _, rule = words.partition(" ")
+                self.world.protect(branch, protection(rule))
+            case "unprotect", _, branch:
+                self.world.protect(branch, None)
+            case "label", _, name:
+                self.world.label(name)
+            case "milestone", _, title:
+                self.world.milestone(title)
             case ("hook" | "forged") as kind, _, delivery:
                 threading.Thread(target=self._send, args=(kind, delivery), daemon=True).start()
             case _:
                 raise ValueError(what)
 
+    def _later(self, sec: float, act: Callable[[], None]) -> None:
+        timer = threading.Timer(sec, act)
+        timer.daemon = True
+        timer.start()
+
     def _send(self, kind: str, delivery: str) -> None:
         status = send_hook(self.hook_port, self.row.flavour, SECRET, delivery=delivery, forged=kind == "forged")
         self.hooks.append(status)
+
+
+def protection(rule: str) -> Protection:
+    """`push approvals=1 checks=test,check dismisses_stale up_to_date linear`: what is not named is off."""
+    found: dict[str, object] = {}
+    for word in rule.split():
+        name, _, value = word.partition("=")
+        found[name] = int(value) if value.isdigit() else tuple(value.split(",")) if value else True
+    return Protection(**found)  # type: ignore[arg-type]
 
 
 def free_port() -> int:
@@ -203,8 +282,11 @@ class Outcome:
         return "\n".join([now.detail, *asked, *(e.detail for e in self.project.find(ev.AttemptFailed))])
 
     def ended(self) -> str:
-        now = self.project.state().tasks["a"]
-        return f"{now.status.value}({now.block_reason.value})" if now.block_reason else now.status.value
+        return ended_of(self.project.state().tasks["a"])
+
+
+def ended_of(now: TaskState) -> str:
+    return f"{now.status.value}({now.block_reason.value})" if now.block_reason else now.status.value
 
 
 def play(row: Row, folder: Path) -> Outcome:
@@ -219,12 +301,21 @@ def play(row: Row, folder: Path) -> Outcome:
                 scene.act(what, server)
             for look, what in row.meanwhile:
                 scene.world.meanwhile.setdefault(look, []).append(lambda what=what: scene.act(what, server))  # type: ignore[misc]
+            later = [threading.Timer(sec, scene.act, (what, server)) for sec, what in row.timed]
+            for timer in later:
+                timer.daemon = True
+                timer.start()
             code = _lead(project, 90 + 5 * row.tasks)
+            for timer in later:
+                timer.cancel()
             if row.retry:
                 assert Outcome(scene, project, server, code).ended() == "BLOCKED(external)"
                 scene.act(row.retry, server)
                 assert project.ganger("retry", "a").returncode == 0
                 code = _lead(project, 60)
+            for what in row.then:
+                scene.act(what, server)
+            code = _lead(project, 60) if row.then else code
             scene.world.sync()
             assert TOKEN not in "\n".join(map(str, server.log.lines))
     return Outcome(scene, project, server, code)
@@ -242,14 +333,24 @@ def _lead(project: GitProject, most_sec: float) -> int:
 def require(row: Row, outcome: Outcome) -> None:
     """Each claim of the row, and what holds for every row."""
     world, project, server = outcome.scene.world, outcome.project, outcome.server
-    assert lies(project.events(), world, row.needs) == []
+    told = lies(project.events(), world, row.needs)
+    assert not told, told
     happened = project.happened("a")
     story = f"{outcome.ended()}: {outcome.detail()}\n{happened}\n{server.summary()}"
     assert outcome.ended() == row.ends, story
-    counted = (world.own, world.ground.empty_commits(), server.log.count("rerun", status=201), len(world.asked))
+    own = world.own if row.pushed is not None else None
+    pushed = row.pushed if row.most and world.own <= row.most else own
+    counted = (pushed, world.ground.empty_commits(), server.log.count("rerun", status=201), len(world.asked))
     assert counted == (row.pushed, row.empty, row.reruns, row.requests), story
     now = project.state().tasks["a"]
-    assert now.ci_fixes == row.fixes and row.says in outcome.detail(), story
+    assert row.fixes in (None, now.ci_fixes) and row.says in outcome.detail(), story
+    assert row.merged in (None, len(world.merges)), story
+    wrong = wrong_merges(project.events(), world, row.needs)
+    assert not wrong, (wrong, story)
+    for name, other in project.state().tasks.items():
+        if name != "a":
+            assert ended_of(other) == row.ends_of.get(name, "DONE"), (name, other.detail, story)
+            assert row.fixes is None or row.fixes_of.get(name, 0) in (other.ci_fixes, -1), (name, story)
     asked = [e for e in project.find(ev.QuestionAsked) if e.task == "a"]
     assert bool(asked) == (row.blocked or bool(row.retry) if row.asks is None else row.asks), story
     at = -1
@@ -260,14 +361,37 @@ def require(row: Row, outcome: Outcome) -> None:
     assert not row.retry or happened.count("attempt_launched") == 1, story
     assert server.log.count("runs", status=304) >= row.unchanged, story
     assert sorted(outcome.scene.hooks) == sorted(row.answers), story
-    if row.ends == "DONE":
-        for request in world.asked:
-            assert not request.draft and not request.title.lower().startswith(("wip", "draft")), request
-            assert request.labels == (["ganger"] if "labels" in row.more else []), request
+    assert not row.prompt or row.prompt in project.prompt("a", 2), story
+    green = {e.sha for e in project.find(ev.CiJudged) if e.verdict == "green"}
+    ours = {e.commit for e in project.find(ev.Pushed)}
+    for request in world.asked:
+        require_kept_current(row, world, request, ours, green)
     if row.locks == "exclusive":
         require_one_by_one(project.events())
     require_bounded(outcome)
     require_no_secret(outcome)
+
+
+def require_kept_current(row: Row, world: World, request: Asked, ours: Collection[str], green: Collection[str]) -> None:
+    """One comment of Ganger's at the most; a text that tells of the commit that is there; no draft that is DONE."""
+    own = [one for one in request.said if one.by == world.robot]
+    head = request.head or world.head_of(request)
+    wanted = "remarks = false" not in row.more
+    assert len(own) <= wanted, own
+    if row.ends in _REMARKED and head in green:
+        assert len(own) == wanted, own
+    if BEGIN in request.body and head in ours:
+        assert head[:12] in request.body, (head, request.body)
+    if row.ends == "DONE":
+        assert not request.draft and not request.title.lower().startswith(("wip", "draft")), request
+        assert request.labels == (["ganger"] if "labels" in row.more else []), request
+        by_hand = any("and delete" in what for _, what in row.meanwhile)
+        gone = request.state == "merged" and (by_hand or "delete_branch = true" in row.more)
+        assert bool(world.ground.tip(request.branch)) != gone, request
+
+
+# A comment is written once CI is green, for those who review.
+_REMARKED = ("DONE", "BLOCKED(awaiting_review)")
 
 
 def require_one_by_one(recorded: Sequence[ev.Recorded]) -> None:

@@ -6,11 +6,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from loopback.script import GREEN, MIRROR, RED, Fault, Run, ci
+from loopback.manners import Manners
+from loopback.script import GREEN, MIRROR, RED, Fault, Run, by_tree, ci
+from merge_rows import MERGES
 from scenario import LEAK, Row
 from truth import Needs
 
 EXTERNAL = "BLOCKED(external)"
+NO_PATIENCE = "ci_warn_sec = 0.5\nci_sec = 1\nci_most_sec = 5\n"
 NO_MIRROR = Needs(mirrored=False)
 ONLY_CI = '["verified", "committed", "pushed", "ci"]'
 SOON = "ci_sec = 1.5\nci_most_sec = 1.5\nci_warn_sec = 0.5"
@@ -157,10 +160,11 @@ TROUBLE = [
     Row("429 on forgejo", faults=(Fault("jobs", "limited", 1, 1),), slow=True),
     Row("secondary limit", flavour="github", faults=(Fault("runs", "secondary", 3, 1),), slow=True),
     Row("404 for a moment", faults=(Fault("jobs", "404", 1, 1),), slow=True),
-    Row("token revoked midway", faults=(Fault("runs", "revoked", 3, 1),), ends=EXTERNAL, says="token"),
+    Row("token revoked midway", faults=(Fault("runs", "revoked", 3, 1),), ends=EXTERNAL, says="token", more=NO_PATIENCE,
+        asks=False),
     Row("token revoked midway on github", flavour="github", faults=(Fault("runs", "revoked", 3, 1),), ends=EXTERNAL,
-        slow=True),
-    Row("token wrong from the start", token="another-token", ends=EXTERNAL, pushed=1),
+        more=NO_PATIENCE, asks=False, slow=True),
+    Row("token wrong from the start", token="another-token", ends=EXTERNAL, pushed=1, more=NO_PATIENCE, asks=False),
     Row("the forge's clock is a day ahead", skew=86400.0),
     Row("the forge's clock is a day behind", skew=-86400.0, flavour="github", faults=(Fault("runs", "limited", 3, 1),),
         slow=True),
@@ -175,9 +179,9 @@ OTHERS = [
         events=("attempt_failed", "merged", "pushed", "ci_judged")),
     Row("a hook of the remote refuses", before=("refuse policy: not today",), ends=EXTERNAL, pushed=0,
         says="not today"),
-    Row("two tasks side by side", tasks=2, pushed=2),
-    Row("five tasks side by side", tasks=5, pushed=5, slow=True),
-    Row("three tasks share a repository of a graph", tasks=3, pushed=3, locks="shared", slow=True),
+    Row("two tasks side by side", tasks=2, most=2),
+    Row("five tasks side by side", tasks=5, most=5, slow=True),
+    Row("three tasks share a repository of a graph", tasks=3, most=3, locks="shared", slow=True),
     Row("three tasks one after the other in a repository of a graph", tasks=3, pushed=3, locks="exclusive"),
     Row("only pushed: CI is not asked for", ((RED,),), completion=ONLY_PUSHED,
         needs=Needs(ci=False, mirrored=False), never=("ci_seen",)),
@@ -205,8 +209,84 @@ ASKED = [
     Row("mirror skipped in a change request", ((SKIPPED,), (GREEN,)), more=REQUEST, requests=1, pushed=2, empty=1,
         slow=True),
 ]  # fmt: skip
+REAL = [
+    Row("CI by the clock judges the files: red, then mended", ((by_tree("a.txt~attempt 1", sec=0.5),),), pushed=2,
+        fixes=1, says="a.txt~attempt 1 is in the way"),
+    Row("runs begin a moment after the push, and another push cancels them", ((by_tree(sec=0.3),),),
+        more="appear_sec = 5", manners=Manners(cancels=True, folds_sec=0.3), slow=True),
+]  # fmt: skip
+WAITS = "BLOCKED(awaiting_review)"
+PERSON = REQUEST + 'review = "person"\n'
+MERGE = REQUEST + "auto_merge = true\n"
+OBJECTED = ((1, "review changes the greeting is wrong"), (1, "remark a.txt 1 say hello, not hi"))
+# GitHub keeps a request for changes after a push, and GitLab a reviewer's state; Forgejo and Gitea do not.
+KEEPS = ("github", "gitlab")
+REVIEWED = [
+    replace(row, slow=flavour not in ("forgejo-16", "github"))
+    for flavour in ("forgejo-16", "github", "gitlab", "gitea-1.27")
+    for row in (
+        Row(f"changes are asked for on {flavour}: not merged, done again", ((GREEN,),), flavour, requests=1, pushed=2,
+            more=MERGE + "delete_branch = true\n", meanwhile=OBJECTED, asks=flavour in KEEPS,
+            then=("dismiss",) if flavour in KEEPS else (), prompt="a.txt:1: say hello, not hi",
+            events=("request_opened", "ci_judged", "review_asked", "reviewed", "attempt_started", "pushed",
+                    "request_changed", "ci_judged", "request_changed")),
+        Row(f"approved on {flavour} before CI is through", flavour=flavour, requests=1, more=PERSON, asks=False,
+            meanwhile=((1, "review approve good"),), events=("ci_judged", "review_asked", "reviewed")),
+        Row(f"approved on {flavour} while nobody leads", flavour=flavour, requests=1, more=PERSON, asks=True,
+            then=("review approve good",), events=("review_asked", "task_settled", "reviewed", "task_settled")),
+        Row(f"an approval that is dismissed on {flavour} is none", flavour=flavour, requests=1, more=PERSON, ends=WAITS,
+            meanwhile=((1, "review approve good"), (1, "dismiss")), never=("reviewed",)),
+        Row(f"an approval from before the mend is stale on {flavour}", ((RED,), (GREEN,)), flavour, requests=1,
+            pushed=2, fixes=1, more=PERSON, ends=WAITS, meanwhile=((1, "review approve good"),), never=("reviewed",),
+            before=("protect main push approvals=1 dismisses_stale",)),
+        Row(f"a comment on {flavour} is no review", flavour=flavour, requests=1, more=PERSON, ends=WAITS,
+            meanwhile=((1, "review comment hm"),), never=("reviewed",)),
+        Row(f"sent back on {flavour} while nobody leads", ((GREEN,),), flavour, requests=1, pushed=2, more=PERSON,
+            then=("review changes the greeting is wrong",), ends=WAITS, prompt="the greeting is wrong"),
+        Row(f"merged by hand on {flavour} while a review is awaited", flavour=flavour, requests=1, more=PERSON,
+            then=("merge",), asks=True),
+        Row(f"the forge wants an approval on {flavour}", flavour=flavour, requests=1, more=MERGE,
+            before=("protect main push approvals=1",), then=("review approve good",), asks=True),
+        Row(f"an approval on {flavour} holds when the target goes on", ((by_tree(),),), flavour, requests=1, pushed=2,
+            more=MERGE, before=("protect main push approvals=1",), others=(by_tree(),), asks=False,
+            meanwhile=((1, "review approve good"), (2, "push")), events=("update_intended", "merge_intended")),
+        Row(f"merged and its branch removed on {flavour}", flavour=flavour, requests=1,
+            more=MERGE + "delete_branch = true\n"),
+    )
+] + [
+    Row("nobody counts reviews on the forge", more=MERGE + "forge_reviews = false\n", meanwhile=OBJECTED, requests=1,
+        never=("review_asked", "reviewed")),
+    Row("no comments are wanted", more=MERGE + "remarks = false\n", requests=1, never=("remarked",)),
+    Row("an empty commit takes no approval away", ((SKIPPED,), (GREEN,)), requests=1, pushed=2, empty=1, asks=False,
+        more=PERSON, meanwhile=((1, "review approve good"),)),
+    Row("a milestone and labels are on the request", more=MERGE + 'labels = ["ganger"]\nmilestone = "1.0"\n',
+        before=("milestone 1.0",), requests=1),
+    Row("the answer to a comment is lost", more=MERGE, requests=1, faults=(Fault("comments", "cut", 2, 1),)),
+]  # fmt: skip
+OUTAGES = [
+    Row("away before the push", over_http=True, before=("outage 1.5",), events=("host_awaited", "pushed"), asks=False),
+    Row("away while CI runs", over_http=True, meanwhile=((2, "outage 1.5"),), events=("pushed", "host_awaited",
+        "ci_judged"), asks=False),
+    Row("502 while CI runs", meanwhile=((2, "outage 1.5 502"),), events=("pushed", "host_awaited", "ci_judged"),
+        asks=False, slow=True),
+    *(Row(f"away while CI runs on {flavour}", flavour=flavour, over_http=True, meanwhile=((2, "outage 1"),), slow=True,
+        events=("host_awaited", "ci_judged"), asks=False) for flavour in ("gitea-1.27", "github", "gitlab")),
+    Row("six requests and one outage", tasks=6, more=REQUEST, over_http=True, meanwhile=((3, "outage 2"),), pushed=6,
+        requests=6, events=("host_awaited",), asks=False),
+    Row("the token is revoked, and renewed a moment later", over_http=True, meanwhile=((2, "revoke 1.5"),),
+        events=("host_awaited", "ci_judged"), asks=False, says="refused the token"),
+    Row("revoked before the push, and renewed a moment later", over_http=True, before=("revoke 1.5",),
+        events=("host_awaited", "pushed"), asks=False, says="refused the token", slow=True),
+    Row("six requests and one dead token", tasks=6, more=REQUEST, over_http=True, meanwhile=((3, "revoke 1.5"),),
+        pushed=6, requests=6, asks=False, says="refused the token", slow=True),
+    Row("an outage outlasts all patience, then it is retried", over_http=True, meanwhile=((2, "outage 600"),),
+        retry="back", more=NO_PATIENCE, asks=False, says="has not answered since", slow=True),
+    Row("a merge asks for an answer that is lost in an outage", more=REQUEST + "auto_merge = true", requests=1,
+        over_http=True, faults=(Fault("merge", "reset", 1, 3),), asks=False, slow=True),
+]  # fmt: skip
 RETRIED = [
-    Row("token renewed, then retried", faults=(Fault("runs", "revoked", 3, 1),), retry="restore"),
+    Row("token renewed, then retried", faults=(Fault("runs", "revoked", 3, 1),), retry="restore", more=NO_PATIENCE,
+        asks=False),
     Row("approved, then retried", ((ci({"test": "approve", MIRROR: "block"}),),), retry="approve"),
     Row("begun by hand, then retried", ((),), retry="begin"),
     Row("allowed by the remote, then retried", before=("refuse policy: not today",), retry="allow", slow=True),
@@ -274,7 +354,7 @@ _MORE = frozenset(
     }
 )
 _EVERY: list[Row] = [
-    *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *RETRIED, *HOOKS,
-    *_timeline(),
+    *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *REVIEWED, *RETRIED,
+    *REAL, *OUTAGES, *HOOKS, *MERGES, *_timeline(),
 ]  # fmt: skip
 ROWS = [replace(row, slow=row.slow or row.name in _MORE) for row in _EVERY]

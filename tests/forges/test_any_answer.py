@@ -98,7 +98,10 @@ async def everything(forge: Forge) -> None:
         lambda: forge.find_request("topic", "main"),
         lambda: forge.open_request(NewRequest("topic", "main", "t", "b", draft=True, labels=("x",))),
         lambda: forge.ready(request),
-        lambda: forge.comment("7", "hello"),
+        lambda: forge.update_request(request, NewRequest("topic", "main", "t", "b", labels=("x",), milestone="m")),
+        lambda: forge.reviews(request),
+        lambda: forge.remark(request, "<!-- 7 -->", "hello <!-- 7 -->"),
+        lambda: forge.branch_rules("main"),
         lambda: forge.merge(request, MINE),
     ]
     for call in calls:

@@ -83,22 +83,10 @@ def test_who_changes_nothing_brings_no_changes_of_others_to_the_target(
     assert "t1.txt" not in outcome.scene.ground.git("ls-tree", "--name-only", "main")
 
 
-class MergedByHand(Scene):
-    """Somebody merges the request, and the forge takes its branch away."""
-
-    def act(self, what: str, server: LoopbackForge) -> None:
-        asked, tip = self.world.asked[0], self.ground.tip(self.world.asked[0].branch)
-        assert self.world.merge(asked, "")
-        self.ground.git("update-ref", "-d", f"refs/heads/{asked.branch}")
-        shown = server.forge.end  # type: ignore[attr-defined]
-        gone = {"ref": f"refs/pull/{asked.number}/head", "sha": tip}
-        server.forge.end = lambda name: shown(name) | (gone if name == asked.branch else {})  # type: ignore[attr-defined]
-
-
-def test_a_request_that_somebody_merged_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_somebody_merged_is_not_missed(tmp_path: Path) -> None:
     """W02 D01: its branch is gone because it is merged, with exactly the commit that was proved."""
-    monkeypatch.setattr("scenario.Scene", MergedByHand)
-    row = Row("merged by hand", more=REQUEST, requests=1, meanwhile=((3, "merge"),), completion=PLAIN, needs=CI)
+    meanwhile = ((3, "merge and delete"),)
+    row = Row("merged by hand", more=REQUEST, requests=1, meanwhile=meanwhile, completion=PLAIN, needs=CI)
     outcome = play(row, tmp_path)
     now = outcome.project.state().tasks["a"]
     assert outcome.ended() == "DONE", outcome.detail()

@@ -10,7 +10,7 @@ import pytest
 from answering import Asked, Host, Reply, Table, fixture, talk_to
 
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
-from ganger.ports.forge import Forge, NewRequest, Request
+from ganger.ports.forge import Forge, MergeAnswer, NewRequest, Request
 
 CREATED: dict[str, Any] = json.loads(fixture("pr-created.json"))
 BRANCH, INTO, HEAD = CREATED["head"]["ref"], CREATED["base"]["ref"], CREATED["head"]["sha"]
@@ -117,12 +117,16 @@ def test_labels_are_used_by_number_and_made_where_missing() -> None:
 
 def test_a_comment_is_sent_once() -> None:
     """W02: an answer that was lost is not asked for by saying it again."""
-    table: Table = {"POST R/issues/1/comments": Reply(drop=True)}
+    table: Table = {
+        "GET /user": Reply(200, {"login": "robot"}),
+        "GET R/issues/1/comments": Reply(200, []),
+        "POST R/issues/1/comments": Reply(drop=True),
+    }
 
     async def speak(forge: Forge, host: Host) -> None:
         with pytest.raises(ForgeUnreachable):
-            await forge.comment("1", "green")
-        assert [asked.json() for asked in host.asked] == [{"body": "green"}]
+            await forge.remark(KNOWN, "<1>", "green <1>")
+        assert [asked.json() for asked in host.asked if asked.method == "POST"] == [{"body": "green <1>"}]
 
     talk(table, speak)
 
@@ -132,19 +136,20 @@ def test_exactly_one_commit_is_merged() -> None:
     table: Table = {"POST R/pulls/1/merge": Reply(200), "GET R/pulls/1": Reply(200, MERGE_ROW)}
 
     async def speak(forge: Forge, host: Host) -> None:
-        assert await forge.merge(KNOWN, HEAD) == MERGED
-        assert host.asked[0].json() == {"Do": "merge", "head_commit_id": HEAD}
+        assert await forge.merge(KNOWN, HEAD, "squash") == MergeAnswer(MERGED)
+        assert host.asked[0].json() == {"Do": "squash", "head_commit_id": HEAD}
 
     talk(table, speak)
 
 
 @pytest.mark.parametrize("status", [403, 405, 409, 423])
 def test_a_refused_merge_is_no_merge(status: int) -> None:
-    """D02: as where the head has moved."""
+    """D02 D12: the forge's own words are kept; while another merge is under way it may say otherwise later."""
     table: Table = {"POST R/pulls/1/merge": Reply(status, {"message": "no"}), "GET R/pulls/1": Reply(200, CREATED)}
 
     async def speak(forge: Forge, _: Host) -> None:
-        assert await forge.merge(KNOWN, HEAD) == ""
+        assert await forge.merge(KNOWN, HEAD) == MergeAnswer(why="no", busy=status == 409)
+        assert await forge.merge(KNOWN, "e" * 40) == MergeAnswer(why="no")
 
     talk(table, speak)
 
@@ -154,8 +159,8 @@ def test_one_that_was_merged_before_is_merged_and_one_of_another_head_is_not() -
     table: Table = {"POST R/pulls/1/merge": Reply(405, {}), "GET R/pulls/1": Reply(200, MERGE_ROW)}
 
     async def speak(forge: Forge, _: Host) -> None:
-        assert await forge.merge(KNOWN, HEAD) == MERGED
-        assert await forge.merge(KNOWN, "e" * 40) == ""
+        assert await forge.merge(KNOWN, HEAD) == MergeAnswer(MERGED)
+        assert (await forge.merge(KNOWN, "e" * 40)).commit == ""
 
     talk(table, speak)
 
@@ -165,8 +170,7 @@ def test_a_forge_that_has_not_made_up_its_mind_is_asked_again_later() -> None:
     said = Reply(405, {"message": "Please try again later"})
 
     async def speak(forge: Forge, _: Host) -> None:
-        with pytest.raises(ForgeUnreachable, match="not ready to be merged"):
-            await forge.merge(KNOWN, HEAD)
+        assert await forge.merge(KNOWN, HEAD) == MergeAnswer(why="Please try again later", busy=True)
 
     talk({"POST R/pulls/1/merge": said, "GET R/pulls/1": Reply(200, CREATED)}, speak)
 

@@ -12,10 +12,10 @@ import pytest
 from answering import TOKEN, Asked, Host, Reply, Table, answering, settings, talk_to
 
 from ganger.core.ci import Ci, CiRules, JobFact, RunFact, Word, judge
-from ganger.errors import ForgeDenied, ForgeError, ForgeLimited
+from ganger.errors import ForgeDenied, ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.forges import Hosts
 from ganger.forges.table import opened
-from ganger.ports.forge import Forge, NewRequest, Request
+from ganger.ports.forge import Forge, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "data" / "forge" / "schemas" / "github-23.0.2.examples.json"
 FOUND: dict[str, Any] = json.loads(EXAMPLES.read_bytes())
@@ -186,16 +186,17 @@ def test_a_draft_is_made_ready_by_the_other_api(refused: bool) -> None:
     talk(table, speak)
 
 
-@pytest.mark.parametrize(("status", "made"), [(200, "f" * 40), (405, ""), (409, ""), (422, "")])
+@pytest.mark.parametrize(("status", "made"), [(200, "f" * 40), (405, ""), (422, "")])
 def test_exactly_one_commit_is_merged(status: int, made: str) -> None:
     """D02: by its SHA, or not at all."""
-    body = {"sha": made, "merged": True} if made else {"message": "Head branch was modified"}
+    body = {"sha": made, "merged": True} if made else {"message": "Draft"}
     table: Table = {"PUT R/pulls/1347/merge": Reply(status, body), "GET R/pulls/1347": Reply(200, OPEN)}
 
     async def speak(forge: Forge, host: Host) -> None:
-        assert await forge.merge(Request("1347", "", "new-topic", "master"), "a" * 40) == made
+        answer = await forge.merge(Request("1347", "", "new-topic", "master"), "a" * 40)
+        assert answer == (MergeAnswer(made) if made else MergeAnswer(why="Draft"))
         sent = host.asked[0].json()
-        assert isinstance(sent, dict) and sent["sha"] == "a" * 40
+        assert isinstance(sent, dict) and sent == {"sha": "a" * 40, "merge_method": "merge"}
 
     talk(table, speak)
 
@@ -252,3 +253,103 @@ def test_one_client_serves_all_repositories_of_a_host() -> None:
             assert hosts.per_minute == {}
 
     asyncio.run(go())
+
+
+REPO = {"allow_merge_commit": True, "allow_squash_merge": True, "allow_rebase_merge": False}
+KNOWN = Request("1347", "", "new-topic", "master")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "methods", "queue"),
+    [
+        ([], ("merge", "squash"), False),
+        (["merge_queue"], ("merge", "squash"), True),
+        (["required_linear_history", "pull_request"], ("squash",), False),
+    ],
+)
+def test_how_changes_reach_a_branch_is_read_from_its_rules(
+    kinds: list[str], methods: tuple[str, ...], queue: bool
+) -> None:
+    """W02: a branch with a merge queue takes nothing else; one with a straight history no merge commits."""
+    table: Table = {
+        "GET R": Reply(200, REPO),
+        "GET R/rules/branches/master": Reply(200, [{"type": kind} for kind in kinds]),
+    }
+
+    async def speak(forge: Forge, _: Host) -> None:
+        assert await forge.merge_rules("master") == MergeRules(methods, queue)
+
+    talk(table, speak)
+
+
+def in_queue(state: str, entry: dict[str, Any] | None, merged: str = "") -> Reply:
+    row = {"state": state, "mergeCommit": {"oid": merged} if merged else None, "mergeQueueEntry": entry}
+    return Reply(200, {"data": {"repository": {"pullRequest": row}}})
+
+
+QUEUED = {"state": "AWAITING_CHECKS", "headCommit": {"oid": "e" * 40}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "look"),
+    [
+        (in_queue("OPEN", QUEUED), QueueLook("waiting", "e" * 40, "AWAITING_CHECKS")),
+        (in_queue("OPEN", None), QueueLook("out", why="it is not in the merge queue")),
+        (in_queue("MERGED", None, "f" * 40), QueueLook("merged", "f" * 40)),
+    ],
+)
+def test_where_a_request_stands_in_the_merge_queue(reply: Reply, look: QueueLook) -> None:
+    """D02: with the commit that the queue tries, or made."""
+
+    async def speak(forge: Forge, _: Host) -> None:
+        assert await forge.queued(KNOWN) == look
+
+    talk({"POST /api/graphql": reply}, speak)
+
+
+def test_what_the_queue_says_nothing_of_is_trouble_and_no_news() -> None:
+    """D05: an answer of errors is not an empty queue."""
+
+    async def speak(forge: Forge, _: Host) -> None:
+        with pytest.raises(ForgeUnreachable):
+            await forge.queued(KNOWN)
+
+    talk({"POST /api/graphql": Reply(200, {"data": None, "errors": [{"message": "busy"}]})}, speak)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_request_goes_into_the_merge_queue_at_exactly_one_head(there: bool) -> None:
+    """D02 W02: one that is in it already is no refusal."""
+
+    def answer(asked: Asked) -> Reply:
+        sent = asked.json()
+        assert isinstance(sent, dict)
+        if "enqueuePullRequest" not in str(sent["query"]):
+            return in_queue("OPEN", QUEUED if there else None)
+        assert sent["variables"] == {"id": PULL["node_id"], "head": "a" * 40}
+        return Reply(200, {"errors": [{"message": "No"}]})
+
+    async def speak(forge: Forge, _: Host) -> None:
+        assert await forge.enqueue(KNOWN, "a" * 40) == MergeAnswer(why="" if there else "No")
+
+    talk({"GET R/pulls/1347": Reply(200, OPEN), "POST /api/graphql": answer}, speak)
+
+
+def test_a_request_from_a_fork_names_its_owner_and_is_found_by_that() -> None:
+    """W02: another fork may have a branch of the same name."""
+    mine = OPEN | {"head": OPEN["head"] | {"ref": "topic", "repo": {"full_name": "me/app"}}, "base": {"ref": "main"}}
+    table: Table = {
+        "POST R/pulls": Reply(201, mine),
+        "GET R/pulls": Reply(
+            200, [mine | {"number": 9, "head": mine["head"] | {"repo": {"full_name": "x/app"}}}, mine]
+        ),
+    }
+
+    async def speak(forge: Forge, host: Host) -> None:
+        await forge.open_request(NewRequest("topic", "main", "t", ""))
+        sent = host.asked[0].json()
+        assert isinstance(sent, dict) and sent["head"] == "me:topic"
+        found = await forge.find_request("topic", "main")
+        assert found is not None and found.number == "1347" and host.asked[-1].query["head"] == "me:topic"
+
+    talk_to("github", table, speak, source="me/app")

@@ -9,7 +9,7 @@ from answering import TOKEN, Host, Reply, Table, talk_to
 
 from ganger.core.ci import ALLOWED_TO_FAIL, TIMED_OUT, Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.errors import ForgeError
-from ganger.ports.forge import Forge, NewRequest, Request
+from ganger.ports.forge import Forge, MergeAnswer, NewRequest, QueueLook, Request
 
 SHA, HEAD = "a" * 40, "b" * 40
 PIPELINE = {"id": 31, "iid": 3, "sha": SHA, "ref": "main", "status": "success", "source": "push", "web_url": "w"}
@@ -156,17 +156,21 @@ def test_one_that_is_there_is_found() -> None:
 
 
 def test_ready_takes_the_draft_from_the_title_and_a_comment_is_a_note() -> None:
-    """W02: one call each."""
+    """W02: one write each."""
     table: Table = {
         "GET R/merge_requests/5": Reply(200, OPEN),
         "PUT R/merge_requests/5": Reply(200, OPEN),
-        "POST R/merge_requests/5/notes": Reply(201, {}),
+        "GET R/merge_requests/5/notes": Reply(200, []),
+        "GET /user": Reply(200, {"username": "robot"}),
+        "POST R/merge_requests/5/notes": Reply(201, {"id": 3}),
     }
 
     async def speak(forge: Forge, host: Host) -> None:
-        await forge.ready(Request("5", "", "topic", "main"))
-        await forge.comment("5", "green")
-        assert [asked.json() for asked in host.asked[1:]] == [{"title": "Add"}, {"body": "green"}]
+        request = Request("5", "u", "topic", "main")
+        await forge.ready(request)
+        assert await forge.remark(request, "<1>", "green <1>") == "u#note_3"
+        written = [asked.json() for asked in host.asked if asked.method != "GET"]
+        assert written == [{"title": "Add"}, {"body": "green <1>"}]
 
     talk(table, speak)
 
@@ -182,8 +186,9 @@ def test_exactly_one_commit_is_merged(status: int, state: str, made: str) -> Non
     }
 
     async def speak(forge: Forge, host: Host) -> None:
-        assert await forge.merge(Request("5", "", "topic", "main"), HEAD) == made
-        assert host.asked[0].json() == {"sha": HEAD}
+        answer = await forge.merge(Request("5", "", "topic", "main"), HEAD)
+        assert (answer.commit, bool(answer.why), answer.busy) == (made, not made, status == 409)
+        assert host.asked[0].json() == {"sha": HEAD, "squash": False}
 
     talk(table, speak)
 
@@ -197,3 +202,95 @@ def test_a_greeting_names_version_and_user() -> None:
         assert (greeting.version, greeting.user) == ("18.1.0", "dev")
 
     talk(table, speak)
+
+
+def bridge(number: int, pipeline: dict[str, object] | None) -> dict[str, object]:
+    return {"id": number, "name": f"start {number}", "status": "success", "downstream_pipeline": pipeline}
+
+
+BRIDGES = [
+    bridge(9, {"id": 41, "web_url": "h/dev/app/-/pipelines/41"}),
+    bridge(10, {"id": 42, "web_url": "h/x/y/-/pipelines/42"}),
+    bridge(11, None),
+]
+
+
+@pytest.mark.parametrize("name", ["bridges", "trigger_jobs"])
+def test_jobs_of_child_pipelines_count_where_they_are_named(name: str) -> None:
+    """D03: under both names that GitLab has for what starts them; of another project's pipeline nothing is read."""
+    table = server(job("test")) | {
+        f"GET R/pipelines/31/{name}": Reply(200, BRIDGES),
+        "GET R/pipelines/41/jobs": Reply(
+            200, [job("deep", status="failed", id=12), job("hand", status="manual", id=13)]
+        ),
+    }
+
+    async def speak(forge: Forge, _: Host) -> None:
+        (run,) = await look(forge)
+        assert [(one.name, one.child) for one in run.jobs] == [("test", ""), ("deep", "41"), ("hand", "41")]
+        assert judge(SHA, [run], CiRules(("test", "deep"))).ci is Ci.RED
+        assert judge(SHA, [run], CiRules()).ci is Ci.GREEN and run.asked == run.state
+
+    talk(table, speak)
+
+
+KNOWN = Request("5", "", "topic", "main")
+TRAIN = {"id": 1, "status": "fresh", "pipeline": {"id": 77, "sha": "d" * 40}, "merge_request": {"iid": 5}}
+PLACE = "merge_trains/merge_requests/5"
+
+
+def test_a_request_goes_onto_the_merge_train_and_is_followed_there() -> None:
+    """D02: with exactly this head; what the train tries with it is told."""
+    table: Table = {
+        "GET R": Reply(200, {"merge_method": "merge", "squash_option": "default_off", "merge_trains_enabled": True}),
+        f"POST R/{PLACE}": Reply(201, [TRAIN]),
+        f"GET R/{PLACE}": Reply(200, TRAIN),
+        "GET R/merge_requests/5": Reply(200, OPEN),
+    }
+
+    async def speak(forge: Forge, host: Host) -> None:
+        rules = await forge.merge_rules("main")
+        assert rules.queue and rules.methods == ("merge", "squash")
+        assert await forge.enqueue(KNOWN, HEAD) == MergeAnswer() and host.asked[-1].json() == {"sha": HEAD}
+        assert await forge.queued(KNOWN) == QueueLook("waiting", "d" * 40, "fresh")
+
+    talk(table, speak)
+
+
+def test_one_that_left_the_train_or_was_merged_by_it_is_told_apart() -> None:
+    """D02: a refusal to take it in comes with GitLab's own words."""
+    merged = OPEN | {"state": "merged", "merge_commit_sha": "c" * 40}
+    table: Table = {
+        f"GET R/{PLACE}": Reply(404, {}),
+        f"POST R/{PLACE}": Reply(400, {"message": "not mergeable"}),
+        "GET R/merge_requests/5": Reply(200, OPEN),
+    }
+
+    async def out(forge: Forge, _: Host) -> None:
+        assert (await forge.queued(KNOWN)).state == "out"
+        assert await forge.enqueue(KNOWN, HEAD) == MergeAnswer(why="not mergeable")
+
+    async def through(forge: Forge, _: Host) -> None:
+        assert await forge.queued(KNOWN) == QueueLook("merged", "c" * 40)
+
+    talk(table, out)
+    talk({"GET R/merge_requests/5": Reply(200, merged)}, through)
+
+
+def test_a_request_from_a_fork_is_opened_where_its_branch_lies() -> None:
+    """W02: and belongs to the project it goes into."""
+    made = OPEN | {"source_project_id": 8, "target_project_id": 7}
+    table: Table = {
+        "GET R": Reply(200, {"id": 7}),
+        "GET /projects/me%2Fapp": Reply(200, {"id": 8}),
+        "POST /projects/me%2Fapp/merge_requests": Reply(201, made),
+        "GET R/merge_requests": Reply(200, [made, OPEN | {"iid": 9, "source_project_id": 7, "target_project_id": 7}]),
+    }
+
+    async def speak(forge: Forge, host: Host) -> None:
+        request = await forge.open_request(NewRequest("topic", "main", "t", ""))
+        sent = host.asked[-1].json()
+        assert isinstance(sent, dict) and sent["target_project_id"] == "7" and request.number == "5"
+        assert (await forge.find_request("topic", "main")) == request
+
+    talk_to("gitlab", table, speak, source="me/app")

@@ -4,68 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from loopback.flavour import PROJECT
+from forge_grounds import ground_in
 from loopback.ground import Ground
 from loopback.http import Answer, Ask
 from loopback.schemas import NotBySchema, published
 from loopback.script import GREEN, MIRROR, RED, Fault, Run, ci
 from loopback.server import FLAVOURS, TOKEN, LoopbackForge, serving
 from loopback.world import World
+from loopback_client import WITH_JOBS, Client, push
 
 SCHEMED = [name for name in FLAVOURS if name != "gitlab"]
-WITH_JOBS = [name for name in FLAVOURS if name not in ("forgejo-13", "forgejo-11")]
 
 
 @pytest.fixture
 def ground(tmp_path: Path) -> Ground:
-    source = tmp_path / "source"
-    source.mkdir()
-    for words in (
-        ["init", "-q", "-b", "main"],
-        ["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "begin"],
-    ):
-        subprocess.run(["git", *words], cwd=source, check=True)
-    return Ground.make(tmp_path / "forge.git", source)
-
-
-def push(ground: Ground, name: str = "a.txt", branch: str = "main") -> str:
-    return ground.commit(branch, name, name)
-
-
-class Client:
-    """Asks as each flavour wants it."""
-
-    def __init__(self, flavour: str, forge: LoopbackForge) -> None:
-        self.flavour = flavour
-        self.lab, self.hub = flavour == "gitlab", flavour == "github"
-        base = "/api/v4" if self.lab else "/api/v3" if self.hub else "/api/v1"
-        project = f"/projects/{PROJECT.replace('/', '%2F')}" if self.lab else f"/repos/{PROJECT}"
-        self.http = httpx.Client(base_url=forge.url + base, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
-        self.repo = project
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.http.close()
-
-    def runs(self, sha: str) -> list[Any]:
-        query = {"sha": sha} if self.lab else {"head_sha": sha}
-        found = self.http.get(f"{self.repo}/{'pipelines' if self.lab else 'actions/runs'}", params=query).json()
-        return found if self.lab else found["workflow_runs"] or []
-
-    def jobs(self, run: Any) -> dict[str, str]:
-        where = f"pipelines/{run['id']}/jobs" if self.lab else f"actions/runs/{run['id']}/jobs"
-        found = self.http.get(f"{self.repo}/{where}").json()
-        rows = found["jobs"] if isinstance(found, dict) else found
-        return {row["name"]: row.get("conclusion") or row["status"] for row in rows}
+    return ground_in(tmp_path)
 
 
 @pytest.mark.parametrize("flavour", WITH_JOBS)

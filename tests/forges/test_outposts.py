@@ -12,7 +12,9 @@ from git_runs import GitProject
 from loopback.server import TOKEN, LoopbackForge, serving
 from scenario import Row, Scene, free_port
 
+from ganger.config import load_project
 from ganger.core import events as ev
+from ganger.outposts import delivering_repos, meet
 
 
 @pytest.fixture
@@ -82,3 +84,44 @@ def test_a_run_that_has_begun_goes_on_whatever_its_token(project: GitProject, mo
     assert "requests in the last minute" in project.ganger("status").stdout
     monkeypatch.delenv("LOOPBACK_TOKEN")
     assert project.ganger("run").returncode == 0
+
+
+ASKED = 'style = "request"\nauto_merge = true\n'
+
+
+@pytest.mark.parametrize("flavour", ["forgejo-16", "gitea-1.27", "github", "gitlab"])
+@pytest.mark.parametrize(
+    ("rule", "more", "stops", "says"),
+    [
+        ("approvals=1", "", True, "may not push to it"),
+        ("push approvals=2", ASKED, False, "needs 2 approvals on the forge"),
+        ("push approvals=1", ASKED + 'review = "person"\n', False, ""),
+        ("push", "", False, ""),
+    ],
+    ids=["protected", "approvals and nobody reviews", "approvals and a person reviews", "open"],
+)
+def test_what_a_branch_asks_for_is_told_before_anybody_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flavour: str, rule: str, more: str, stops: bool, says: str
+) -> None:
+    """D12 D19: no delivery could get past it, or each would wait there."""
+    monkeypatch.setenv("LOOPBACK_TOKEN", TOKEN)
+    scene = Scene(Row("any", flavour=flavour, over_http=True, more=more), tmp_path)
+    with serving(flavour, scene.world) as server:
+        project = scene.project(server)
+        scene.act(f"protect main {rule}", server)
+        found = load_project(project.root)
+        told = [met for met in meet(found, delivering_repos(found)) if met.name == "branch" and met.trouble]
+    assert ([met.warns for met in told], says in told[0].text if told else True) == ([not stops] if says else [], True)
+
+
+def test_a_run_on_a_branch_that_takes_no_push_starts_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D12: said at once, with what to do."""
+    monkeypatch.setenv("LOOPBACK_TOKEN", TOKEN)
+    scene = Scene(Row("any", over_http=True), tmp_path)
+    with serving("forgejo-16", scene.world) as server:
+        project = scene.project(server)
+        scene.act("protect main approvals=1", server)
+        made = project.ganger("run", "--json")
+    error = json.loads(made.stdout)["error"]
+    assert (made.returncode, error["code"]) == (1, "BRANCH_RULES") and 'style = "request"' in error["hint"]
+    assert not project.folder.path.exists()

@@ -16,7 +16,7 @@ from loopback.world import World
 
 from ganger.core.ci import Ci, CiRules, RunFact, Word
 from ganger.errors import ForgeDenied
-from ganger.ports.forge import Forge, NewRequest, Request
+from ganger.ports.forge import Forge, MergeAnswer, NewRequest, Request
 
 ALL = tuple(FLAVOURS)
 FIRST = ("forgejo-16", "github")
@@ -179,18 +179,25 @@ def test_a_change_request_is_opened_once_made_ready_talked_about_and_merged(grou
         head = ground.commit("ganger/r1/a", "a.txt", "a")
         new = NewRequest("ganger/r1/a", "main", "a: did it", "Verified.", draft=True, labels=("ganger", "fresh"))
 
-        async def whole(forge: Forge) -> tuple[Request | None, Request, str, str]:
+        async def whole(forge: Forge) -> tuple[Request | None, Request, MergeAnswer, MergeAnswer]:
             assert await forge.find_request(new.branch, new.into) is None
             first, second = await forge.open_request(new), await forge.open_request(new)
             assert first.number == second.number and first.draft and world.asked[0].labels
             await forge.ready(first)
-            await forge.comment(first.number, "CI is green")
+            for words in ("CI runs <!-- 1 -->", "CI is green <!-- 1 -->", "CI is green <!-- 1 -->"):
+                assert await forge.remark(first, "<!-- 1 -->", words)
             wrong = await forge.merge(first, "0" * 40)
             done = await forge.merge(first, head)
             return await forge.find_request(new.branch, new.into), first, wrong, done
 
-        found, _, wrong, done = with_forge(flavour, server, whole)
-    assert len(world.asked) == 1 and world.asked[0].comments == ["CI is green"] and wrong == ""
+        found, _, wrong, merged = with_forge(flavour, server, whole)
+    assert (
+        len(world.asked) == 1
+        and [one.body for one in world.asked[0].said] == ["CI is green <!-- 1 -->"]
+        and wrong.why
+        and not wrong.commit
+    )
+    done = merged.commit
     assert done == world.asked[0].merged == ground.tip("main") and found is not None and found.merged == done
 
 

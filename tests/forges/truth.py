@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from loopback.script import OVER
+from loopback.script import OVER, holds
 from loopback.world import Made, World
 
 from ganger.core import events as ev
@@ -112,6 +112,14 @@ class _Witness:
         self.pushed: dict[str, str] = {}
         self.green: dict[str, str] = {}
         self.mirrored: dict[str, str] = {}
+        self.merged: dict[str, str] = {}
+
+    def _made(self, task: str, commit: str, branch: str, tested: str) -> Iterator[str]:
+        """By the forge, of exactly what was pushed."""
+        made = {(one.commit, one.head) for one in self.world.merges} | set(self.world.train.tried)
+        if tested != self.pushed.get(task) or (commit, tested) not in made:
+            yield f"{task}: the forge did not make {commit[:12]} of {tested[:12]}"
+        self.tracked[task], self.pushed[task] = (commit, branch), commit
 
     def hear(self, recorded: Sequence[ev.Recorded]) -> Iterator[str]:
         for one in recorded:
@@ -125,6 +133,10 @@ class _Witness:
                     yield from self._judged(task, sha, verdict, moment)
                 case ev.MirrorProved(task=task, sha=sha, how=how):
                     yield from self._mirror(task, sha, how, moment)
+                case ev.TrackingMoved(task=task, commit=commit, branch=branch, of=tested):
+                    yield from self._made(task, commit, branch, tested)
+                case ev.RequestChanged(task=task, what="merged", commit=commit):
+                    self.merged[task] = commit
                 case ev.TaskSettled(task=task, status=TaskStatus.DONE):
                     yield from self._done(task, moment)
 
@@ -132,8 +144,9 @@ class _Witness:
         self.pushed[task] = commit
         if self.tracked.get(task) != (commit, branch):
             yield f"{task}: {commit[:12]} was pushed to {branch}, which nobody had intended"
-        if not self.world.ground.holds(branch, commit):
-            yield f"{task}: {commit[:12]} is not on {branch} of the remote"
+        ground = self.world.ground
+        if not any(one.branch == branch and ground.is_below(commit, one.after) for one in ground.pushes()):
+            yield f"{task}: {commit[:12]} never came to {branch} of the remote"
 
     def _judged(self, task: str, sha: str, verdict: str, moment: float) -> Iterator[str]:
         if sha != self.pushed.get(task):
@@ -151,12 +164,18 @@ class _Witness:
         if how == self.needs.mirror and not Ci(self.world, sha, self.needs, moment).mirrored:
             yield f"{task}: {how} is said to have mirrored {sha[:12]}, and the forge never told so"
 
+    def _is_merged(self, branch: str, commit: str) -> bool:
+        """Whether its request is, as far as the forge knows: then its branch may be gone."""
+        asked = [one for one in self.world.asked if (one.branch, one.state) == (branch, "merged")]
+        return any(self.world.ground.holds(one.into, commit) for one in asked)
+
     def _done(self, task: str, moment: float) -> Iterator[str]:
         commit, branch = self.tracked.get(task, ("", ""))
         if not commit or self.pushed.get(task) != commit:
             yield f"{task}: DONE, and {commit[:12] or 'nothing'} was not pushed"
             return
-        if not self.world.ground.holds(branch, commit):
+        landed = any((one.commit, one.head) == (self.merged.get(task), commit) for one in self.world.merges)
+        if not landed and not self.world.ground.holds(branch, commit):
             yield f"{task}: DONE, and {commit[:12]} is not on {branch} of the remote"
         if self.needs.ci and self.green.get(task) != commit:
             yield f"{task}: DONE with {commit[:12]}, and CI's verdict is on {self.green.get(task, 'nothing')[:12]}"
@@ -165,3 +184,10 @@ class _Witness:
         ci = Ci(self.world, commit, self.needs, moment)
         if self.needs.ci and not (ci.green and ci.stays):
             yield f"{task}: DONE with {commit[:12]}, whose CI told {ci.told}"
+
+
+def wrong_at_tip(world: World, branch: str = "main") -> list[str]:
+    """Why CI would be red for what the branch holds now, by the files alone; empty where it would be green."""
+    files = world.ground.files(world.ground.tip(branch))
+    every = (run for scripts in (*world.scripts, world.others) for run in scripts)
+    return sorted({one for run in every for one in (*run.red, *run.unparsed) if holds(one, files)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,50 @@ def test_histories_that_clash_are_told_and_nothing_is_made(ground: Ground) -> No
     ours, theirs = _change(ground, "a", "src/two.py", "a\n"), _change(ground, "b", "src/two.py", "b\n")
     clash = ground.do(ground.repository.join(ours, theirs, "both", AT))
     assert isinstance(clash, Conflict) and clash.files == ("src/two.py",)
+
+
+YIELDS: list[tuple[str, dict[str, str | None], dict[str, str | None], dict[str, str | None]]] = [
+    ("the same lines", {"f": "ours\nb\nc\nd\ne\n"}, {"f": "theirs\nb\nc\nd\ne\n"}, {"f": "theirs\nb\nc\nd\ne\n"}),
+    ("other lines besides", {"f": "ours\nb\nc\nd\nE\n"}, {"f": "theirs\nb\nc\nd\ne\n"},
+        {"f": "theirs\nb\nc\nd\nE\n"}),
+    ("two new files", {"n": "ours\n"}, {"n": "theirs\n"}, {"n": "theirs\n"}),
+    ("one deleted", {"f": None}, {"f": "a\nb\nc\nd\nE\n"}, {"f": "a\nb\nc\nd\nE\n"}),
+    ("deleted by them", {"f": "A\nb\nc\nd\ne\n"}, {"f": None}, {"f": None}),
+    ("no text", {"f": "ours\0\n"}, {"f": "theirs\0\n"}, {"f": "theirs\0\n"}),
+    ("nothing in common", {"x": "1\n"}, {"y": "2\n"}, {"x": "1\n", "y": "2\n"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mine", "theirs", "both"), [one[1:] for one in YIELDS], ids=[one[0] for one in YIELDS])
+def test_a_merge_that_yields_takes_their_side_where_both_changed_the_same(
+    ground: Ground, mine: dict[str, str | None], theirs: dict[str, str | None], both: dict[str, str | None]
+) -> None:
+    """G03: line by line, and nothing else of ours is lost; the same question gets the same commit."""
+    base = commit_of(ground, ground.head(), {"f": "a\nb\nc\nd\ne\n"})
+    one, other = commit_of(ground, base, mine), commit_of(ground, base, theirs)
+    [made] = {ground.do(ground.repository.join(one, other, "both", AT, yields=True)) for _ in range(2)}
+    assert isinstance(made, Rebased)
+    store = ground.settings.store
+    found = {name: git(store, "show", f"{made.commit}:{name}", check=False) for name in both}
+    assert found == {name: (text or "").strip() for name, text in both.items()}
+    assert git(store, "log", "-1", "--format=%P", made.commit) == f"{one} {other}"
+
+
+def commit_of(ground: Ground, parent: str, files: dict[str, str | None]) -> str:
+    """A commit on `parent` with these files changed; None: taken away."""
+    store = ground.settings.store
+    rows = {row.partition("\t")[2]: row for row in git(store, "ls-tree", parent).splitlines()}
+    for name, text in files.items():
+        rows.pop(name, None)
+        if text is not None:
+            rows[name] = f"100644 blob {_given(store, text, 'hash-object', '-w', '--stdin')}\t{name}"
+    tree = _given(store, "".join(f"{row}\n" for row in rows.values()), "mktree")
+    return git(store, "commit-tree", tree, "-p", parent, "-m", "x")
+
+
+def _given(store: Path, text: str, *words: str) -> str:
+    done = subprocess.run(["git", f"--git-dir={store}", *words], input=text, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def test_what_ganger_made_itself_survives_a_collection(ground: Ground) -> None:

@@ -374,3 +374,15 @@ def test_a_remote_of_the_project_itself_may_be_a_checkout(tmp_path: Path) -> Non
         made = ground.do(ground.repository.empty_commit(ground.head(), "mine", 1)).commit
         answer = ground.do(GitRemote(ground.settings.store, RemoteSettings(str(other))).push(made, "main"))
         assert isinstance(answer, Rejected)
+
+
+def test_a_branch_is_replaced_from_where_it_was_seen_and_from_nowhere_else(site: Site) -> None:
+    """D02 D17: what somebody pushed meanwhile is never taken away."""
+    remote, start = site.remote(), site.ground.head()
+    first, second, third = (site.commit(text, start) for text in ("one", "two", "three"))
+    assert site.ground.do(remote.push(first, "topic")) == Sent()
+    assert site.ground.do(remote.replace(second, "topic", first)) == Sent() and site.tip("topic") == second
+    assert site.ground.do(remote.replace(second, "topic", first)) == Sent(found=True)
+    theirs = site.others_push("topic")
+    assert site.ground.do(remote.replace(third, "topic", second)) == Behind(theirs) and site.tip("topic") == theirs
+    assert isinstance(site.ground.do(remote.replace(third, "gone", second)), Rejected)

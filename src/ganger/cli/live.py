@@ -22,6 +22,7 @@ from ganger.core.workers import WorkerNow
 from ganger.engine.run import Lead
 from ganger.views.board import GLYPHS, counts_line, open_questions, rest_seconds, sentence, shown_duration
 from ganger.views.deliveries import delivery_row
+from ganger.views.hosts import troubled_hosts
 from ganger.views.text import clean_text, one_line
 
 _REFRESH_SEC = 0.25
@@ -105,6 +106,7 @@ class Live:
             for name, until in state.accounts_paused.items()
             if until > now
         ]
+        lines += [Text(f"… {one_line(row.line)}", style="yellow") for row in troubled_hosts(state, now)]
         asked = open_questions(state)
         for question in asked[:_QUESTIONS]:
             about = f"{question.task}: " if question.task else ""

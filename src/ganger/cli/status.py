@@ -23,6 +23,7 @@ from ganger.cli.options import (
 if TYPE_CHECKING:
     from ganger.core.records import RunState
     from ganger.engine.files import RunFolder
+    from ganger.views.hosts import HostRow
     from ganger.views.registry import AccountRow, WorkerRow
 
 _MOST_ROWS = 20
@@ -41,17 +42,18 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
       ganger status --run night-12 --json
     """
     from ganger.engine.files import is_led
+    from ganger.views.hosts import troubled_hosts
     from ganger.views.registry import registry, waiting_accounts
 
     folder, state = open_run(project, run_id)
     led = is_led(folder)
     workers = registry(state, folder.path, look_at_project(project).root)
-    accounts = waiting_accounts(state, time.time())
+    accounts, hosts = waiting_accounts(state, time.time()), troubled_hosts(state, time.time(), led=led)
     if as_json:
-        _print_document(folder, state, workers, accounts, led=led)
+        _print_document(folder, state, workers, accounts, hosts, led=led)
         return 0
     _echo_summary(state, led=led)
-    _echo_rows(state, workers, accounts)
+    _echo_rows(state, workers, [*(row.line for row in hosts), *(row.line for row in accounts)])
     _echo_delivery(folder, state)
     if state.mode != "direct":
         merged = sum(bool(task.merged) for task in state.tasks.values())
@@ -64,7 +66,13 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
 
 
 def _print_document(
-    folder: RunFolder, state: RunState, workers: list[WorkerRow], accounts: list[AccountRow], *, led: bool
+    folder: RunFolder,
+    state: RunState,
+    workers: list[WorkerRow],
+    accounts: list[AccountRow],
+    hosts: list[HostRow],
+    *,
+    led: bool,
 ) -> None:
     from ganger.core.moments import stamp
     from ganger.core.vocabulary import TaskStatus
@@ -84,6 +92,7 @@ def _print_document(
         merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.heads.get(""),
         landed=state.landed.get(""), disk_bytes=size_of(folder.path),
         workers=[row.as_json() for row in workers], accounts=[row.as_json() for row in accounts],
+        hosts=[row.as_json() for row in hosts],
         deliveries=[row.as_json() for row in delivery_rows(state, stamp(time.time()))],
         repos=[row.as_json() for row in repo_rows(state)], forges=forge_pace(folder), violations=dict(violated(state)),
     )  # fmt: skip
@@ -107,14 +116,14 @@ def _echo_summary(state: RunState, *, led: bool) -> None:
         click.echo(f"  {printable(state.abort_reason)}")
 
 
-def _echo_rows(state: RunState, workers: list[WorkerRow], accounts: list[AccountRow]) -> None:
+def _echo_rows(state: RunState, workers: list[WorkerRow], waits: list[str]) -> None:
     from ganger.core.moments import stamp
     from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
     from ganger.views.board import GLYPHS, task_row
     from ganger.views.text import one_line
 
-    for account in accounts:
-        click.echo(f"  {one_line(account.line)}")
+    for line in waits:
+        click.echo(f"  {one_line(line)}")
     for status in NEEDS_FIRST[:3]:
         for name in [n for n in state.by_rank if state.tasks[n].status is status][:_MOST_ROWS]:
             row = task_row(state, name)

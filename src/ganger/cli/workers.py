@@ -16,7 +16,8 @@ from ganger.cli.options import counted, json_option, look_at_project, open_run, 
 @run_option
 @json_option
 def command(past: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Who works where, on what, since when and how far; and which accounts wait for their quota.
+    """Who works where, on what, since when and how far; which accounts wait for their quota, and which hosts of remotes
+    and forges do not answer.
 
     The same after the process that leads the run was killed and started again: it is read from the run's events.
 
@@ -27,16 +28,18 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
     """
     from ganger.core.moments import stamp
     from ganger.engine.files import is_led
+    from ganger.views.hosts import troubled_hosts
     from ganger.views.registry import registry, waiting_accounts
     from ganger.views.text import one_line
 
     folder, state = open_run(project, run_id)
     rows = registry(state, folder.path, look_at_project(project).root, past=past)
     accounts, led = waiting_accounts(state, time.time()), is_led(folder)
+    hosts = troubled_hosts(state, time.time(), led=led)
     if as_json:
         print_json(
             "workers", run_id=state.run_id, led=led, workers=[row.as_json() for row in rows],
-            accounts=[row.as_json() for row in accounts],
+            accounts=[row.as_json() for row in accounts], hosts=[row.as_json() for row in hosts],
         )  # fmt: skip
         return 0
     click.echo(f"run {state.run_id}: {counted(len(state.running), 'worker')} at work")
@@ -50,6 +53,6 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
         for word, text in (("in", row.workspace), ("says", row.note), ("warning", row.warned), ("at", row.doing)):
             if text:
                 click.echo(f"    {word} {one_line(text)}")
-    for account in accounts:
-        click.echo(f"\n{one_line(account.line)}")
+    for line in [*(host.line for host in hosts), *(account.line for account in accounts)]:
+        click.echo(f"\n{one_line(line)}")
     return 0

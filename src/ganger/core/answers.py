@@ -12,21 +12,25 @@ from ganger.core import events as ev, reviews
 from ganger.core.accounts import answer_account
 from ganger.core.cascade import BOTH, REVERT, culprit_of
 from ganger.core.comeback import bring_back, but, close_questions
+from ganger.core.dependents import behind_failed
 from ganger.core.effects import Effect, counted
+from ganger.core.hosts import answer_host
 from ganger.core.questions import answer
 from ganger.core.records import Question, RunState
 from ganger.core.repos import shown
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.core.worker_changes import is_at_work
-from ganger.core.worker_control import REASSIGNED
+from ganger.core.worker_control import REASSIGNED, SKIPPED
 
-CASCADE, PACKAGES, REFS = "cascade", "packages", "refs"
+CASCADE, PACKAGES, REFS, REQUEST = "cascade", "packages", "refs", "request"
 WAS_ME, WAS_NOT_ME = "it was me", "it was not me: pause the run, I look at it"
 REINSTALLED = "they are as they shall be again"
+ONCE_MORE, LEAVE_OUT = "bring it there once more", "leave the task out"
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     reviews.REVIEW: (reviews.APPROVE_WORD,),
     REFS: (WAS_ME, WAS_NOT_ME),
     PACKAGES: (REINSTALLED,),
+    REQUEST: (ONCE_MORE, LEAVE_OUT),
 }
 # What an attempt that met changed packages is known by.
 PACKAGES_SIGNAL = "packages changed"
@@ -36,6 +40,8 @@ def given(state: RunState, question: Question, text: str, now: float) -> Effect:
     """`text` is an option in full, or somebody's own words."""
     if question.kind == reviews.REVIEW and reviews.is_open(state, question.task):
         return reviews.answer_review(state, question, text, now)
+    if question.host:
+        return answer_host(state, question, text)
     if question.account:
         return answer_account(state, question, text)
     act = _ACTS.get(question.kind)
@@ -113,8 +119,35 @@ def _told(state: RunState, name: str, question: Question, text: str) -> list[ev.
     return left
 
 
+def _request(state: RunState, question: Question, text: str, now: float) -> Effect:
+    """What a person closed or deleted stays so until one wants it there again."""
+    name = question.task
+    if text == LEAVE_OUT and state.tasks[name].status is not TaskStatus.RUNNING:
+        return Effect(f"{question.id} is answered; {name} is left out", left_out(state, name, text))
+    if text != ONCE_MORE or state.tasks[name].status is TaskStatus.RUNNING:
+        return answer(state, question, text, now)
+    back = bring_back(state, name, text, "")
+    # Nobody worked in vain, so nothing is granted.
+    back = [replace(event, granted=0) if isinstance(event, ev.TaskRequeued) else event for event in back]
+    said = f"{question.id} is answered; {name} is brought there once more{but(state, name, now)}"
+    return Effect(said, (*close_questions(state, name, text), *back))
+
+
+def left_out(state: RunState, name: str, text: str) -> tuple[ev.Event, ...]:
+    """A settled task that a person does not want any more, with what needs it and what it holds."""
+    task = state.tasks[name]
+    blocked = [
+        ev.TaskSettled(b, TaskStatus.BLOCKED, f"it waits for {name}, which was skipped", BlockReason.DEPENDENCY_FAILED)
+        for b in behind_failed(state, name)
+    ]
+    settled = ev.TaskSettled(name, TaskStatus.BLOCKED, SKIPPED, BlockReason.PAUSED)
+    freed = [ev.RepoUnlocked(state.specs[name].repo, SKIPPED, (name,), lifts=False)] if task.locked else []
+    return (*close_questions(state, name, text), settled, *freed, *blocked)
+
+
 _ACTS: Mapping[str, Callable[[RunState, Question, str, float], Effect]] = {
     REFS: _refs,
     PACKAGES: _packages,
     CASCADE: _cascade,
+    REQUEST: _request,
 }

@@ -43,6 +43,7 @@ class Circumstances:
     style: str = BRANCH
     forge: str = ""
     mirror_command: bool = False
+    auto_merge: bool = False
     webhooks: bool = False
     reviews: frozenset[str] = frozenset()
     repos: bool = False
@@ -136,11 +137,17 @@ COMMANDS = Need(
     'CI is no local command: delivery.forge is not "command", or no CI is followed',
     lambda given: given.follows_ci and given.forge == "command",
 )
+ONE_BRANCH = Need(
+    "style `branch`",
+    'each task has a branch of its own: delivery.style is "request", or nothing is delivered',
+    lambda given: given.delivers and given.style != REQUEST,
+)
 REQUESTS = Need(
     "style `request`",
     'there are no change requests: what is delivered goes to the remote\'s branch (delivery.style = "branch")',
     lambda given: given.delivers and given.style == REQUEST,
 )
+AUTO_MERGE = Need("`auto_merge`", "delivery.auto_merge is false: people merge", lambda given: given.auto_merge)
 MIRROR = Need(
     "`mirrored`", 'delivery.completion has no "mirrored"', lambda g: g.delivers and "mirrored" in g.completion
 )
@@ -230,6 +237,7 @@ _TAKEN = "argv prompt env model effort max_turns args base_url key_env home_file
 _DELIVERY = (
     SettingRow("delivery.completion", (GIT,), guards=("committed", "pushed", "ci", "mirrored"), idle=(["verified"],)),
     SettingRow("delivery.style", (GIT, DELIVERS)),
+    SettingRow("delivery.pushes", (GIT, ONE_BRANCH), idle=("train",)),
     SettingRow("delivery.forge", (GIT, DELIVERS)),
     *_rows("delivery", "remote branch token_env token_file call_sec poll_sec poll_most_sec", GIT, DELIVERS),
     *_rows("delivery", "url project", GIT, A_FORGE),
@@ -245,8 +253,14 @@ _DELIVERY = (
     # Where nothing is pushed every review is before the merge.
     SettingRow("delivery.review_when", (GIT, REVIEW, DELIVERS), idle=("before",)),
     SettingRow("delivery.reviewer", (GIT, BY_AGENT)),
-    *_rows("delivery", "draft labels branch_name", GIT, REQUESTS),
+    *_rows("delivery", "draft labels milestone branch_name", GIT, REQUESTS),
     SettingRow("delivery.auto_merge", (GIT, REQUESTS), guards=(True,), idle=(False,)),
+    SettingRow("delivery.delete_branch", (GIT, REQUESTS), idle=(False,)),
+    SettingRow("delivery.forge_reviews", (GIT, REQUESTS, A_FORGE), guards=(True,), idle=(False,)),
+    SettingRow("delivery.remarks", (GIT, REQUESTS, A_FORGE), idle=(False,)),
+    SettingRow("delivery.merge_method", (GIT, REQUESTS, AUTO_MERGE)),
+    SettingRow("delivery.updates", (GIT, REQUESTS, AUTO_MERGE)),
+    SettingRow("delivery.fork", (GIT, REQUESTS)),
 )
 SETTINGS: tuple[SettingRow, ...] = (
     *_rows("", "manifest state_dir"),
@@ -293,6 +307,8 @@ SETTINGS: tuple[SettingRow, ...] = (
     *_rows("workspace", "levels_file", GIT, LEVELS),
     *_rows("workspace", "expected_files"),
     *_rows("workspace", "author copied warm min_free_mb", GIT),
+    SettingRow("workspace.sign_off", (GIT,), idle=(False,)),
+    SettingRow("workspace.co_authors", (GIT,)),
     *_rows("workspace", "linked installed_copies"),
     *_rows("workspace", "snapshot_mb", IN_PLACE),
     SettingRow("workspace.land", (GIT,), guards=("finish",), idle=("ask",)),

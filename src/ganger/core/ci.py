@@ -34,7 +34,8 @@ ALLOWED_TO_FAIL, MISSING_JOB, ABSENT = "allowed_to_fail", "missing_job", "absent
 
 @dataclass(frozen=True, slots=True)
 class JobFact:
-    """One job in one attempt of a run. `raw` is the forge's own word."""
+    """One job in one attempt of a run. `raw` is the forge's own word. `child` is the pipeline below the run that it
+    belongs to: it counts where it is named as required, and only there."""
 
     name: str
     word: Word
@@ -43,6 +44,7 @@ class JobFact:
     id: str = ""
     attempt: int = 1
     url: str = ""
+    child: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +150,10 @@ def latest(run: RunFact) -> dict[str, JobFact]:
     """Each job once, in its latest attempt; of two in one attempt the worse counts."""
     found: dict[str, JobFact] = {}
     for job in run.jobs:
-        known = found.get(job.name)
+        key = f"{job.child}/{job.name}" if job.child else job.name
+        known = found.get(key)
         if known is None or job.attempt > known.attempt or (job.attempt == known.attempt and _worse(job, known)):
-            found[job.name] = job
+            found[key] = job
     return found
 
 
@@ -191,7 +194,7 @@ def _required(counted: Sequence[RunFact], rules: CiRules, *, settled: bool) -> l
     if rules.required:
         return [_job(name, counted, settled=settled) for name in rules.required]
     every = [job for run in counted for job in latest(run).values()]
-    return [job for job in every if job.name != rules.mirror_job and job.reason != ALLOWED_TO_FAIL]
+    return [job for job in every if job.name != rules.mirror_job and job.reason != ALLOWED_TO_FAIL and not job.child]
 
 
 def _job(name: str, counted: Sequence[RunFact], *, settled: bool) -> JobFact:

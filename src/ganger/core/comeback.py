@@ -6,8 +6,10 @@ import math
 
 from ganger.core import events as ev
 from ganger.core.effects import counted
+from ganger.core.indexes import is_delivering
 from ganger.core.quota import account_of, paused_until
-from ganger.core.records import RunState
+from ganger.core.records import RunState, TaskState
+from ganger.core.trains import FOR_ALL
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 _BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
@@ -26,12 +28,41 @@ def bring_back(state: RunState, name: str, why: str, hint: str) -> list[ev.Event
         waits = f"it waits for {need}, which is {state.tasks[need].status.value}"
         return [*events, ev.TaskSettled(name, TaskStatus.BLOCKED, waits, BlockReason.DEPENDENCY_FAILED)]
     back = {name}
+    for other in _beside(state, name):
+        events += [*close_questions(state, other, why), ev.TaskRequeued(other, f"{name} runs again")]
     for other in sorted(_behind(state, name), key=state.rank.__getitem__):
         blocked = state.tasks[other].block_reason is BlockReason.DEPENDENCY_FAILED
         if blocked and not any(n not in back and _is_bad(state, n) for n in state.specs[other].depends_on):
             back.add(other)
             events.append(ev.TaskRequeued(other, f"{name} runs again"))
     return events
+
+
+def after_push(state: RunState, repo: str) -> list[ev.Event]:
+    """The branch takes pushes: what stood in the way of all does no more."""
+    back = [n for n in state.by_rank if state.specs[n].repo == repo and _is_parked(state.tasks[n])]
+    why = "the branch takes pushes again"
+    events: list[ev.Event] = []
+    for name in back:
+        if state.tasks[name].block_reason is BlockReason.EXTERNAL:
+            events += [*close_questions(state, name, why), ev.TaskRequeued(name, why)]
+    return events
+
+
+def _beside(state: RunState, name: str) -> list[str]:
+    """Deliveries of the same repository that cannot go on without it: its change keeps their branch red, or what it
+    asked about stands in their way as well."""
+    return [
+        other
+        for other in state.by_rank
+        if other != name and state.specs[other].repo == state.specs[name].repo and _is_parked(state.tasks[other])
+    ]
+
+
+def _is_parked(task: TaskState) -> bool:
+    reasons = (BlockReason.EXTERNAL, BlockReason.DEPENDENCY_FAILED)
+    waits = not task.final or any(signal in (task.last_failure_signature or "") for signal in FOR_ALL)
+    return task.status is TaskStatus.BLOCKED and waits and is_delivering(task) and task.block_reason in reasons
 
 
 def bad_need(state: RunState, name: str) -> str | None:

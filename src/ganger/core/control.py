@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ganger.core import answers, events as ev, reviews, worker_control
+from ganger.core import answers, events as ev, hosts, reviews, worker_control
 from ganger.core.applicability import Circumstances, judge_setting
 from ganger.core.comeback import bad_need, bring_back, but, close_questions, following
 from ganger.core.dependents import behind_failed
@@ -110,6 +110,8 @@ def _attempts(state: RunState) -> str:
 def _retry(state: RunState, data: Mapping[str, object], now: float) -> Effect:
     name, hint = task_named(state, data), text_of(data, "hint")
     task = state.tasks[name]
+    if task.status is TaskStatus.RUNNING and data.get("force") is not True and (host := hosts.awaited_by(state, name)):
+        return Effect(f"{host} is asked at once; {name} goes on when it answers", tuple(hosts.tried(state, name)))
     if task.status is TaskStatus.RUNNING and data.get("force") is not True:
         anew = f"ganger retry {name} --force ends it and begins anew"
         raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); wait for its end, or {anew}")
@@ -127,7 +129,7 @@ def _retry(state: RunState, data: Mapping[str, object], now: float) -> Effect:
         raise Refusal(f"{name} needs {need}, which is {state.tasks[need].status.value}: retry {need}, {name} follows")
     told, again = " with your hint" if hint else "", " again" if task.attempts else ""
     closed = close_questions(state, name, hint or "retried")
-    events = (*closed, *bring_back(state, name, "retried by a person", hint))
+    events = (*closed, *bring_back(state, name, "retried by a person", hint), *hosts.tried(state, name))
     return Effect(f"{name} runs{again}{told}{but(state, name, now)}{following(events, name)}", events)
 
 
@@ -141,17 +143,10 @@ def _skip(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
         raise Refusal(f"{name} is DONE; there is nothing left to skip")
     if is_skipped(state, name):
         return Effect(f"{name} is left out already; ganger retry {name} takes it in again")
-    closed = close_questions(state, name, "skipped")
     behind = behind_failed(state, name)
-    blocked = [
-        ev.TaskSettled(b, TaskStatus.BLOCKED, f"it waits for {name}, which was skipped", BlockReason.DEPENDENCY_FAILED)
-        for b in behind
-    ]
-    settled = ev.TaskSettled(name, TaskStatus.BLOCKED, SKIPPED, BlockReason.PAUSED)
-    freed = [ev.RepoUnlocked(state.specs[name].repo, SKIPPED, (name,), lifts=False)] if task.locked else []
     also = f", and so are {counted(len(behind), 'task')} that need it" if behind else ""
     return Effect(
-        f"{name} is left out{also}; ganger retry {name} takes it in again", (*closed, settled, *freed, *blocked)
+        f"{name} is left out{also}; ganger retry {name} takes it in again", answers.left_out(state, name, "skipped")
     )
 
 

@@ -31,10 +31,14 @@ MOVES: Mapping[Milestone, frozenset[Milestone]] = {
 }
 # What the ledger says where a person took a delivery up again.
 TAKEN_UP = "taken up again"
+# Why a commit is pushed that no worker made: what is in the target by now is joined with what was tested.
+UPDATE = "update"
 # D40, in the order they are gone through. The last of them is the one before the next milestone.
 SUBSTATES: Mapping[Milestone, tuple[str, ...]] = {
     Milestone.WORKING: ("analysing", "reading", "writing", "testing", "verifying", "preparing_commit"),
-    Milestone.PUSHED_TO_CI: ("push_complete", "ci_queued", "ci_running", "ci_finishing", "awaiting_review"),
+    Milestone.PUSHED_TO_CI: (
+        *("push_complete", "ci_queued", "ci_running", "ci_finishing", "awaiting_merge", "landed", "awaiting_review"),
+    ),
     Milestone.FIXING_CI: ("fetching_logs", "diagnosing", "implementing_fix", "verifying", "preparing_fix"),
     Milestone.DONE: (),
 }
@@ -45,9 +49,10 @@ class RepoRules:
     """What holds for the tasks of one repository; the one without a name is the project itself.
 
     `locks` is `exclusive`, `shared`, or `none` where there is no graph. `style` is `branch` (what is merged goes to
-    the remote's branch) or `request` (each task has a branch and a change request of its own). `review` is `person`,
-    `agent` or empty; `review_when` is `before` or `after` the push. `interface` are globs of files from which nothing
-    may be taken away.
+    the remote's branch) or `request` (each task has a branch and a change request of its own). `pushes`: what is merged
+    while CI is at work goes to the branch together afterwards (`train`), or one after the other (`each`). `review` is
+    `person`, `agent` or empty; `review_when` is `before` or `after` the push. `interface` are globs of files from which
+    nothing may be taken away.
     """
 
     name: str = ""
@@ -73,11 +78,21 @@ class RepoRules:
     review_when: str = "after"
     reviewer: str = "reviewer"
     auto_merge: bool = False
+    merge_method: str = ""
+    updates: int = 5
     interface: tuple[str, ...] = ()
+    pushes: str = "train"
+    forge_reviews: bool = True
+    delete_branch: bool = False
 
     @property
     def delivers(self) -> bool:
         return bool({PUSHED, CI, MIRRORED}.intersection(self.completion))
+
+    @property
+    def merges(self) -> bool:
+        """Whether change requests are merged by Ganger itself."""
+        return self.style == "request" and self.auto_merge
 
     @property
     def follows_ci(self) -> bool:
@@ -111,7 +126,15 @@ class Retrigger:
 
 @dataclass(frozen=True, slots=True)
 class RequestRef:
-    """A change request on the forge. `number` is empty until it is known to be there."""
+    """A change request on the forge. `number` is empty until it is known to be there. `title` is the one it was given
+    last, `shows` the commit its text tells of; `remark` is where Ganger's own comment is, `mark` which one it is.
+
+    `onto` is the tip of the target that the tracked commit holds since it was brought up to date, `updates` how often
+    that was done; `replaces` is where the branch must be for the tracked commit to take its place. `merging` is the
+    commit that the forge was asked to merge (`how`). `merged` is what it made of `tested`; `same`: with its very tree.
+    `settled`: CI has nothing more to say of what landed. `branch_removed`: its branch is gone from the remote. `alike`
+    are earlier commits that differ from the tracked one by what the target had meanwhile, and by nothing else.
+    """
 
     branch: str
     into: str
@@ -119,6 +142,20 @@ class RequestRef:
     url: str = ""
     draft: bool = False
     merged: str = ""
+    title: str = ""
+    shows: str = ""
+    remark: str = ""
+    mark: str = ""
+    branch_removed: bool = False
+    alike: tuple[str, ...] = ()
+    onto: str = ""
+    updates: int = 0
+    replaces: str = ""
+    merging: str = ""
+    how: str = ""
+    tested: str = ""
+    same: bool = True
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +163,15 @@ class Delivery:
     """Where one task's delivery stands. `commit` is what is tracked: on its way to the remote, or there (`pushed`).
 
     `pending`: merged and not judged, so whoever takes the task up again goes on here, and no worker is needed. `runs`
-    are those of `commit` alone. `green` and `mirrored` are the commits that was proved for. `retriggered` are
-    the causes for which CI was asked to run again; `signatures` are of its failures, oldest first, `log` is of
-    the last one.
+    are those of `commit` alone. `landed` are the commits that its change requests were merged as, one after the other.
+    `green` and `mirrored` are the commits that was proved for. `retriggered` are the causes for which CI was asked to
+    run again; `signatures` are of its failures, oldest first, `log` is of the last one. `review_of` is who was asked
+    for the review, `review_url` where it was given on the forge; `heeded` are the reviews there that sent the change
+    back.
+
+    `merges` are the task's own commits in the run's branch, the newest last; `commit` is that one, or a later tip of
+    the branch that was pushed with it inside. `onto` is what the branch was at before the push. `place` is when it was
+    merged, compared with others. `waits_for` is the task that mends what CI found in that tip, where that is another.
     """
 
     milestone: Milestone = Milestone.WORKING
@@ -158,10 +201,24 @@ class Delivery:
     retriggered: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     request: RequestRef | None = None
+    landed: tuple[str, ...] = ()
     review: str = ""
     reviewed: str = ""
+    review_of: str = ""
+    review_url: str = ""
+    heeded: tuple[str, ...] = ()
     upstream: tuple[tuple[str, str], ...] = ()
     facts: tuple[Fact, ...] = ()
+    merges: tuple[str, ...] = ()
+    place: int = 0
+    waits_for: str = ""
+    onto: str = ""
+
+    @property
+    def own(self) -> str:
+        """The newest commit that holds this task's change alone; of runs that began before it was kept, what is
+        tracked."""
+        return self.merges[-1] if self.merges else self.commit
 
     @property
     def fixing(self) -> bool:

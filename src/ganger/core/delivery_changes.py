@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ganger.core import delivery_events as ev
+from ganger.core import delivery_events as ev, request_events as rq
 from ganger.core.ci import is_sha, mark
 from ganger.core.delivery import (
     NO_RULES,
     TAKEN_UP,
+    UPDATE,
     Delivery,
     Fact,
     Milestone,
@@ -45,7 +46,20 @@ def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> 
     old = task.delivery or Delivery(repo=rules.name, since=at)
     if not commit:
         return replace(task, parked=False, delivery=replace(old, pending=True))
-    now = replace(_anew(old), commit=commit, pending=True, branch="", retriggered=(), review="", reviewed="")
+    state.merge_count += 1
+    now = replace(
+        _afresh(_anew(old)),
+        commit=commit,
+        pending=True,
+        branch="",
+        retriggered=(),
+        review="",
+        reviewed="",
+        merges=(*old.merges, commit),
+        place=state.merge_count,
+    )
+    if now.request is not None:
+        now = replace(now, request=replace(now.request, alike=()))
     return replace(task, parked=False, delivery=_with(now, at, "merge", "merged", commit))
 
 
@@ -63,11 +77,19 @@ def _anew(delivery: Delivery) -> Delivery:
         mirror="",
         retrigger=None,
         stale=(),
+        waits_for="",
     )
+
+
+def _afresh(delivery: Delivery) -> Delivery:
+    """Its change request may be brought up to date as often as one that is new."""
+    known = delivery.request
+    return delivery if known is None else replace(delivery, request=replace(known, updates=0, merging="", replaces=""))
 
 
 def taken_up(delivery: Delivery, at: str) -> Delivery:
     """A person wants it to go on: what was tried before may be tried again, and time begins anew."""
+    delivery = _afresh(delivery)
     since = at if delivery.pushed_at else ""
     return _with(replace(delivery, retriggered=(), pushed_at=since), at, "person", TAKEN_UP, delivery.commit)
 
@@ -85,16 +107,23 @@ def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIn
     old = task.delivery or Delivery(repo=event.repo, since=at)
     now = old if old.commit == event.commit and not old.runs else _anew(old)
     now = replace(now, commit=event.commit, tree=event.tree, branch=event.branch, upstream=event.upstream, pending=True)
+    now = replace(now, onto=event.onto or now.onto)
     told = f"to be pushed to {event.branch}" + ("" if event.cause == "change" else f" ({event.cause})")
-    if event.cause != "change":
+    told += f", with {event.own[:12]} in it" if event.own not in ("", event.commit) else ""
+    if event.cause not in ("change", UPDATE):
         now = replace(now, retriggered=(*now.retriggered, event.cause))
     return replace(task, delivery=_with(now, at, "ganger", told, event.commit))
 
 
-def _pushed(_s: RunState, _n: str, task: TaskState, event: ev.Pushed, at: str) -> TaskState:
+def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: str) -> TaskState:
     old = task.delivery or Delivery()
+    rules = rules_of(state, name)
+    if rules.style == "branch" and event.branch == rules.branch:
+        state.tips[rules.name] = event.commit
     now = replace(old, pushed=event.commit, pushed_at=at, pushes=old.pushes + (event.how == "pushed"))
     now = _moved(now, Milestone.PUSHED_TO_CI, "push_complete", at)
+    if now.request is not None and event.branch == now.request.branch:
+        now = replace(now, request=replace(now.request, replaces="", tested=""))
     return replace(task, delivery=_with(now, at, "remote", f"{event.how} on {event.branch}", event.commit))
 
 
@@ -136,7 +165,7 @@ def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, 
     now = _with(old, at, event.source, f"CI verdict {event.verdict}: {event.why}", event.sha)
     if green:
         state.proved[old.repo] = event.sha
-        return replace(task, delivery=replace(now, green=event.sha, substate="ci_finishing"))
+        return replace(task, delivery=replace(now, green=event.sha, substate="ci_finishing", waits_for=""))
     now = replace(now, pending=False, signatures=(*now.signatures, event.signature), log=event.log)
     return replace(task, delivery=_moved(now, Milestone.FIXING_CI, "diagnosing", at))
 
@@ -180,33 +209,120 @@ def _request_opened(_s: RunState, _n: str, task: TaskState, event: ev.RequestOpe
     now = task.delivery
     assert now is not None
     known = now.request or RequestRef("", "")
-    return replace(task, delivery=replace(now, request=replace(known, number=event.number, url=event.url)))
+    known = replace(known, number=event.number, url=event.url, title=event.title)
+    known = replace(known, shows="" if event.found else now.commit)
+    return replace(task, delivery=replace(now, request=known))
 
 
 def _request_changed(_s: RunState, _n: str, task: TaskState, event: ev.RequestChanged, at: str) -> TaskState:
-    task = _noted(task, at, "forge", f"change request #{event.number} is {event.what}", event.commit)
+    told = _OF_REQUESTS.get(event.what, f"is {event.what}")
+    task = _noted(task, at, "forge", f"change request #{event.number} {told}", event.commit)
     now = task.delivery
     assert now is not None
     known = now.request or RequestRef("", "")
-    known = replace(known, draft=False, merged=event.commit if event.what == "merged" else known.merged)
+    match event.what:
+        case "rewritten":
+            known = replace(known, title=event.title or known.title, shows=event.commit)
+        case "branch_removed":
+            known = replace(known, branch_removed=True)
+        case "merged":
+            tested = event.tested or now.commit
+            known = replace(known, draft=False, merged=event.commit, tested=tested, same=event.same)
+            known = replace(known, merging="", settled=False)
+            now = replace(now, landed=(*now.landed, event.commit))
+            now = replace(now, substate="landed") if now.milestone is Milestone.PUSHED_TO_CI else now
+        case "closed":
+            # Whoever goes on opens another one.
+            known = replace(known, draft=False, number="", url="", merging="")
+        case "branch_gone":
+            # Whoever goes on pushes it again.
+            known = replace(known, draft=False)
+            now = replace(now, pushed="", runs=(), finding="", why="")
+        case _:
+            known = replace(known, draft=False)
     return replace(task, delivery=replace(now, request=known))
+
+
+_OF_REQUESTS = {
+    "rewritten": "tells of the newest commit",
+    "branch_removed": "is merged, and its branch is removed",
+    "branch_gone": "shows a branch that is gone",
+}
+
+
+def _remarked(_s: RunState, _n: str, task: TaskState, event: ev.Remarked, at: str) -> TaskState:
+    now = task.delivery or Delivery()
+    known = now.request or RequestRef("", "")
+    if event.url != known.remark:
+        now = _with(now, at, "ganger", f"commented on change request #{event.number}: {event.url or 'not taken'}")
+    return replace(task, delivery=replace(now, request=replace(known, remark=event.url, mark=event.mark)))
+
+
+def _update_intended(_s: RunState, _n: str, task: TaskState, event: rq.UpdateIntended, at: str) -> TaskState:
+    """An approval was given to the change, and that is the same as before."""
+    task = _noted(task, at, "ganger", f"change request #{event.number} to be brought up to date", event.onto)
+    now = task.delivery
+    assert now is not None and now.request is not None
+    replaced = event.before if event.replaces else ""
+    known = replace(now.request, onto=event.onto, updates=now.request.updates + 1, replaces=replaced, merging="")
+    known = replace(known, alike=(*known.alike, event.before))
+    kept = now.review == "approved" and now.reviewed == event.before
+    return replace(
+        task, delivery=replace(now, request=known, reviewed=event.commit if kept else now.reviewed, pending=True)
+    )
+
+
+def _update_conflicted(_s: RunState, _n: str, task: TaskState, event: rq.UpdateConflicted, at: str) -> TaskState:
+    said = f"change request #{event.number} does not fit its target, in {', '.join(event.files[:10])}"
+    task = _noted(task, at, "ganger", said, event.onto)
+    assert task.delivery is not None
+    return replace(task, delivery=replace(task.delivery, pending=False))
+
+
+def _merge_intended(_s: RunState, _n: str, task: TaskState, event: rq.MergeIntended, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"change request #{event.number} to be merged ({event.how})", event.commit)
+    now = task.delivery
+    assert now is not None and now.request is not None
+    onto = event.onto or now.request.onto
+    known = replace(now.request, merging=event.commit, how=event.how, onto=onto)
+    return replace(task, delivery=replace(now, request=known))
+
+
+def _tracking_moved(_s: RunState, _n: str, task: TaskState, event: rq.TrackingMoved, at: str) -> TaskState:
+    old = task.delivery or Delivery()
+    now = replace(_anew(old), commit=event.commit, branch=event.branch, pushed=event.commit, pushed_at=at, pending=True)
+    if now.request is not None:
+        now = replace(now, request=replace(now.request, tested=event.of, merging=""))
+    now = _moved(now, Milestone.PUSHED_TO_CI, "landed" if event.what == "landed" else "ci_queued", at)
+    told = f"CI is followed for what the forge made of {event.of[:12]} on {event.branch}"
+    return replace(task, delivery=_with(now, at, "forge", told, event.commit))
+
+
+def _landed_unjudged(_s: RunState, _n: str, task: TaskState, event: rq.LandedUnjudged, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"no verdict of CI on what landed: {event.why}", event.commit)
+    now = task.delivery
+    assert now is not None and now.request is not None
+    return replace(task, delivery=replace(now, request=replace(now.request, settled=True)))
 
 
 def _review_asked(_s: RunState, _n: str, task: TaskState, event: ev.ReviewAsked, at: str) -> TaskState:
     task = _noted(task, at, "ganger", f"review asked of {event.of}", event.commit)
     assert task.delivery is not None
     now = replace(task.delivery, review="wanted", reviewed=event.commit, substate="awaiting_review", pending=True)
-    return replace(task, delivery=now)
+    return replace(task, delivery=replace(now, review_of=event.of, review_url=""))
 
 
 def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: str) -> TaskState:
-    said = f"{event.verdict} by {event.by}" + (f": {event.text}" if event.text else "")
-    task = _noted(task, at, event.by, said, event.commit)
+    by = f"{event.who} on the forge" if event.who else event.by
+    where = f" ({event.url})" if event.url else ""
+    said = f"{event.verdict} by {by}{where}" + (f": {event.text}" if event.text else "")
+    task = _noted(task, at, "forge" if event.who else event.by, said, event.commit)
     assert task.delivery is not None
     sent_back = event.verdict == "rework"
     now = replace(task.delivery, review=event.verdict, reviewed=event.commit or task.delivery.reviewed)
+    now = replace(now, review_url=event.url)
     if sent_back:
-        now = replace(now, pending=False)
+        now = replace(now, pending=False, heeded=(*now.heeded, *event.reviews))
         if not task.merged and task.change is not None:
             # Whoever does it again can take over what was good.
             change = task.change
@@ -232,6 +348,12 @@ DELIVERY_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], Task
     ev.RequestIntended: _request_intended,
     ev.RequestOpened: _request_opened,
     ev.RequestChanged: _request_changed,
+    ev.Remarked: _remarked,
+    rq.UpdateIntended: _update_intended,
+    rq.UpdateConflicted: _update_conflicted,
+    rq.MergeIntended: _merge_intended,
+    rq.TrackingMoved: _tracking_moved,
+    rq.LandedUnjudged: _landed_unjudged,
     ev.ReviewAsked: _review_asked,
     ev.Reviewed: _reviewed,
     ev.MilestoneReached: _milestone,
@@ -253,12 +375,38 @@ def delivery_misfit(task: TaskState, event: object) -> str:
             if event.verdict == "green" and now.finding not in ("green", "mirror"):
                 return f"a green verdict although CI is {now.finding or 'unknown'}"
             return _of_tracked(now, event.sha)
+        case ev.Remarked() | ev.RequestChanged():
+            known = now.request.number if now.request is not None else ""
+            return "" if event.number == known else f"#{event.number} is not its change request ({known or 'none'})"
         case ev.Reviewed():
             return "" if event.commit == now.reviewed else f"{event.commit[:12]} is not what awaits a review"
         case ev.MirrorProved() | ev.RetriggerIntended() | ev.Retriggered():
             return _of_tracked(now, event.sha)
+        case (
+            rq.UpdateIntended() | rq.UpdateConflicted() | rq.MergeIntended() | rq.TrackingMoved() | rq.LandedUnjudged()
+        ):
+            return _request_misfit(now, event)
         case ev.MilestoneReached(milestone=after) if after is not now.milestone:
             return "" if may_move(now.milestone, after) else f"{now.milestone.value} does not lead to {after.value}"
+    return ""
+
+
+def _request_misfit(now: Delivery, event: object) -> str:
+    known = now.request
+    if known is None or not known.number:
+        return "there is no change request"
+    match event:
+        case rq.UpdateIntended(before=tested, onto=onto, commit=commit):
+            bad = next((one for one in (onto, commit) if not is_sha(one)), "")
+            return f"{bad!r} names no commit" if bad else _of_tracked(now, tested)
+        case rq.UpdateConflicted(commit=tested) | rq.MergeIntended(commit=tested):
+            return _of_tracked(now, tested)
+        case rq.TrackingMoved(commit=commit, of=tested, what=what):
+            if what == "landed" and commit != known.merged:
+                return f"{commit[:12]} is not what it was merged as"
+            return _of_tracked(now, tested) if is_sha(commit) else f"{commit!r} names no commit"
+        case rq.LandedUnjudged(commit=commit):
+            return "" if commit and commit == known.merged else f"{commit[:12]} is not what it was merged as"
     return ""
 
 
@@ -299,7 +447,26 @@ def _unlocked(state: RunState, event: ev.RepoUnlocked, _at: str) -> None:
             state.locks.get(state.specs[name].repo, set()).discard(name)
 
 
+def _half_judged(state: RunState, event: ev.HalfJudged, _at: str) -> None:
+    state.halves[event.commit] = event.verdict
+
+
+def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
+    """Whoever else is in that tip waits for the mend."""
+    state.blamed[event.tip] = event.task
+    for name, task in state.tasks.items():
+        now = task.delivery
+        if now is None or not now.pending or now.commit != event.tip or state.specs[name].repo != event.repo:
+            continue
+        if name != event.task:
+            now = replace(now, waits_for=event.task)
+            now = _with(now, at, "ganger", f"CI is red by {event.task} ({event.how}), which mends it", event.tip)
+            state.tasks[name] = replace(task, delivery=now)
+
+
 CHAIN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
+    ev.HalfJudged: _half_judged,
+    ev.CulpritFound: _culprit_found,
     ev.HeadMoved: _head_moved,
     ev.ChainHalted: _halted,
     ev.ChainPaused: _paused,

@@ -10,8 +10,10 @@ from ganger.core.delivery import Milestone
 
 @dataclass(frozen=True, slots=True)
 class PushIntended:
-    """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, or why CI
-    is triggered with a commit of nothing. `upstream` are the newest proved commits of what the repository builds on."""
+    """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, `update` (a
+    change request is brought up to date), or why CI is to run again. `upstream` are the newest proved commits of what
+    the repository builds on. `own` is the task's own commit, where `commit` is a later tip that holds it; `onto` is
+    what the branch was at before."""
 
     task: str
     attempt: int
@@ -21,11 +23,14 @@ class PushIntended:
     tree: str
     cause: str = "change"
     upstream: tuple[tuple[str, str], ...] = ()
+    own: str = ""
+    onto: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """The remote's branch holds the commit. `how` is `pushed`, or `found` when it was there already."""
+    """The remote's branch holds the commit. `how` is `pushed`, `found` when it was there already, or `together` when
+    it went with the push of another task."""
 
     task: str
     attempt: int
@@ -85,6 +90,28 @@ class CiJudged:
 
 
 @dataclass(frozen=True, slots=True)
+class HalfJudged:
+    """CI's verdict on `commit`, a part of the red `tip`, asked for on a branch of its own. `verdict` is `green`, `red`
+    or `unknown`."""
+
+    repo: str
+    tip: str
+    commit: str
+    verdict: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CulpritFound:
+    """Whose change turned `tip` red; the others in it wait until that is mended. `how` it was found."""
+
+    repo: str
+    tip: str
+    task: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
 class MirrorProved:
     """`how` is the job, or the command that showed it."""
 
@@ -127,29 +154,49 @@ class RequestIntended:
 
 @dataclass(frozen=True, slots=True)
 class RequestOpened:
-    """`found`: it was there already."""
+    """`found`: it was there already. `title` is the one it was given, or was to be given."""
 
     task: str
     attempt: int
     number: str
     url: str
     found: bool = False
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestChanged:
-    """`what` is `ready` or `merged`; `commit` is what the merge made."""
+    """`what` is `ready`, `merged`, `closed`, `branch_gone` (somebody took its branch away), `rewritten` (its title and
+    text tell of `commit`) or `branch_removed` (it is merged, and its branch, which stood at `commit`, is removed).
+    `commit` is otherwise what the merge made of `tested`; `same`: with its very tree. `by` is `person` where Ganger had
+    not asked for it."""
 
     task: str
     attempt: int
     number: str
     what: str
     commit: str = ""
+    title: str = ""
+    tested: str = ""
+    same: bool = True
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remarked:
+    """What Ganger says of the task below its change request. `url` is empty where the forge takes no comment; `mark`
+    tells one text from the next."""
+
+    task: str
+    attempt: int
+    number: str
+    url: str
+    mark: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewAsked:
-    """`of` is `person` or the name of a role."""
+    """`of` is `person`, the name of a role, or `forge`: only people there can go on."""
 
     task: str
     attempt: int
@@ -159,13 +206,17 @@ class ReviewAsked:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """`verdict` is `approved` or `rework`, on `commit` and no other."""
+    """`verdict` is `approved` or `rework`, on `commit` and no other; `withdrawn`: nobody on the forge objects any more.
+    `who` said so on the forge, at `url`, in the reviews of these names; both are empty where it was said here."""
 
     task: str
     verdict: str
     by: str
     text: str = ""
     commit: str = ""
+    who: str = ""
+    url: str = ""
+    reviews: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from ganger.core import delivery_events as ev
+from ganger.core import delivery_events as ev, request_events as rq
 
 _SHORT = 12
 _MOST_LISTED = 6
+_PUSHED = {"found": "is on", "together": "was pushed, together with others, to"}
 
 
 def delivery_sentence(event: object) -> str:
     """Empty for what is no event of delivery."""
     match event:
-        case ev.PushIntended(task=task, commit=commit, branch=branch, cause=cause):
-            why = "" if cause == "change" else f", so that CI runs again ({cause})"
-            return f"{task}: {commit[:_SHORT]} is to be pushed to {branch}{why}"
+        case ev.PushIntended(task=task, commit=commit, branch=branch, cause=cause, own=own):
+            why = "" if cause in ("change", "update") else f", so that CI runs again ({cause})"
+            held = f", with {own[:_SHORT]} in it" if own not in ("", commit) else ""
+            return f"{task}: {commit[:_SHORT]} is to be pushed to {branch}{held}{why}"
         case ev.Pushed(task=task, commit=commit, branch=branch, how=how):
-            return f"{task}: {commit[:_SHORT]} {'is on' if how == 'found' else 'was pushed to'} {branch}"
+            return f"{task}: {commit[:_SHORT]} {_PUSHED.get(how, 'was pushed to')} {branch}"
         case ev.PushRefused(task=task, commit=commit, why=why):
             return f"{task}: the push of {commit[:_SHORT]} was refused: {why}"
         case ev.HeadMoved(repo=repo, head=head, why=why):
@@ -44,18 +46,62 @@ def _request_sentence(event: object) -> str:
             return f"{task}: a change request of {branch} into {into} is to be opened"
         case ev.RequestOpened(task=task, number=number, url=url, found=found):
             return f"{task}: change request #{number} {'was there' if found else 'is open'}: {url}"
-        case ev.RequestChanged(task=task, number=number, what=what):
-            return f"{task}: change request #{number} is {what}"
+        case ev.RequestChanged(task=task, number=number, what="branch_gone"):
+            return f"{task}: the branch of change request #{number} no longer holds its commit"
+        case ev.RequestChanged(task=task, number=number, what="merged", commit=commit, by=by):
+            return f"{task}: change request #{number} is merged{' by a person' if by else ''} as {commit[:_SHORT]}"
+        case ev.RequestChanged(task=task, number=number, what=what, commit=commit):
+            return f"{task}: change request #{number} {_changed(what, commit)}"
+        case ev.Remarked(task=task, number=number, url=url):
+            return f"{task}: " + (f"commented at {url}" if url else f"change request #{number} takes no comment")
         case ev.ReviewAsked(task=task, of=of, commit=commit):
-            return f"{task}: {commit[:_SHORT]} awaits a review by {'a person' if of == 'person' else f'the {of}'}"
-        case ev.Reviewed(task=task, verdict=verdict, by=by, text=text, commit=commit):
-            said = "was approved" if verdict == "approved" else "was sent back"
-            return f"{task}: {commit[:_SHORT]} {said} by {'a person' if by == 'person' else f'the {by}'}" + (
-                f": {text}" if text else ""
-            )
+            return f"{task}: {commit[:_SHORT]} awaits a review {_REVIEWERS.get(of, f'by the {of}')}"
+        case ev.Reviewed():
+            return _reviewed(event)
         case ev.MilestoneReached(task=task, milestone=milestone, substate=substate):
             return f"{task}: {milestone.value}{f' ({substate})' if substate else ''}"
+    return _merge_sentence(event)
+
+
+def _merge_sentence(event: object) -> str:
+    match event:
+        case rq.UpdateIntended(task=task, number=number, onto=onto):
+            return f"{task}: change request #{number} is to be brought up to date with its target at {onto[:_SHORT]}"
+        case rq.UpdateConflicted(task=task, number=number, onto=onto, files=files):
+            return (
+                f"{task}: change request #{number} conflicts with its target at {onto[:_SHORT]} in {_listed(files)}; "
+                "it is done again on that"
+            )
+        case rq.MergeIntended(task=task, number=number, commit=commit, how="queue"):
+            return f"{task}: change request #{number} is to go into the forge's merge queue at {commit[:_SHORT]}"
+        case rq.MergeIntended(task=task, number=number, commit=commit, how=how):
+            return f"{task}: change request #{number} is to be merged at {commit[:_SHORT]} ({how})"
+        case rq.TrackingMoved(task=task, commit=commit, branch=branch, what=what):
+            made = "landed" if what == "landed" else "was tried by the forge's queue"
+            return f"{task}: {commit[:_SHORT]} {made} on {branch}; CI's verdict on it counts"
+        case rq.LandedUnjudged(task=task, commit=commit, why=why):
+            return f"{task}: CI gave no verdict on {commit[:_SHORT]}, which has the tree that was tested: {why}"
     return _chain_sentence(event)
+
+
+_REVIEWERS = {"person": "by a person", "forge": "on the forge"}
+
+
+def _changed(what: str, commit: str) -> str:
+    match what:
+        case "rewritten":
+            return f"tells of {commit[:_SHORT]} now"
+        case "branch_removed":
+            return "is merged, and its branch is removed"
+    return f"is {what}"
+
+
+def _reviewed(event: ev.Reviewed) -> str:
+    by = f"{event.who} on the forge" if event.who else "a person" if event.by == "person" else f"the {event.by}"
+    if event.verdict == "withdrawn":
+        return f"{event.task}: nobody on the forge asks for changes to {event.commit[:_SHORT]} any more"
+    said = "was approved" if event.verdict == "approved" else "was sent back"
+    return f"{event.task}: {event.commit[:_SHORT]} {said} by {by}" + (f": {event.text}" if event.text else "")
 
 
 def _chain_sentence(event: object) -> str:
@@ -65,6 +111,11 @@ def _chain_sentence(event: object) -> str:
         case ev.ChainPaused(repo=repo, task=task, downstream=below, why=why):
             waits = f"; {_listed(below)} {'waits' if len(below) == 1 else 'wait'}" if below else ""
             return f"{repo or 'the project'} was turned red by {task}: {why}{waits}"
+        case ev.HalfJudged(commit=commit, verdict=verdict, tip=tip, why=why):
+            told = f": {why}" if why else ""
+            return f"CI of {commit[:_SHORT]}, a part of the red {tip[:_SHORT]}, is {verdict}{told}"
+        case ev.CulpritFound(task=task, tip=tip, how=how):
+            return f"{task}: turned {tip[:_SHORT]} red ({how}); the others in it wait for its mend"
         case ev.ChainCleared(repo=repo):
             return f"{repo or 'the project'} is green again"
         case ev.RepoUnlocked(repo=repo, why=why, tasks=tasks):

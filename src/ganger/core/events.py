@@ -40,12 +40,15 @@ from ganger.core.delivery_events import (
     ChainPaused as ChainPaused,
     CiJudged as CiJudged,
     CiSeen as CiSeen,
+    CulpritFound as CulpritFound,
+    HalfJudged as HalfJudged,
     HeadMoved as HeadMoved,
     MilestoneReached as MilestoneReached,
     MirrorProved as MirrorProved,
     Pushed as Pushed,
     PushIntended as PushIntended,
     PushRefused as PushRefused,
+    Remarked as Remarked,
     RepoUnlocked as RepoUnlocked,
     RequestChanged as RequestChanged,
     RequestIntended as RequestIntended,
@@ -65,6 +68,12 @@ from ganger.core.heal_events import (
     PatchUndone as PatchUndone,
 )
 from ganger.core.hearing_events import AgentHeard as AgentHeard, CostSettled as CostSettled
+from ganger.core.host_events import (
+    HostAwaited as HostAwaited,
+    HostAway as HostAway,
+    HostBack as HostBack,
+    HostTried as HostTried,
+)
 from ganger.core.people_events import (
     AccountLimited as AccountLimited,
     AccountPaused as AccountPaused,
@@ -81,6 +90,13 @@ from ganger.core.people_events import (
     StopRequested as StopRequested,
 )
 from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep
+from ganger.core.request_events import (
+    LandedUnjudged as LandedUnjudged,
+    MergeIntended as MergeIntended,
+    TrackingMoved as TrackingMoved,
+    UpdateConflicted as UpdateConflicted,
+    UpdateIntended as UpdateIntended,
+)
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.core.worker_events import (
     AttemptCheckpointed as AttemptCheckpointed,
@@ -394,6 +410,8 @@ Event = (
     | Pushed
     | PushRefused
     | HeadMoved
+    | HalfJudged
+    | CulpritFound
     | CiSeen
     | CiJudged
     | MirrorProved
@@ -402,6 +420,12 @@ Event = (
     | RequestIntended
     | RequestOpened
     | RequestChanged
+    | Remarked
+    | UpdateIntended
+    | UpdateConflicted
+    | MergeIntended
+    | TrackingMoved
+    | LandedUnjudged
     | ReviewAsked
     | Reviewed
     | MilestoneReached
@@ -409,6 +433,10 @@ Event = (
     | ChainPaused
     | ChainCleared
     | RepoUnlocked
+    | HostAway
+    | HostAwaited
+    | HostTried
+    | HostBack
     | WorkerBeat
     | WorkerMilestone
     | CheckpointTaken
@@ -481,6 +509,12 @@ AttemptEvent = (
     | RequestIntended
     | RequestOpened
     | RequestChanged
+    | Remarked
+    | UpdateIntended
+    | UpdateConflicted
+    | MergeIntended
+    | TrackingMoved
+    | LandedUnjudged
     | ReviewAsked
     | MilestoneReached
     | WorkerBeat

@@ -251,6 +251,13 @@ def signature(cls: str, signal: str, *, task_ids: Collection[str] = (), own_id: 
     return f"{head}:{text or EMPTY_SIGNAL}"
 
 
+def without_what_varies(text: str) -> str:
+    """The text as a signature has it, but for the case of its letters: times, paths, addresses and long numbers go."""
+    for pattern, put in (*_FIRST, *_LAST):
+        text = pattern.sub(put, text)
+    return " ".join(text.split())
+
+
 def _stable(text: str, task_ids: Collection[str], own_id: str) -> str:
     for pattern, put in _FIRST:
         text = pattern.sub(put, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ganger.core.decisions import Finish
+from ganger.core.hosts import told, waiting
 from ganger.core.quota import question_about
 from ganger.core.records import RunState
 from ganger.core.repos import held_up
@@ -28,7 +29,7 @@ def finish(state: RunState, spent_out: str = "") -> Finish:
     if pending and state.scope.limited:
         more = f"; {barred}" if barred else ""
         return Finish(RunStatus.RUNNING, None, f"limit reached; {len(pending)} tasks are still to be run{more}")
-    reason = "; ".join([*_shut_accounts(state), abort_reason(state, open_tasks)])
+    reason = "; ".join([*_shut_accounts(state), *_hosts(state), abort_reason(state, open_tasks)])
     if barred:
         reason = f"{barred}; {reason}"
     last = state.heal_rounds[-1] if state.heal_rounds else None
@@ -42,6 +43,11 @@ def _shut_accounts(state: RunState) -> list[str]:
     """Accounts that were refused, for which somebody is asked."""
     shut = {name: question_about(state, name) for name, until in state.accounts_shut.items() if not until}
     return [f"account {name} was refused, {q.id} asks how to go on" for name, q in shut.items() if q is not None]
+
+
+def _hosts(state: RunState) -> list[str]:
+    """Hosts that are away or refuse the token, and that is what is waited for."""
+    return [told(host, trouble) for host, trouble in state.hosts.items() if waiting(state, host)]
 
 
 def _barred(state: RunState, pending: list[str]) -> str:

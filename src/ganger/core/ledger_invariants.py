@@ -11,13 +11,13 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.ci import RunFact, Word
-from ganger.core.delivery import MIRRORED, MOVES, NO_RULES, Milestone, RepoRules
+from ganger.core.delivery import MIRRORED, MOVES, NO_RULES, UPDATE, Milestone, RepoRules
 from ganger.core.records import RunState
 from ganger.core.repos import graph_of
+from ganger.core.trains import is_free
 from ganger.core.vocabulary import TaskStatus
 
 M = Milestone
-_MEND = "mend_"
 # Rule and what is wrong.
 Wrong = tuple[str, str]
 
@@ -40,6 +40,9 @@ class _Ledger:
     fixes: int = 0
     asked: str = ""
     request: str = ""
+    request_is_merged: bool = False
+    remark: str = ""
+    request_is_over: bool = False
 
 
 class LedgerWalk:
@@ -164,7 +167,7 @@ class LedgerWalk:
         if not now.merged:
             yield "pushes", "nothing of it was merged"
         yield from self._halts(event.task, "it is to be pushed")
-        if event.cause != "change":
+        if event.cause not in ("change", UPDATE):
             yield from self._cause(event.task, event.cause)
         if event.commit != now.intended:
             now.finding, now.runs = "", ()
@@ -219,7 +222,7 @@ class LedgerWalk:
     def retrigger_intended(self, event: ev.RetriggerIntended) -> Iterator[Wrong]:
         now = self.of(event.task)
         yield from self._tracked(now, event.sha)
-        if event.cause.startswith(_MEND):
+        if is_free(event.cause):
             return
         if now.verdict == "red":
             yield "retriggers", "CI is red: a mend is needed, and no other run"
@@ -241,7 +244,7 @@ class LedgerWalk:
         if cause in now.causes:
             yield "retriggers", f"CI was run again for {cause} before"
         now.causes.append(cause)
-        count = sum(not one.startswith(_MEND) for one in now.causes)
+        count = sum(not is_free(one) for one in now.causes)
         if count > most:
             yield "retriggers", f"CI was run again {count} times, {most} are allowed"
 
@@ -250,8 +253,10 @@ class LedgerWalk:
     def request_intended(self, event: ev.RequestIntended) -> Iterator[Wrong]:
         now = self.of(event.task)
         now.asked = event.branch
-        if now.request:
+        if now.request and not now.request_is_over:
             yield "requests", f"there is #{now.request} already"
+        now.request, now.remark = "", ""
+        now.request_is_over = now.request_is_merged = False
 
     def request_opened(self, event: ev.RequestOpened) -> Iterator[Wrong]:
         now = self.of(event.task)
@@ -265,8 +270,41 @@ class LedgerWalk:
         now = self.of(event.task)
         if now.request != event.number:
             yield "requests", f"#{event.number} is not the change request of this task ({now.request or 'none'})"
-        if event.what == "merged" and self.rules_of(event.task).follows_ci and now.green != now.pushed:
+        if event.what == "branch_removed" and not now.request_is_merged:
+            yield "requests", f"the branch of #{event.number} was removed, and it is not merged"
+        now.request_is_merged = now.request_is_merged or event.what == "merged"
+        if event.what == "branch_gone":
+            self.sent.discard((self.repos.get(event.task, ""), now.branch, now.intended))
+            now.pushed = ""
+        now.request_is_over = now.request_is_over or event.what in ("merged", "closed")
+        if event.what != "merged" or event.by:
+            return
+        if self.rules_of(event.task).follows_ci and now.green != now.pushed:
             yield "requests", "merged although its commit is not green"
+        if event.tested and event.tested != now.pushed:
+            yield "requests", f"merged at {event.tested[:12]}, which is not what was tested"
+
+    def merge_intended(self, event: ev.MergeIntended) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        if event.commit != now.pushed or (self.rules_of(event.task).follows_ci and now.green != event.commit):
+            yield "requests", f"{event.commit[:12]} is to be merged, and CI did not say green of it"
+
+    def tracking_moved(self, event: ev.TrackingMoved) -> Iterator[Wrong]:
+        """The forge made it of what was tested."""
+        now = self.of(event.task)
+        if event.of != now.pushed:
+            yield "pushes", f"{event.commit[:12]} was made of {event.of[:12]}, which is not what was tested"
+        now.intended = now.pushed = event.commit
+        now.branch, now.finding, now.runs = event.branch, "", ()
+        yield from self._move(now, M.PUSHED_TO_CI)
+
+    def remarked(self, event: ev.Remarked) -> Iterator[Wrong]:
+        now = self.of(event.task)
+        if now.request != event.number:
+            yield "requests", f"#{event.number} is not the change request of this task ({now.request or 'none'})"
+        if now.remark not in ("", event.url) and event.url:
+            yield "requests", f"a second comment was written: {event.url} beside {now.remark}"
+        now.remark = event.url or now.remark
 
     def reviewed(self, event: ev.Reviewed) -> Iterator[Wrong]:
         now = self.of(event.task)
@@ -361,6 +399,9 @@ _RULES: dict[type[ev.Event], Callable[[LedgerWalk, Any], Iterator[Wrong]]] = {
     ev.RequestIntended: LedgerWalk.request_intended,
     ev.RequestOpened: LedgerWalk.request_opened,
     ev.RequestChanged: LedgerWalk.request_changed,
+    ev.Remarked: LedgerWalk.remarked,
+    ev.MergeIntended: LedgerWalk.merge_intended,
+    ev.TrackingMoved: LedgerWalk.tracking_moved,
     ev.Reviewed: LedgerWalk.reviewed,
     ev.MilestoneReached: LedgerWalk.reached,
     ev.AttemptFailed: LedgerWalk.attempt_failed,

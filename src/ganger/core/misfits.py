@@ -7,6 +7,7 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.delivery_changes import DELIVERY_CHANGES, delivery_misfit, not_proved
+from ganger.core.hosts import HOST_CHANGES, host_misfit
 from ganger.core.plan import plan_if_sound
 from ganger.core.records import HealRound, RunState, TaskState
 from ganger.core.repos import why_not
@@ -167,6 +168,7 @@ _RUN_RULES: dict[type, Callable[[RunState, Any], str]] = {
     ev.QuestionAsked: _question_asked,
     ev.QuestionAnswered: _question_answered,
     ev.QuestionRaised: _question_raised,
+    **dict.fromkeys(HOST_CHANGES, host_misfit),
 }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 from ganger.core.delivery_sentences import delivery_sentence
 from ganger.core.events import EVENT_TYPES, Event, QuestionAsked, QuestionRaised, RunFinished, TaskSettled, type_name
+from ganger.core.hosts import host_sentence
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 
 GROUPS = ("question", "finish", "failure")
@@ -63,7 +64,7 @@ def _text(event: Event) -> str:
         return "; ".join(filter(None, [f"run {event.run_status}", counts, event.abort_reason or event.why]))
     if isinstance(event, TaskSettled):
         return f"{event.status}: {event.detail}"
-    if said := delivery_sentence(event):
+    if said := delivery_sentence(event) or host_sentence(event):
         return said
     words = (getattr(event, name, "") for name in ("text", "why", "detail", "message", "summary", "name", "note"))
     return f"{type_name(event).replace('_', ' ')}: {next((str(word) for word in words if word), '')}".removesuffix(": ")

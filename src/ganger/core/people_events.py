@@ -11,7 +11,8 @@ from ganger.core.records import Budget, Policy
 class QuestionAsked:
     """Something only a person can decide. `report` is the request with which a worker of `attempt` asked it.
 
-    With a `default`, that counts once `deadline` (Unix time) is past. `account` is the one it is about, if any.
+    With a `default`, that counts once `deadline` (Unix time) is past. `account` is the one it is about, if any, and
+    `host` the one of a remote or a forge.
     """
 
     question: str
@@ -25,6 +26,7 @@ class QuestionAsked:
     default: str = ""
     deadline: float = 0.0
     account: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

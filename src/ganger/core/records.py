@@ -165,7 +165,24 @@ class Question:
     raised: int = 0
     raised_at: str = ""
     account: str = ""
+    host: str = ""
     by_worker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostTrouble:
+    """A host that does not answer (`away`) or refuses the token (`denied`). `ways` are how it was asked in vain (`git`,
+    `api`), `waiting` the tasks that can only go on when it is back. `patient_since`: a person is asked some time after
+    that."""
+
+    kind: str
+    why: str
+    since: str
+    ways: tuple[str, ...]
+    tries: int
+    next_at: float
+    patient_since: str
+    waiting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +427,7 @@ class RunState:
     accounts_limited: dict[str, int] = field(default_factory=dict)
     accounts_rested: dict[str, float] = field(default_factory=dict)
     accounts_shut: dict[str, float] = field(default_factory=dict)
+    hosts: dict[str, HostTrouble] = field(default_factory=dict)
     commands_taken: int = 0
     paused: bool = False
     draining: bool = False
@@ -446,3 +464,7 @@ class RunState:
     delivering: set[str] = field(default_factory=set)
     verdicts: list[RepoVerdict] = field(default_factory=list)
     proved: dict[str, str] = field(default_factory=dict)
+    tips: dict[str, str] = field(default_factory=dict)
+    blamed: dict[str, str] = field(default_factory=dict)
+    halves: dict[str, str] = field(default_factory=dict)
+    merge_count: int = 0

@@ -8,13 +8,16 @@ from dataclasses import replace
 from ganger.core import events as ev
 from ganger.core.comeback import bring_back, but, close_questions, following
 from ganger.core.effects import Effect, Refusal, task_named, text_of
-from ganger.core.records import Question, RunState
+from ganger.core.forge_reviews import Opinion, Said, rework_text
+from ganger.core.records import Question, RunState, TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 REVIEW = "review"
-APPROVED, REWORK, WANTED = "approved", "rework", "wanted"
+APPROVED, REWORK, WANTED, WITHDRAWN = "approved", "rework", "wanted", "withdrawn"
 APPROVE_WORD = "approve"
-PERSON = "person"
+# Who was asked: somebody here or there, or those on the forge alone, who have objected or whom it wants to hear.
+PERSON, FORGE = "person", "forge"
+_HERE = Said(Opinion.NONE)
 
 
 def approve(state: RunState, data: Mapping[str, object], now: float) -> Effect:
@@ -50,6 +53,38 @@ def is_open(state: RunState, name: str) -> bool:
     return task is not None and task.delivery is not None and task.delivery.review == WANTED
 
 
+def on_forge(state: RunState, name: str, said: Said, *, needed: int = 0) -> tuple[ev.Event, ...]:
+    """What people said on the forge of a change that awaits their word, as if they had said it here; nothing where
+    there is nothing new in it. `needed`: so many approvals the forge itself asks for."""
+    if not awaits_people(state, name):
+        return ()
+    now = state.tasks[name].delivery
+    assert now is not None
+    commit = now.reviewed
+    if said.opinion is Opinion.REWORK:
+        text = rework_text(said)
+        return _decided(state, name, REWORK, text, commit, text, f"sent back on the forge by {said.who}", text, said)
+    if said.opinion is Opinion.APPROVED:
+        why = f"approved on the forge by {said.who}"
+        return _decided(state, name, APPROVED, "", commit, why, why, "", said)
+    if said.opinion is Opinion.NONE and now.review_of == FORGE and not needed:
+        why = "nobody on the forge objects any more"
+        return _decided(state, name, WITHDRAWN, "", commit, why, why, "", said)
+    return ()
+
+
+def awaits_people(state: RunState, name: str) -> bool:
+    task = state.tasks[name]
+    waits = task.status is TaskStatus.BLOCKED and task.block_reason is BlockReason.AWAITING_REVIEW
+    return waits and task.delivery is not None and task.delivery.review == WANTED
+
+
+def has_request(task: TaskState) -> bool:
+    """Whether there is a place on a forge where its change can be reviewed."""
+    known = task.delivery.request if task.delivery is not None else None
+    return known is not None and bool(known.number)
+
+
 def _awaited(state: RunState, name: str, seen: object) -> str:
     """The commit that awaits the review. `seen` is the one the person looked at, where that is known."""
     task = state.tasks[name]
@@ -69,11 +104,13 @@ def _awaited(state: RunState, name: str, seen: object) -> str:
 
 
 def _decided(
-    state: RunState, name: str, verdict: str, text: str, commit: str, answer: str, why: str, hint: str
-) -> tuple[ev.Event, ...]:
-    reviewed = ev.Reviewed(name, verdict, PERSON, text, commit)
+    state: RunState, name: str, verdict: str, text: str, commit: str, answer: str, why: str, hint: str,
+    said: Said = _HERE,
+) -> tuple[ev.Event, ...]:  # fmt: skip
+    names = tuple(review.id for review in said.reviews)
+    reviewed = ev.Reviewed(name, verdict, PERSON, text, commit, said.who, said.url, names)
     back = bring_back(state, name, why, hint)
-    if verdict == APPROVED:
+    if verdict != REWORK:
         # Nobody works again for it, so nothing is granted.
         back = [replace(e, granted=0) if isinstance(e, ev.TaskRequeued) else e for e in back]
     return (reviewed, *close_questions(state, name, answer), *back)

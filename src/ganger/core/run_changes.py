@@ -10,6 +10,7 @@ from typing import Any
 from ganger.core import events as ev
 from ganger.core.delivery_changes import CHAIN_CHANGES
 from ganger.core.heal_changes import HEAL_CHANGES
+from ganger.core.hosts import HOST_CHANGES, try_all
 from ganger.core.indexes import index_levels, index_locks, index_order, index_tasks
 from ganger.core.misfits import SETTLED
 from ganger.core.moments import seconds_between
@@ -94,6 +95,7 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     state.scope = Scope(None if event.only is None else frozenset(event.only), event.max_tasks)
     state.touched = set()
     state.status, state.abort_reason = RunStatus.RUNNING, None
+    try_all(state)
     if state.finished:
         # A person took the run up again, perhaps with another key: one worker sees whether it works.
         for account in list(state.accounts_shut):
@@ -156,6 +158,7 @@ def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
         default=event.default,
         deadline=event.deadline,
         account=event.account,
+        host=event.host,
         by_worker=bool(event.report),
     )
     state.asked += 1
@@ -268,4 +271,5 @@ RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
     ev.RunFinished: _run_finished,
     **HEAL_CHANGES,
     **CHAIN_CHANGES,
+    **HOST_CHANGES,
 }

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from ganger.core import events as ev
 from ganger.core.delivery_sentences import delivery_sentence
+from ganger.core.hosts import host_sentence
 from ganger.core.workers import TierMark
 
 
@@ -185,7 +186,7 @@ def _ending_sentence(event: ev.Event) -> str:
             return f"{task}: a fresh worker goes on: {why}"
         case ev.MessageLeft(task=task, kind=kind, text=text):
             return f"{task}: its worker is told ({kind}): {text}"
-    return delivery_sentence(event)
+    return delivery_sentence(event) or host_sentence(event)
 
 
 def _progress(event: ev.WorkerBeat) -> str:

@@ -9,6 +9,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from ganger.core.log_faults import read_log
+
 TAIL_BYTES = 64 * 1024
 _MAX_SHOWN = 300
 _MAX_LINE = 2000
@@ -29,8 +31,12 @@ _TROUBLE = re.compile(
 )
 _SUMMARY = re.compile(
     r"FAILED \(|FAIL$|FAIL\s+\S+\s+[\d.]+s$|make(?:\[\d+\])?: \*\*\*|npm (?:ERR!|error)"
-    r"|error: (?:aborting|could not compile)|=+ .* =+$|Found \d+ error|\d+ (?:errors?|failed|failing|problems?)\b"
-    r"|Tests:\s"
+    r"|error: (?:aborting|could not compile|test failed, to rerun)"
+    r"|=+ .* =+$|Found \d+ error|\d+ (?:errors?|failed|failing|problems?)\b"
+    r"|Tests:\s|BUILD FAILED\b|FAILURE: Build failed|\[\*\] \d+ fixable"
+    r"|error: (?:\|-|'\d+ subtests? failed')$|(?:collect2|clang): error: (?:ld|linker) "
+    r"|\[ERROR\] (?:\[Help|->|To see|Re-run|For more|Failed to execute goal|Please refer|COMPILATION ERROR)"
+    r"|Test Suites: |. Test suite failed to run$"
 )
 # A percentage beside a bar, or a spinner before its word: what is drawn again and again tells nothing of an end.
 _BAR = re.compile(
@@ -42,10 +48,17 @@ _TOLD_IN = ("error", "message", "detail", "reason", "result", "text")
 
 def first_error(tail: str) -> str:
     """The most telling line of a log's tail, the same for the same fault: an exception before a compiler's message,
-    that before a failed test, that before any line that speaks of trouble, and the last line where nothing does."""
+    that before a failed test and its reason by the form of its runner, that before any line that speaks of trouble, and
+    the last line where nothing does."""
     lines = clean_lines(tail)
     telling = [line for line in lines if not _SUMMARY.match(line)]
-    for choose in (_last_exception, _first_pytest_line, _first_located, _first_failed_test, _last_trouble):
+    for choose in (_last_exception, _first_pytest_line, _first_located):
+        line = choose(telling)
+        if line is not None:
+            return line[:_MAX_SHOWN]
+    if told := next((fault.shown for fault in read_log(tail[-TAIL_BYTES:]).faults if fault.why), ""):
+        return told[:_MAX_SHOWN]
+    for choose in (_first_failed_test, _last_trouble):
         line = choose(telling)
         if line is not None:
             return line[:_MAX_SHOWN]

@@ -409,7 +409,7 @@ class Attempt:
             text, options = waits.text or waits.why, waits.options
             settled.append(ev.QuestionAsked("", self.task, waits.question, text, attempt=self.number, options=options))
         behind = blocked_behind(self.state, [self.task]) if waits.escalated else []
-        await self.case.record(*settled, *behind)
+        await self.case.record(*waits.before, *settled, *behind)
 
     async def abandon(self, why: str) -> None:
         """Ends an attempt whose process is gone already, as if it had not been."""

@@ -8,15 +8,20 @@ from collections.abc import Sequence
 
 from ganger.core.delivery import NO_RULES
 from ganger.engine.case import Case
+from ganger.engine.culprits import Culprits
 from ganger.engine.delivering import Delivering
 from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.following import Following
 from ganger.engine.forge_pace import ForgePace
 from ganger.engine.gate import Gate
+from ganger.engine.host_watch import HostWatch
 from ganger.engine.in_git import InGit
 from ganger.engine.merging import Merging, Spawn
+from ganger.engine.request_line import RequestLine
+from ganger.engine.review_watch import ReviewWatch
 from ganger.engine.sending import Sending
 from ganger.engine.tools import Doorbell, Tools
+from ganger.engine.train import Train
 
 
 class Branches:
@@ -28,14 +33,20 @@ class Branches:
         self._merging: dict[str, Merging] = {}
         self._sending: dict[str, Sending] = {}
         self._following: dict[str, Following] = {}
+        self._trains: dict[str, Train] = {}
+        self._culprits: dict[str, Culprits] = {}
+        self._reviews: dict[str, ReviewWatch] = {}
+        self._lines: dict[str, RequestLine] = {}
         self._doorbell: Doorbell | None = None
         self._pace: ForgePace | None = None
+        self._hosts = HostWatch(tools, gate, spawn)
 
     async def recover(self) -> None:
         """Once it is known which rules hold."""
         self._doorbell = self.tools.webhooks(self.nudge)
         if self._doorbell is not None:
             await self._doorbell.open()
+        await self._hosts.recover(self.tools.outlets.values())
         numbers = itertools.count(self.state.gate_runs + 1)
         for name, repository in self.tools.repositories.items():
             rules, outlet = self.state.repos.get(name, NO_RULES), self.tools.outlets.get(name)
@@ -45,8 +56,15 @@ class Branches:
                 pushes_head = self._sending[name] if rules.style == "branch" else None
                 if outlet.forge is not None:
                     self._following[name] = Following(outlet, outlet.forge, self.tools.clock, self.gate, self._spawn)
+                if outlet.forge is not None and rules.style == "request" and rules.forge_reviews:
+                    watch = self._reviews[name] = ReviewWatch(self.tools, self.gate, name, repository, outlet)
+                    self._spawn(watch.run())
             self._merging[name] = Merging(self.tools, name, self.gate, self._spawn, numbers, pushes_head)
             await self._merging[name].recover()
+            if pushes_head is not None:
+                self._trains[name] = train = Train(name, pushes_head, self._merging[name])
+                if name in self._following:
+                    self._culprits[name] = Culprits(train, self._following[name])
         forges = {
             name: following.forge
             for name, following in self._following.items()
@@ -61,8 +79,10 @@ class Branches:
         merging, sending = self._merging[name], self._sending.get(name)
         if sending is None:
             return InGit(case, merging, None)
-        at = DeliveryCase(case, sending, merging, self._following.get(name))
-        return InGit(case, merging, Delivering(at))
+        following, reviews = self._following.get(name), self._reviews.get(name)
+        at = DeliveryCase(case, sending, merging, following, self._hosts, reviews)
+        line = self._lines.setdefault(name, RequestLine(self.state, self.gate))
+        return InGit(case, merging, Delivering(at, line, self._trains.get(name), self._culprits.get(name)))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
         """The barrier, in every repository that has a part in the level."""
@@ -71,16 +91,29 @@ class Branches:
             parts.setdefault(self.state.specs[name].repo, []).append(name)
         await asyncio.gather(*(self._merging[repo].merge_level(part) for repo, part in parts.items()))
 
+    async def has_heard_reviews(self) -> bool:
+        """For a lead that is about to end: whether something is on record since, as what people said on a forge."""
+        if self.state.stopping or self.state.draining:
+            return False
+        before = self.state.last_seq
+        await asyncio.gather(*(watch.look_once_more() for watch in self._reviews.values()))
+        return self.state.last_seq != before
+
     def nudge(self, repo: str) -> None:
-        """Somebody says that CI of this repository has news."""
+        """Somebody says that this repository has news on its forge."""
         if repo in self._following:
             self._following[repo].nudge()
+        if repo in self._reviews:
+            self._reviews[repo].nudge()
 
     def stop(self) -> None:
         for merging in self._merging.values():
             merging.stop()
         for following in self._following.values():
             following.stop()
+        for watch in self._reviews.values():
+            watch.stop()
+        self._hosts.stop()
         if self._pace is not None:
             self._pace.stop()
 

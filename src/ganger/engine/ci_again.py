@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ganger.core import events as ev
-from ganger.core.ci import OVER, Finding, RunFact, Word, chosen, mark
+from ganger.core.ci import OVER, UNSETTLED, Ci, Finding, RunFact, Word, chosen, judge, mark
+from ganger.core.trains import MEND, NEW_TIP, SUPERSEDED, is_free
+from ganger.engine.ci_waiting import NEVER_STARTED
 from ganger.engine.delivery_case import DeliveryCase, passes
 from ganger.engine.following import Look
 from ganger.engine.pushing import Pushing
 from ganger.errors import ForgeUnreachable
 
-MEND = "mend_"
+_MOST_SUPERSEDED = 20
+_WHAT_STARTS_IT = (
+    "does the workflow run on pushes to this branch, does a path or branch filter leave it out, are Actions on, is "
+    "there a runner, does the commit message skip CI?"
+)
 
 
 class CiAgain:
@@ -21,28 +27,77 @@ class CiAgain:
     async def once_more(self, finding: Finding) -> None:
         """D04: once per cause, so often in all; never on a red run."""
         now, cause = self.at.now, finding.cause or finding.ci.value
-        used = [one for one in now.retriggered if not one.startswith(MEND)]
+        if finding.ci in (Ci.CANCELLED, Ci.ABSENT) and await self.is_superseded():
+            return
+        if cause == NEVER_STARTED:
+            raise self.at.outside("CI never started", self.at.told(finding.why, _WHAT_STARTS_IT))
+        used = [one for one in now.retriggered if not is_free(one)]
         if cause in used or len(used) >= self.at.rules.retriggers:
             done = f"CI was run again for {', '.join(used)} already" if used else "CI is not run again by itself here"
             raise self.at.outside(cause, self.at.told(finding.why, f"look at the job on the forge ({done})"))
-        if not await self._rerun(self._runs_of(finding), cause):
+        if not await self._rerun_once(self._runs_of(finding), cause):
             await self.empty_commit(cause)
 
+    async def is_superseded(self) -> bool:
+        """Somebody pushed on top of it, so the forge gave its run up or began none: that is no failure of a job. Their
+        tip is no proof of this change; once CI is through with it, a tip of this run's own is pushed."""
+        train, sha = self.pushing.train, self.at.now.commit
+        if train is None or not await train.is_superseded(sha):
+            return False
+        times = sum(one.startswith(SUPERSEDED) for one in self.at.now.retriggered)
+        if times >= _MOST_SUPERSEDED:
+            why = f"{self.at.rules.branch} is pushed to by others faster than CI judges it ({times} times)"
+            raise self.at.outside("superseded", self.at.told(why, "push less often there, or give this run a branch"))
+        await self._others_judged(await train.tip())
+        await self.empty_commit(f"{SUPERSEDED}{times + 1}")
+        return True
+
+    async def _others_judged(self, tip: str) -> None:
+        """A push on top of theirs would take their run away."""
+        following, clock = self.at.following, self.at.tools.clock
+        assert following is not None
+        since, seen = clock.monotonic(), 0
+        following.begin(tip)
+        try:
+            while (spent := clock.monotonic() - since) < self.at.rules.ci_sec:
+                self.at.heed()
+                look = await following.look(tip, (), after=seen, wait_sec=self.at.outlet.poll_most_sec)
+                seen, found = look.version, judge(tip, look.runs, self.at.rules.ci_rules).ci
+                if found not in UNSETTLED or (found is Ci.ABSENT and spent >= self.at.rules.appear_sec):
+                    return
+        finally:
+            following.forget(tip)
+
     async def empty_commit(self, cause: str) -> None:
-        task, own = self.at.case.task, self.at.rules.style == "request"
+        """CI runs again with another commit: of nothing, where nothing else waits to be pushed."""
+        task, number = self.at.case.task, self.at.case.number
         self.at.require_open_chain()
-        async with self.at.merging.turn:
-            await self.at.sending.again(task, cause, own_branch=own)
-            if not own:
-                # In the same turn: below another commit it would be no tip, and CI begins for tips alone.
-                await self.at.sending.patiently(task, lambda: self.at.sending.to_branch(task), self.at.rules.ci_sec)
+        if self.pushing.train is not None:
+            await self.at.case.record(ev.RetriggerIntended(task, number, self.at.now.commit, cause, NEW_TIP))
+            self.pushing.train.ring()
+        else:
+            await self.at.sending.again(task, cause)
         await self.pushing.push()
-        await self.at.case.record(ev.Retriggered(task, self.at.case.number, self.at.now.commit, cause, "empty_commit"))
+        await self.at.case.record(ev.Retriggered(task, number, self.at.now.commit, cause, NEW_TIP))
 
     def _runs_of(self, finding: Finding) -> list[RunFact]:
         """Every run that has one of the jobs which explain it; the newest where a job is in none."""
         runs = chosen(self.at.now.commit, self.at.now.runs, self.at.rules.events)
         return [run for run in runs if set(finding.jobs).intersection(run.jobs)] or runs[-1:]
+
+    async def _rerun_once(self, runs: Sequence[RunFact], cause: str) -> bool:
+        """Several tasks can have one tip: the first of them asks for its runs, the others take note."""
+        train = self.pushing.train
+        if train is None:
+            return await self._rerun(runs, cause)
+        async with train.rerunning:
+            case, sha = self.at.case, self.at.now.commit
+            if not train.was_run_again(case.task, sha, cause):
+                return await self._rerun(runs, cause)
+            names = " ".join(run.id for run in runs)
+            intended = ev.RetriggerIntended(case.task, case.number, sha, cause, "rerun", names)
+            await case.record(intended, ev.Retriggered(case.task, case.number, sha, cause, "rerun"))
+            return True
 
     async def _rerun(self, runs: Sequence[RunFact], cause: str, *, asked: bool = False) -> bool:
         """Whether the forge runs them again. `asked`: that is on record already."""
@@ -67,9 +122,9 @@ class CiAgain:
         wanted = now.retrigger
         if wanted is not None and wanted.how == "rerun" and wanted.sha == now.commit:
             await self._look_at_rerun(wanted.run, wanted.cause)
-        elif wanted is not None and wanted.how == "empty_commit":
+        elif wanted is not None and wanted.how == NEW_TIP:
             await self.at.case.record(
-                ev.Retriggered(self.at.case.task, self.at.case.number, now.commit, wanted.cause, "empty_commit")
+                ev.Retriggered(self.at.case.task, self.at.case.number, now.commit, wanted.cause, NEW_TIP)
             )
         elif self._mends_nothing():
             cause = f"{MEND}{self.at.case.now.ci_fixes + self.at.case.now.reworks}"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ganger.core import events as ev
 from ganger.core.cascade import question
-from ganger.core.check_logs import note_of, telling
+from ganger.core.check_logs import note_of
 from ganger.core.ci import MISSING_JOB, Ci, Finding, JobFact, RunFact, chosen
-from ganger.core.ci_logs import Excerpt, plain, trim
+from ganger.core.ci_logs import Excerpt, known_by, trim
 from ganger.core.delivery import Delivery, RepoVerdict
 from ganger.core.delivery_changes import rules_of
 from ganger.core.names import ci_log
@@ -21,10 +20,13 @@ from ganger.engine.case import Case, Failed
 from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.outlets import Outlet
 from ganger.engine.tools import one_line
-from ganger.errors import ForgeError
+from ganger.errors import ForgeError, HostError
+from ganger.ports.forge import Forge
 
 _MOST_LOGS = 3
 _MOST_LOG_CHARS = 2_000_000
+# A job that ran out of time is run again as well: slow machines are.
+_PASSING = frozenset({FailureClass.TRANSIENT_INFRA, FailureClass.TIMEOUT})
 TRANSIENT = "transient"
 
 
@@ -49,7 +51,7 @@ class CiTrouble:
         if TRANSIENT in self.now.retriggered or self.rules.retriggers <= len(self.now.retriggered):
             return None
         found = [await self._log_of(sha, job, runs) for job in finding.jobs[:_MOST_LOGS]]
-        if not found or any(kinds or excerpt.kind is not FailureClass.TRANSIENT_INFRA for excerpt, _, kinds in found):
+        if not found or any(kinds or excerpt.kind not in _PASSING for excerpt, _, kinds in found):
             return None
         return Finding(
             Ci.TIMED_OUT, f"{finding.why}: {one_line(found[0][0].signal, 200)}", finding.jobs, cause=TRANSIENT
@@ -65,7 +67,8 @@ class CiTrouble:
         detail = (
             f"CI is red for {sha[:12]}: {one_line(finding.why, 300)}; {one_line(signals[0], 300) if signals else ''}"
         )
-        problem = case.failed(FailureClass.CI_ERROR, signals[0] if signals else finding.why, detail)
+        known = known_by((job.name, excerpt) for job, excerpt, _, _ in found)
+        problem = case.failed(FailureClass.CI_ERROR, known or (signals[0] if signals else finding.why), detail)
         problem.keep_changes = problem.goes_on = True
         problem.reminder = self._reminder(sha, found, runs)
         log = self._keep([(job, text) for job, _, text, _ in found])
@@ -74,6 +77,11 @@ class CiTrouble:
         judged = ev.CiJudged(case.task, case.number, sha, "red", why, self._source, kind, signature, log)
         problem.before = (judged, *self._downstream(sha, finding), *self._questions(sha, problem))
         return problem
+
+    async def printed(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> str | None:
+        """What the failed jobs printed; None where a key is among it, which halts everything, whoever it was."""
+        found = [await self._log_of(sha, job, runs) for job in finding.jobs[:_MOST_LOGS]]
+        return None if any(kinds for _, _, kinds in found) else "\n".join(text for _, text, _ in found)
 
     def _leaked(self, sha: str, finding: Finding, leaked: Mapping[str, Sequence[str]]) -> Failed:
         """A key in a log is out: no worker mends that (D12). The log is not kept here; the forge has it."""
@@ -95,18 +103,32 @@ class CiTrouble:
         text = ""
         owner = next((run for run in chosen(sha, runs, self.rules.events) if job in run.jobs), None)
         if owner is not None and self.outlet.forge is not None and job.reason != MISSING_JOB:
-            with contextlib.suppress(ForgeError):
-                text = await self.outlet.forge.log(owner, job)
+            text = await self._fetched(self.outlet.forge, owner, job)
         masked, kinds = await asyncio.to_thread(self.outlet.mask, _end_of(text))
-        found = (trim(masked), masked, kinds)
+        # A log that somebody made long takes seconds.
+        found = (await asyncio.to_thread(trim, masked), masked, kinds)
         self._excerpts[f"{sha}:{job.id or job.name}"] = found
         return found
+
+    async def _fetched(self, forge: Forge, owner: RunFact, job: JobFact) -> str:
+        """Empty where the forge has none. A host that is away altogether is waited for: who mends a red CI without its
+        log is paid for guessing."""
+        try:
+            return await forge.log(owner, job)
+        except HostError as trouble:
+            if trouble.host:
+                await forge.knock()
+        except ForgeError:
+            pass
+        return ""
 
     def _keep(self, logs: Sequence[tuple[JobFact, str]]) -> str:
         name = ci_log(self.case.task, self.case.number)
         path = self.case.tools.folder.path / name
+        # All of what is kept is read when it is compared with another's.
+        share = _MOST_LOG_CHARS // max(1, len(logs))
         with named_os_errors(path):
-            write_private(path, "".join(f"=== {job.name}\n{text}\n" for job, text in logs))
+            write_private(path, "".join(f"=== {job.name}\n{_end_of(text, share)}\n" for job, text in logs))
         return name
 
     def _reminder(
@@ -117,9 +139,9 @@ class CiTrouble:
     ) -> str:
         """What a worker needs in order to mend it; the rest is in `ganger worker brief ci`."""
         parts = [f"Your change is merged and was pushed as {sha[:12]}; CI failed on it."]
-        for job, _, log, _ in found:
+        for job, excerpt, _, _ in found:
             raw = one_line(job.raw or job.reason) or "no word"
-            said = note_of(telling(plain(log))) or f"the forge has no log of it ({raw}) {one_line(job.url)}".strip()
+            said = note_of(excerpt.telling) or f"the forge has no log of it ({raw}) {one_line(job.url)}".strip()
             parts.append(f"Job {one_line(job.name, 200)} ({raw}):\n\n{said}")
         if not any(excerpt.text for _, excerpt, _, _ in found):
             urls = [run.url for run in runs if run.url]
@@ -157,6 +179,6 @@ class CiTrouble:
         return asked
 
 
-def _end_of(text: str) -> str:
+def _end_of(text: str, most: int = _MOST_LOG_CHARS) -> str:
     """Cut at a line: half a key is not known for one."""
-    return text if len(text) <= _MOST_LOG_CHARS else text[-_MOST_LOG_CHARS:].partition("\n")[2]
+    return text if len(text) <= most else text[-most:].partition("\n")[2]

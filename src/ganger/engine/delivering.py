@@ -16,53 +16,106 @@ from ganger.core import events as ev
 from ganger.core.ci import Ci, Finding, chosen
 from ganger.core.delivery import CI, MIRRORED
 from ganger.core.quota import after_success
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.trains import BASE_RED, PUSH_REFUSED, TAKEN_OUT
+from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.case import Failed
-from ganger.engine.ci_again import MEND, CiAgain
+from ganger.engine.ci_again import CiAgain
 from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.ci_waiting import CiWaiting
+from ganger.engine.culprits import Culprits
 from ganger.engine.delivery_case import DeliveryCase
+from ganger.engine.forge_reviewing import ForgeReviewing
+from ganger.engine.landed_ci import LandedCi
+from ganger.engine.merged_branch import MergedBranch
 from ganger.engine.pushing import Pushing
+from ganger.engine.remarks import Remarks
+from ganger.engine.request_line import RequestLine
+from ganger.engine.request_merging import RequestMerging
 from ganger.engine.requests import Requesting
 from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed
-from ganger.engine.shared_red import SharedRed
 from ganger.engine.tools import one_line
+from ganger.engine.train import TakenOut, Train
 from ganger.errors import ForgeDenied, ForgeError
+
+_TAKEN_OUT_THEN = (
+    "it stays out, and nothing on top of it is pushed: put it back there, or begin a new run for what is left"
+)
 
 
 class Delivering:
-    def __init__(self, at: DeliveryCase) -> None:
-        self.at = at
+    def __init__(self, at: DeliveryCase, line: RequestLine, train: Train | None, culprits: Culprits | None) -> None:
+        """`line` is that of the change requests of its repository. `train` and `culprits`: changes go to the branch
+        that all share."""
+        self.at, self.train, self.culprits = at, train, culprits
         self.requests = Requesting(at.case, at.sending)
         self.reviewing = Reviewing(at.case, at.sending.repository)
-        self.pushing = Pushing(at, self.requests)
+        self.on_forge = ForgeReviewing(at, self.reviewing)
+        self.remarks = Remarks(at)
+        self.merged_branch = MergedBranch(at)
+        self.pushing = Pushing(at, train)
         self.waiting = CiWaiting(at)
         self.again = CiAgain(at, self.pushing)
         self.trouble = CiTrouble(at.case, at.outlet)
-        self.shared = SharedRed(at.case, at.sending)
+        self.landed = LandedCi(at, self.trouble)
+        self.merging = RequestMerging(at, line, self.landed, self._test, self.on_forge.once_more)
+
+    async def _run(self) -> None:
+        try:
+            await self.at.while_answered(self._steps)
+        except Failed as red:
+            if red.failed.failure_class is FailureClass.CI_ERROR:
+                await self.merging.show_target()
+            raise
+        except ForgeDenied as denied:
+            raise self.at.outside("forge refuses", f"{denied.message}. {denied.hint}".strip()) from denied
+        except TakenOut as gone:
+            raise self.at.outside_for_all(TAKEN_OUT, f"{gone.message}; {_TAKEN_OUT_THEN}") from gone
+        except PushFailed as refused:
+            told = self.at.outside if self.train is None else self.at.outside_for_all
+            raise told(PUSH_REFUSED, refused.message) from refused
+        except ForgeError as trouble:
+            raise self.at.outside("forge unreachable", trouble.message) from trouble
+        await self._done()
 
     async def run(self) -> None:
         """Raises Failed when CI or the forge says no, Waits when only a person can go on, Stopped."""
         try:
-            self.at.require_open_chain()
-            await self.pushing.push()
-            await self.requests.open()
-            if self.at.rules.follows_ci and not self._is_proved():
-                await self._follow()
-            if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
-                await self._mirror()
-            await self._require_on_remote()
-            await self.requests.ready()
-            await self.reviewing.require(self.at.now.commit, when="after")
-            await self.requests.merge()
-        except ForgeDenied as denied:
-            raise self.at.outside("forge refuses", f"{denied.message}. {denied.hint}".strip()) from denied
-        except PushFailed as refused:
-            raise self.at.outside("push refused", refused.message) from refused
-        except ForgeError as trouble:
-            raise self.at.outside("forge unreachable", trouble.message) from trouble
-        await self._done()
+            await self._run()
+        finally:
+            if self.train is not None:
+                self.train.ring()
+
+    async def _steps(self) -> None:
+        self.at.require_open_chain()
+        if not self.merging.is_landed:
+            await self._test()
+            await self.merging.land()
+        # What comes next may be a mend with a change request of its own.
+        await self.merged_branch.remove()
+        await self.landed.follow()
+        if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
+            await self._mirror()
+        await self.remarks.show()
+
+    async def _test(self) -> None:
+        """Until what is tracked is where it shall be, proved and approved."""
+        if self.at.now.pushed != self.at.now.commit:
+            await self.merging.notice()
+            await self.merged_branch.remove()
+        await self.pushing.push()
+        await self.requests.open()
+        if self.at.rules.follows_ci and not self._is_proved():
+            await self._follow()
+        if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
+            await self._mirror()
+        await self._require_on_remote()
+        await self.requests.renew()
+        await self.requests.ready()
+        await self.remarks.show()
+        await self.on_forge.before_review()
+        await self.reviewing.require(self.at.now.commit, when="after")
+        await self.on_forge.after_review()
 
     def _is_proved(self) -> bool:
         now = self.at.now
@@ -72,13 +125,16 @@ class Delivering:
         return now.green == now.commit and mirrored
 
     async def _require_on_remote(self) -> None:
-        now, remote = self.at.now, self.at.outlet.remote
+        if self.merging.request is not None:
+            # Whoever lands it looks at its branch as well.
+            return
+        now, remote = self.at.now, self.at.outlet.place_of(self.at.now.branch)
         there = await self.at.sending.patiently(
             self.at.case.task,
             lambda: self.at.unless_stopped(remote.holds(now.commit, now.branch)),
             self.at.rules.ci_sec,
         )
-        if not there and not await self.requests.is_merged():
+        if not there:
             why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is not there any more"
             raise self.at.outside("gone from the remote", f"{why}; somebody took it away")
 
@@ -101,32 +157,37 @@ class Delivering:
             if finding.ci is Ci.RED:
                 passing = await self.trouble.passing(sha, finding, self.at.now.runs)
                 if passing is None:
-                    problem = await self.trouble.red(sha, finding, self.at.now.runs)
-                    if await self._mended_elsewhere(sha, finding, problem):
+                    if await self._mended_by_another(sha, finding):
                         continue
+                    problem = await self.trouble.red(sha, finding, self.at.now.runs)
+                    await self.merging.give_way(sha, problem)
                     raise problem
                 finding = passing
             if finding.ci is Ci.NEEDS_APPROVAL:
                 raise self.at.outside("needs approval", self.at.told(finding.why, "approve it on the forge"))
             await self.again.once_more(finding)
 
-    async def _mended_elsewhere(self, sha: str, finding: Finding, problem: Failed) -> bool:
-        """Whether another commit is tracked now, because the fault was not this task's and is mended."""
-        log = next((event.log for event in problem.before if isinstance(event, ev.CiJudged)), "")
-        culprit = await self.shared.culprit(sha, log) if self.at.rules.style == "branch" else ""
-        if not culprit:
+    async def _mended_by_another(self, sha: str, finding: Finding) -> bool:
+        """Whether the fault was another task's and there is something else to look at now."""
+        if self.culprits is None:
             return False
-        await self.waiting.seen(
-            sha, self.at.now.runs, replace(finding, why=f"{finding.why}, as below it: {culprit} mends it")
-        )
-        good = await self.shared.mended(sha, culprit, log, self.at.rules.ci_most_sec)
-        if good == sha:
-            await self.again.empty_commit(f"{MEND}{culprit}")
-        elif good:
-            tree = await self.at.sending.repository.tree_of(good)
-            await self.at.sending.intend(self.at.case.task, self.at.rules.branch, good, tree)
-            await self.pushing.push()
-        return bool(good)
+        log = await self.trouble.printed(sha, finding, self.at.now.runs)
+        if log is None:
+            return False
+        name = await self.culprits.of(self.at, sha, log)
+        if name == self.at.case.task:
+            return False
+        if not name:
+            if await self.again.is_superseded():
+                return True
+            below = self.at.now.onto[:12]
+            why = f"{self.at.rules.branch} was red at {below} before this run's changes came: {finding.why}"
+            raise self.at.outside_for_all(BASE_RED, self.at.told(why, "mend the branch itself"))
+        why = f"{finding.why}, by the change of {name}, which mends it"
+        await self.waiting.seen(sha, self.at.now.runs, replace(finding, why=why))
+        await self.culprits.wait_for_mend(self.at, sha, name)
+        await self.pushing.push()
+        return True
 
     async def _green(self, sha: str, finding: Finding) -> None:
         case, source = self.at.case, self.at.following.forge.name if self.at.following is not None else ""

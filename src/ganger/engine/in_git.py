@@ -22,7 +22,7 @@ from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.commit_census import Candidate
 from ganger.engine.delivering import Delivering
 from ganger.engine.merging import Merging, Outcome, Red, Waiting
-from ganger.engine.messages import change_message, wip_message
+from ganger.engine.messages import MadeBy, change_message, wip_message
 from ganger.engine.prompts import quoted
 from ganger.engine.proof import check_folder
 from ganger.engine.reviewing import Reviewing
@@ -99,7 +99,9 @@ class InGit:
 
     async def _take(self, result: TaskResult) -> None:
         case = self.case
-        message = change_message(case.state.run_id, case.task, case.number, result.summary)
+        agent = case.now.worked_by.rpartition("/")[0]
+        by = MadeBy(agent, case.now.model, self.tools.co_authors.get(agent, ""))
+        message = change_message(case.state.run_id, case.task, case.number, result.summary, by)
         try:
             taken = await self.repository.take(case.task, self._home, result.writes or (), case.rules, message)
         except NotFoundError as gone:

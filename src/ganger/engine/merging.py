@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 
 from ganger.core import events as ev
+from ganger.core.delivery import NO_RULES
 from ganger.core.delivery_changes import rules_of
 from ganger.core.names import merge_log
 from ganger.core.quota import after_success
@@ -23,11 +24,11 @@ from ganger.core.worker_control import is_ended_by_person
 from ganger.engine.commit_census import Candidate, Censuses
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.proof import check_folder
-from ganger.engine.sending import PushFailed, Sending
+from ganger.engine.sending import Sending
 from ganger.engine.tools import Tools
 from ganger.engine.verification import Why, seconds, step_records, why_red
 from ganger.engine.verify import Verdict, VerificationLost
-from ganger.errors import ForgeError, GangerError
+from ganger.errors import GangerError
 from ganger.ports import Conflict, RoleRules
 
 # Who is stopped on its way to the barrier never arrives.
@@ -78,7 +79,7 @@ class Merging:
         self, tools: Tools, name: str, gate: Gate, spawn: Spawn, numbers: Iterator[int], sending: Sending | None
     ) -> None:
         """`numbers` names the logs of gates, for all repositories of a run together. `sending`: what is merged goes to
-        the remote's branch at once, one commit after the other."""
+        the remote's branch."""
         self.tools, self.name, self.repository, self.gate = tools, name, tools.repositories[name], gate
         self.state = tools.journal.state
         self.censuses = Censuses(tools.checks, self.repository, tools.folder.path)
@@ -93,6 +94,12 @@ class Merging:
         self._work: asyncio.Task[None] | None = None
         self._profiles: dict[str, None] = {}
 
+    @property
+    def _most(self) -> int:
+        """Where each change is pushed alone, each is verified alone as well."""
+        rules = self.state.repos.get(self.name, NO_RULES)
+        return 1 if self._sending is not None and rules.pushes == "each" else self.tools.merge_batch
+
     async def recover(self) -> None:
         """Makes branch and events agree: a move that was intended happened or did not; what is DONE is in it."""
         head = await self.repository.open()
@@ -106,7 +113,7 @@ class Merging:
         if known and head != known:
             if not await self.repository.is_ancestor(known, head):
                 await self._put_back(head, known)
-            elif self._sending is not None:
+            elif self._sending is not None or self.state.repos.get(self.name, NO_RULES).delivers:
                 # Only joining what others pushed, and empty commits, move it before that is told.
                 await journal.record(ev.HeadMoved(self.name, known, head, "the lead died before it had said so"))
         await self._move_on()
@@ -196,8 +203,7 @@ class Merging:
                 self.gate.check()
                 ordered = sorted(self._queue.values(), key=lambda item: self.state.rank[item.task])
                 async with self.turn:
-                    # CI judges what is pushed: each change is pushed alone, so that each is judged.
-                    await self._merge(ordered[: self.tools.merge_batch if self._sending is None else 1])
+                    await self._merge(ordered[: self._most])
         except Stopped:
             self.stop()
         finally:
@@ -214,8 +220,6 @@ class Merging:
 
     async def _merge(self, items: Sequence[Waiting]) -> None:
         """Every item of the batch is answered, or waits for the next one on a head that has moved."""
-        if self._sending is not None:
-            await self._sending.send_left(self.name)
         head = await self.repository.head()
         if self._sending is not None:
             head = await self._sending.catch_up(self.name, head)
@@ -330,10 +334,6 @@ class Merging:
         finally:
             self._moving = frozenset()
             self._stands.set()
-        if self._sending is not None and not self._sending.is_halted(self.name):
-            # Who cannot be reached now is asked again by the delivery itself.
-            with contextlib.suppress(ForgeError, PushFailed):
-                await self._sending.to_branch(layers[-1].item.task)
         for layer in layers:
             self._profiles[layer.item.profile] = None
             self._answer(layer.item, In())

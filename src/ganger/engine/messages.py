@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ganger.core.outward import quoted, uncalling, unmarked, unsilencing
 from ganger.core.records import RunState
@@ -16,13 +17,27 @@ _MOST_LISTED = 200
 _MOST_IN_REQUEST = 50
 
 
-def change_message(run: str, task: str, attempt: int, summary: str) -> str:
+@dataclass(frozen=True, slots=True)
+class MadeBy:
+    """Who made a change: the agent, its model as far as it told, and whom the project names beside the author."""
+
+    agent: str = ""
+    model: str = ""
+    co_author: str = ""
+
+    @property
+    def trailers(self) -> str:
+        named = (("Ganger-Agent", self.agent), ("Ganger-Model", self.model), ("Co-authored-by", self.co_author))
+        return "".join(f"{name}: {unsilencing(one_line(said, 200))}\n" for name, said in named if said.strip())
+
+
+def change_message(run: str, task: str, attempt: int, summary: str, by: MadeBy | None = None) -> str:
     said = uncalling(one_line(summary, 2000)) or "no summary"
     name = uncalling(one_line(task, 60))
     subject = f"{name}: {said}"
     body = "" if len(subject) <= _SUBJECT else "\n\n" + "\n".join(textwrap.wrap(said, _SUBJECT))
     short = textwrap.shorten(subject, _SUBJECT, placeholder="…") if body else subject
-    return f"{short}{body}\n\n{_trailers(run, task, attempt)}"
+    return f"{short}{body}\n\n{_trailers(run, task, attempt)}{by.trailers if by is not None else ''}"
 
 
 def wip_message(

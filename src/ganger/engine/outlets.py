@@ -14,7 +14,9 @@ Mask = Callable[[str], tuple[str, tuple[str, ...]]]
 class Outlet:
     """`mask` takes secrets out of a text and says which kinds there were. `prove_mirror` asks whether the mirror has a
     commit of a branch; the sentence says what it answered. `poll_sec` and `poll_most_sec` are the shortest and the
-    longest time between two looks at CI. `jobs` are the launcher's keys of CI that runs here."""
+    longest time between two looks at CI. `jobs` are the launcher's keys of CI that runs here. `remarks`: Ganger
+    comments on its change requests. `fork` is where the branches of change requests go, if not to the remote; `target`
+    is the branch that is never there."""
 
     name: str
     remote: Remote
@@ -26,5 +28,19 @@ class Outlet:
     branch_name: str = "ganger/{run}/{task}"
     draft: bool = True
     labels: tuple[str, ...] = ()
+    milestone: str = ""
+    remarks: bool = True
     reviewer: str = "reviewer"
     jobs: Callable[[], Collection[str]] = tuple
+    fork: Remote | None = None
+    target: str = ""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Those without which nothing gets out; a folder is on none."""
+        used = (self.remote, self.fork, self.forge)
+        return tuple(dict.fromkeys(one.host for one in used if one is not None and one.host))
+
+    def place_of(self, branch: str) -> Remote:
+        """Who has this branch."""
+        return self.remote if self.fork is None or branch in ("", self.target) else self.fork

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 from ganger.engine.delivery_case import DeliveryCase
-from ganger.engine.requests import Requesting
+from ganger.engine.request_commits import RequestCommits
 from ganger.engine.sending import PushFailed
+from ganger.engine.train import Train
 from ganger.ports.forge import Behind, Rejected, Sent
 
 
 class Pushing:
-    def __init__(self, at: DeliveryCase, requests: Requesting) -> None:
-        self.at, self.requests = at, requests
+    def __init__(self, at: DeliveryCase, train: Train | None) -> None:
+        """`train`: to the branch all share; else to one of its own."""
+        self.at, self.train, self.commits = at, train, RequestCommits(at.case, at.sending)
 
     async def push(self) -> None:
-        task, now = self.at.case.task, self.at.now
-        if now.commit and now.pushed == now.commit:
+        if self.train is not None:
+            await self.train.board(self.at)
             return
-        if self.at.rules.style == "request":
+        now = self.at.now
+        if not now.commit or now.pushed != now.commit:
             await self._push_own()
-            return
-        async with self.at.merging.turn:
-            await self.at.sending.patiently(task, lambda: self.at.sending.to_branch(task), self.at.rules.ci_sec)
 
     async def _push_own(self) -> None:
         """A branch that nobody else pushes to."""
         task = self.at.case.task
         if not self.at.now.branch or not self.at.now.tree:
-            branch, commit, tree = await self.at.sending.patiently(task, self.requests.published, self.at.rules.ci_sec)
+            branch, commit, tree = await self.at.sending.patiently(task, self.commits.published, self.at.rules.ci_sec)
             await self.at.sending.intend(task, branch, commit, tree)
-        outcome = await self.at.sending.patiently(task, lambda: self.at.sending.push(task), self.at.rules.ci_sec)
+        known = self.at.now.request
+        expected = known.replaces if known is not None and known.branch == self.at.now.branch else ""
+        outcome = await self.at.sending.patiently(
+            task, lambda: self.at.sending.push(task, replaces=expected), self.at.rules.ci_sec
+        )
         if isinstance(outcome, Sent):
             return
-        where = f"{self.at.now.branch} of {self.at.outlet.remote.address}"
+        where = f"{self.at.now.branch} of {self.at.outlet.place_of(self.at.now.branch).address}"
         if isinstance(outcome, Rejected):
             raise PushFailed(f"{where} refuses the push: {outcome.why}")
         assert isinstance(outcome, Behind)

@@ -352,7 +352,7 @@ class Lead:
         if self.state.stopping and self._healing is not None:
             await asyncio.wait({self._healing})
             return
-        if await self._take_commands():
+        if await self._take_commands() or (self._branches and await self._branches.has_heard_reviews()):
             return
         events: list[ev.Event] = list(moot(self.state))
         if finish.question and not any(q.kind == "budget" and q.answer is None for q in self.state.questions.values()):

@@ -7,26 +7,26 @@ and a push of what is there changes nothing.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ganger.core import events as ev
 from ganger.core.delivery import Delivery, RepoRules
 from ganger.core.delivery_changes import rules_of
+from ganger.core.hosts import is_away
 from ganger.core.moments import unix_time
 from ganger.core.repos import graph_of
 from ganger.core.retries import backoff_sec
+from ganger.core.trains import NEW_TIP
 from ganger.engine.gate import Gate
-from ganger.engine.messages import join_message, trigger_message
+from ganger.engine.messages import trigger_message
 from ganger.engine.outlets import Outlet
 from ganger.engine.tools import Tools, one_line
 from ganger.errors import ForgeError, ForgeUnreachable, GangerError
-from ganger.ports import Conflict, Repository
-from ganger.ports.forge import Behind, PushOutcome, Rejected, Sent
+from ganger.ports import Repository
+from ganger.ports.forge import PushOutcome, Rejected, Sent
 
 T = TypeVar("T")
-_MOST_JOINS = 5
 _LOOK_SEC = 0.2
 
 
@@ -42,6 +42,8 @@ class Sending:
     def __init__(self, tools: Tools, gate: Gate, repository: Repository, outlet: Outlet) -> None:
         self.tools, self.gate, self.repository, self.outlet = tools, gate, repository, outlet
         self.state = tools.journal.state
+        # What stands in the way of all, and which task in which attempt asks about it.
+        self.asked: dict[str, tuple[str, int]] = {}
 
     def rules(self, task: str) -> RepoRules:
         return rules_of(self.state, task)
@@ -61,47 +63,20 @@ class Sending:
         number = self.state.tasks[task].attempts
         await self.record(task, ev.PushIntended(task, number, repo, branch, commit, tree, cause, known))
 
-    async def push(self, task: str) -> PushOutcome:
-        """What is tracked goes to its branch; raises ForgeError where the remote cannot be asked."""
+    async def push(self, task: str, *, replaces: str = "") -> PushOutcome:
+        """What is tracked goes to its branch; raises ForgeError where the remote cannot be asked. `replaces`: it goes
+        there instead of that commit, which it does not build on."""
         now, number = self.delivery(task), self.state.tasks[task].attempts
         self.gate.check()
-        outcome = await self.gate.unless_stopped(self.outlet.remote.push(now.commit, now.branch))
+        place = self.outlet.place_of(now.branch)
+        call = place.replace(now.commit, now.branch, replaces) if replaces else place.push(now.commit, now.branch)
+        outcome = await self.gate.unless_stopped(call)
         if isinstance(outcome, Sent):
             how = "found" if outcome.found else "pushed"
             await self.record(task, ev.Pushed(task, number, now.commit, now.branch, how))
         elif isinstance(outcome, Rejected):
             await self.record(task, ev.PushRefused(task, number, now.commit, one_line(outcome.why)))
         return outcome
-
-    async def to_branch(self, task: str) -> None:
-        """The run's own branch goes to the remote's. What others put there meanwhile is taken in first."""
-        for _ in range(_MOST_JOINS):
-            now = self.delivery(task)
-            if not now.branch:
-                tree = await self.repository.tree_of(now.commit)
-                await self.intend(task, self.rules(task).branch, now.commit, tree)
-            outcome = await self.push(task)
-            if isinstance(outcome, Sent):
-                return
-            if isinstance(outcome, Rejected):
-                raise PushFailed(f"{self.outlet.remote.address} refuses the push: {outcome.why}")
-            await self._take_in(task, outcome)
-        raise PushFailed(f"{self.rules(task).branch} of {self.outlet.remote.address} moves with every push")
-
-    async def _take_in(self, task: str, behind: Behind) -> None:
-        """The run's branch and the remote's have parted: a merge of both goes on from here, and is tracked instead."""
-        branch, number = self.rules(task).branch, self.state.tasks[task].attempts
-        theirs = await self.gate.unless_stopped(self.outlet.remote.fetch(branch))
-        head = await self.repository.head()
-        message = join_message(self.state.run_id, branch, theirs)
-        joined = await self.repository.join(head, theirs, message, unix_time(self.state.tasks[task].started_at))
-        if isinstance(joined, Conflict):
-            files = ", ".join(joined.files[:10])
-            why = f"{branch} went on at {theirs[:12]} and conflicts with this run in {files}"
-            await self.record(task, ev.PushRefused(task, number, self.delivery(task).commit, why))
-            raise PushFailed(why)
-        await self.intend(task, branch, joined.commit, joined.tree)
-        await self.move(task, head, joined.commit, f"{branch} had gone on to {behind.head[:12]}")
 
     async def move(self, task: str, head: str, new: str, why: str) -> None:
         if not await self.repository.move_head(head, new):
@@ -112,27 +87,18 @@ class Sending:
             )
         await self.record(task, ev.HeadMoved(self.state.specs[task].repo, head, new, why))
 
-    async def send_left(self, repo: str) -> None:
-        """What was merged and could not be pushed goes first: below a later commit it would be no tip of the branch,
-        and CI begins for tips alone. A remote that is away is not asked for each of them."""
-        left = [name for name in self.state.delivering if self.state.specs[name].repo == repo and self._is_left(name)]
-        with contextlib.suppress(ForgeError, PushFailed):
-            for name in sorted(left, key=self._merged_at) if not self.is_halted(repo) else ():
-                await self.to_branch(name)
+    def is_away(self) -> bool:
+        """Whether the remote's host is known not to answer: then no merge waits for a call in vain."""
+        return bool(is_away(self.state, [self.outlet.remote.host]))
 
     def is_halted(self, repo: str) -> bool:
         return not self.state.halted.keys().isdisjoint((repo, *graph_of(self.state.repos).chain(repo)))
 
-    def _merged_at(self, task: str) -> str:
-        return max((fact.at for fact in self.delivery(task).facts if fact.source == "merge"), default="")
-
-    def _is_left(self, task: str) -> bool:
-        now = self.delivery(task)
-        return now.pending and bool(now.commit) and now.pushed != now.commit
-
     async def catch_up(self, repo: str, head: str) -> str:
         """Takes in what others pushed, where that is simply newer; the head to merge onto."""
         branch = self.state.repos[repo].branch
+        if self.is_away():
+            return head
         try:
             tip = await self.gate.unless_stopped(self.outlet.remote.head(branch))
             if not tip or tip == head or await self._holds(head, tip):
@@ -150,29 +116,28 @@ class Sending:
     async def _holds(self, head: str, tip: str) -> bool:
         return await self.repository.has(tip) and await self.repository.is_ancestor(tip, head)
 
-    async def again(self, task: str, cause: str, *, own_branch: bool) -> None:
-        """A commit of nothing, so that CI runs again. The same parent and moment give the same commit."""
+    async def again(self, task: str, cause: str) -> None:
+        """A commit of nothing on the task's own branch, so that CI runs again. The same parent and moment give the
+        same commit."""
         now, number = self.delivery(task), self.state.tasks[task].attempts
-        parent = now.commit if own_branch else await self.repository.head()
         message = trigger_message(self.state.run_id, task, number, cause)
-        made = await self.repository.empty_commit(parent, message, unix_time(now.pushed_at))
-        wanted = ev.RetriggerIntended(task, number, now.commit, cause, "empty_commit")
+        made = await self.repository.empty_commit(now.commit, message, unix_time(now.pushed_at))
+        wanted = ev.RetriggerIntended(task, number, now.commit, cause, NEW_TIP)
         self.tools.journal.report(task, self.state.tasks[task].token, wanted)
         await self.intend(task, now.branch, made.commit, made.tree, cause)
-        if not own_branch:
-            await self.move(task, parent, made.commit, f"CI of {task} runs again ({cause})")
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
     async def patiently(self, task: str, call: Callable[[], Awaitable[T]], most_sec: float) -> T:
-        """Again and again, 5 s to 60 s apart, while the other side cannot be reached; for so long at the most."""
+        """Again and again, 5 s to 60 s apart, while the other side is at odds with itself; for so long at the most. A
+        host that is away concerns everybody, so that is not waited for here."""
         clock, since, tries = self.tools.clock, self.tools.clock.monotonic(), 0
         while True:
             self.gate.check()
             try:
                 return await call()
-            except ForgeUnreachable:
-                if clock.monotonic() - since >= most_sec:
+            except ForgeUnreachable as trouble:
+                if trouble.host or clock.monotonic() - since >= most_sec:
                     raise
             await self.pause(min(backoff_sec(task, tries), max(self.outlet.poll_most_sec, _LOOK_SEC)))
             tries += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ganger.contracts.task_result import TaskResult
+from ganger.core import events as ev
 from ganger.core.records import Ended, Question, TaskState
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.core.worker_changes import BY_PERSON
@@ -35,11 +36,14 @@ class Waits(Exception):
         question: str = "",
         text: str = "",
         options: tuple[str, ...] = (),
+        before: tuple[ev.Event, ...] = (),
         escalated: bool = False,
     ) -> None:
+        """`before` is recorded together with the wait."""
         super().__init__(why)
         self.escalated = escalated
         self.reason, self.why, self.question, self.text, self.options = reason, why, question, text, options
+        self.before = before
 
 
 def heed_person(task: TaskState) -> None:

@@ -117,6 +117,7 @@ class Tools:
     eye: Callable[[Path], Eye] | None = None
     worker_program: WorkerProgram | None = None
     windows_tokens: Mapping[str, int] = field(default_factory=dict)
+    co_authors: Mapping[str, str] = field(default_factory=dict)
 
     reading: Callable[[str], Agent | None] = lambda _worked_by: None
     shown: Callable[[str], str] = lambda text: text

@@ -31,6 +31,11 @@ class Breaker:
         self._probing = True
         return 0.0
 
+    def let_try(self, now: float) -> None:
+        """Somebody who paces it by other means asks once, whatever was before."""
+        if self._open_until is not None and not self._probing:
+            self._open_until = now
+
     def went_well(self) -> None:
         self._failures, self._rest = 0, self._patience.rest_sec
         self._open_until, self._probing = None, False

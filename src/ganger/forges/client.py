@@ -16,6 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from ganger.core.hosts import short_reason
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.forges.breaker import Breaker
 from ganger.forges.limits import emptied, limited
@@ -41,7 +42,8 @@ class Tally:
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One request. `repeats`: sending it twice does no harm. `away`: its answer may lie on another host, which gets no
-    token. `tail`: only the end of a long answer is kept."""
+    token. `tail`: only the end of a long answer is kept. `knocks`: it is to find out whether the host is back, so it is
+    sent once and does not wait for that."""
 
     method: str
     path: str
@@ -50,6 +52,7 @@ class Ask:
     repeats: bool = True
     away: bool = False
     tail: bool = False
+    knocks: bool = False
     tally: Tally = field(default_factory=Tally)
 
 
@@ -107,6 +110,7 @@ class Client:
         self._cache: OrderedDict[tuple[str, str], tuple[str, Answer]] = OrderedDict()
         self._http: httpx.AsyncClient | None = None
         self._recent: deque[float] = deque()
+        self._last = ""
         self.calls = 0
 
     def __repr__(self) -> str:
@@ -128,16 +132,24 @@ class Client:
         """Any answer that is neither the host's trouble nor its limit. `authorization` is how this forge wants the
         token."""
         if _TOKEN.fullmatch(token) is None:
-            raise ForgeDenied("the forge's token has characters that no token has", hint="see delivery.token_file")
+            raise ForgeDenied(
+                "the forge's token has characters that no token has",
+                hint="see delivery.token_file",
+                host=self.address.name,
+                way="api",
+                why="no token has such characters",
+            )
         header = f"{authorization} {token}" if token else ""
         patience, tried = self._settings.patience, 0
+        if ask.knocks:
+            self._breaker.let_try(self._clock.monotonic())
         while True:
             await self._may_ask(token)
             tried += 1
             try:
                 answer = await self._once(ask, header)
             except _Trouble as trouble:
-                again = tried < patience.tries and (ask.repeats or not trouble.sent)
+                again = tried < (1 if ask.knocks else patience.tries) and (ask.repeats or not trouble.sent)
                 if not again or self._breaker.failures >= patience.trips:
                     raise self._unreachable(trouble.why, token) from None
                 await self._settings.sleep(patience.pause(tried))
@@ -159,6 +171,9 @@ class Client:
                 f"{self.address.name} failed {self._breaker.failures} times in a row; "
                 f"it is asked again in {wait:.0f} s",
                 hint="see whether the forge is up; delivery goes on by itself",
+                host=self.address.name,
+                way="api",
+                why=self._last,
             )
 
     async def _rest(self, wait: float) -> None:
@@ -186,9 +201,13 @@ class Client:
         )
 
     def _unreachable(self, why: str, token: str) -> ForgeUnreachable:
+        self._last = short_reason(scrub(why, token))
         return ForgeUnreachable(
             scrub(f"{self.address.name} cannot be asked: {why}", token),
             hint="see whether the forge is up and delivery.url is right",
+            host=self.address.name,
+            way="api",
+            why=self._last,
         )
 
     async def _once(self, ask: Ask, header: str) -> Answer:
@@ -327,5 +346,10 @@ def _mark(secret: str) -> str:
 
 
 def _reason(error: httpx.HTTPError) -> str:
-    words = str(error).strip()
+    """With the system's own words, where those are what is behind it."""
+    words, cause = str(error).strip(), error.__cause__ or error.__context__
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror and cause.strerror not in words:
+            words = f"{words} ({cause.strerror})"
+        cause = cause.__cause__ or cause.__context__
     return f"{type(error).__name__}: {words}" if words else type(error).__name__

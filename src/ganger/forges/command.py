@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import TIMED_OUT, JobFact, RunFact, Word
+from ganger.core.forge_reviews import Review
 from ganger.errors import ForgeError
 from ganger.forges.command_record import SHORT, JobRecord, Records, RunRecord, inode_of, log_name
 from ganger.ports import Exit, Launch, Launcher, Repository, Room, Sandbox
-from ganger.ports.forge import Greeting, NewRequest, Request
+from ganger.ports.forge import Greeting, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 SKIPPED_CODE = 77
 _MOST_TRIES = 5
@@ -76,6 +78,10 @@ class CommandForge:
         self._calls = 0
 
     @property
+    def host(self) -> str:
+        return ""
+
+    @property
     def name(self) -> str:
         return "command"
 
@@ -88,6 +94,9 @@ class CommandForge:
         records = (self._records.read(sha, list(self._ci.jobs)) for sha in self._records.known())
         under_way = [(r, r.next) for r in records if r is not None and r.next]
         return {self._key(r, name) for r, name in under_way if r.jobs[name].tries}
+
+    async def knock(self) -> None:
+        """It is here."""
 
     async def greet(self) -> Greeting:
         if not self._ci.jobs:
@@ -143,10 +152,28 @@ class CommandForge:
     async def ready(self, request: Request) -> None:
         raise _no_requests(request.branch)
 
-    async def comment(self, number: str, text: str) -> None:
-        raise _no_requests(number)
+    async def update_request(self, request: Request, new: NewRequest) -> None:
+        raise _no_requests(request.branch)
 
-    async def merge(self, request: Request, head: str) -> str:
+    async def reviews(self, request: Request) -> Sequence[Review]:
+        raise _no_requests(request.branch)
+
+    async def remark(self, request: Request, mark: str, words: str) -> str:
+        raise _no_requests(request.number)
+
+    async def branch_rules(self, branch: str) -> BranchRules:
+        return BranchRules()
+
+    async def merge_rules(self, into: str) -> MergeRules:
+        return MergeRules()
+
+    async def merge(self, request: Request, head: str, method: str = "merge") -> MergeAnswer:
+        raise _no_requests(request.branch)
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer:
+        raise _no_requests(request.branch)
+
+    async def queued(self, request: Request) -> QueueLook:
         raise _no_requests(request.branch)
 
     async def close(self) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import JobFact, RunFact
+from ganger.core.forge_reviews import Review
+from ganger.forges.client import Ask
 from ganger.forges.hosts import Hosts
 from ganger.forges.rung import Rung
 from ganger.forges.shapes import row, text
 from ganger.forges.site import Site
-from ganger.ports.forge import Greeting, NewRequest, Request
+from ganger.ports.forge import Greeting, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 
 class Requests(Protocol):
@@ -18,11 +21,23 @@ class Requests(Protocol):
 
     async def open(self, new: NewRequest) -> Request: ...
 
+    async def update(self, request: Request, new: NewRequest) -> None: ...
+
     async def ready(self, request: Request) -> None: ...
 
-    async def comment(self, number: str, text: str) -> None: ...
+    async def reviews(self, request: Request) -> Sequence[Review]: ...
 
-    async def merge(self, request: Request, head: str) -> str: ...
+    async def remark(self, request: Request, mark: str, words: str) -> str: ...
+
+    async def branch_rules(self, branch: str) -> BranchRules: ...
+
+    async def rules(self, into: str) -> MergeRules: ...
+
+    async def merge(self, request: Request, head: str, method: str) -> MergeAnswer: ...
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer: ...
+
+    async def queued(self, request: Request) -> QueueLook: ...
 
 
 class Opened:
@@ -53,6 +68,10 @@ class Opened:
         return f"{self._kind} at {self._site.client.address.name}"
 
     @property
+    def host(self) -> str:
+        return self._site.client.address.name
+
+    @property
     def calls(self) -> int:
         return self._site.tally.calls
 
@@ -62,6 +81,10 @@ class Opened:
             version = await self._version()
         user, notes = await self._user()
         return Greeting(self.name, version, user, (*notes, *rung.notes))
+
+    async def knock(self) -> None:
+        path = "user" if self._site.has_token else "R"
+        await self._site.ask(Ask("GET", path, knocks=True), also=(403, 404))
 
     async def _user(self) -> tuple[str, tuple[str, ...]]:
         if not self._site.has_token:
@@ -104,11 +127,29 @@ class Opened:
     async def ready(self, request: Request) -> None:
         await self._requests.ready(request)
 
-    async def comment(self, number: str, text: str) -> None:
-        await self._requests.comment(number, text)
+    async def update_request(self, request: Request, new: NewRequest) -> None:
+        await self._requests.update(request, new)
 
-    async def merge(self, request: Request, head: str) -> str:
-        return await self._requests.merge(request, head)
+    async def reviews(self, request: Request) -> Sequence[Review]:
+        return await self._requests.reviews(request)
+
+    async def remark(self, request: Request, mark: str, words: str) -> str:
+        return await self._requests.remark(request, mark, words)
+
+    async def branch_rules(self, branch: str) -> BranchRules:
+        return await self._requests.branch_rules(branch)
+
+    async def merge_rules(self, into: str) -> MergeRules:
+        return await self._requests.rules(into)
+
+    async def merge(self, request: Request, head: str, method: str = "merge") -> MergeAnswer:
+        return await self._requests.merge(request, head, method)
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer:
+        return await self._requests.enqueue(request, head)
+
+    async def queued(self, request: Request) -> QueueLook:
+        return await self._requests.queued(request)
 
     async def close(self) -> None:
         hosts, self.hosts = self.hosts, None

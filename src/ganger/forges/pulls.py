@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from urllib.parse import quote
 
-from ganger.errors import ForgeError, ForgeUnreachable
-from ganger.forges.client import Answer, Ask
-from ganger.forges.shapes import Row, number, row, text, yes
-from ganger.forges.site import Site
-from ganger.ports.forge import NewRequest, Request
+from ganger.core.branch_rules import BranchRules
+from ganger.core.forge_reviews import APPROVED, REWORK, Remark, Review
+from ganger.errors import ForgeError
+from ganger.forges.client import Answer, Ask, scrub
+from ganger.forges.labels import Labels, milestone_number
+from ganger.forges.remarks import Comments, keep_one
+from ganger.forges.shapes import Row, number, row, rows, strings, text, told, yes
+from ganger.forges.site import REFUSED, Site
+from ganger.ports.forge import MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 DRAFT = "WIP: "
 DRAFTS = ("wip:", "[wip]", "draft:", "[draft]")
-REFUSED = (403, 404, 405, 409, 412, 413, 422, 423)
+# Another merge is under way there; or it says yes, and that is not to be seen yet.
+BUSY = (200, 409)
 LOOKED_AT = 4
-LABEL_COLOUR = "#8a8f98"
+OPINIONS = {"APPROVED": APPROVED, "REQUEST_CHANGES": REWORK, "CHANGES_REQUESTED": REWORK, "DISMISSED": REWORK}
+METHODS = {"merge": "merge", "squash": "squash", "rebase": "rebase", "fast-forward": "fast-forward-only"}
 
 
 def plain_title(title: str) -> str:
@@ -40,15 +48,18 @@ def read_pull(found: Row) -> Request:
         draft=yes(found, "draft") or text(found, "title").lower().startswith(DRAFTS[:2]),
         head=text(found, "head", "sha"),
         merged=text(found, "merge_commit_sha") if merged else "",
+        title=plain_title(text(found, "title")),
+        body=text(found, "body"),
     )
 
 
-def newest_of(listed: Iterable[Row], project: str, branch: str, into: str) -> Request | None:
-    """The newest of this very repository that is open or merged: a fork may have a branch of the same name."""
+def newest_of(listed: Iterable[Row], source: str, branch: str, into: str) -> Request | None:
+    """The newest that is open or merged and comes from that very repository: another fork may have a branch of the
+    same name."""
     found = [
         (number(entry, "number"), read_pull(entry))
         for entry in listed
-        if text(entry, "head", "repo", "full_name").lower() in ("", project.lower())
+        if text(entry, "head", "repo", "full_name").lower() in ("", source.lower())
     ]
     fitting = [pair for pair in found if (pair[1].branch, pair[1].into) == (branch, into) and pair[1].state != "closed"]
     return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
@@ -59,19 +70,62 @@ async def read_again(site: Site, request: Request) -> Row:
     return row(answer.json())
 
 
-async def merged_as(site: Site, request: Request, head: str, answer: Answer) -> str:
-    """The commit it was merged as, if it was, with exactly this head. `answer` is what the forge said to that."""
+async def merged_as(site: Site, request: Request, head: str, answer: Answer) -> MergeAnswer:
+    """What became of it, with exactly this head. `answer` is what the forge said to the call to merge."""
     now = read_pull(await read_again(site, request))
     if now.state == "merged":
-        return now.merged if now.head == head else ""
-    if "again" in answer.message.lower() and now.head == head:
-        # It has not worked out yet whether it can be merged.
-        raise ForgeUnreachable(f"change request {request.number} is not ready to be merged: {answer.message}")
-    return ""
+        return MergeAnswer(now.merged) if now.head == head else MergeAnswer(why=f"it was merged at {now.head[:12]}")
+    said = scrub(answer.message, "") or f"it answered {answer.status}"
+    # It has not worked out yet whether it can be merged, or another merge is under way.
+    busy = now.state == "open" and now.head == head and (answer.status in BUSY or "again" in said.lower())
+    return MergeAnswer(why=said, busy=busy)
 
 
-async def say(site: Site, number: str, words: str) -> None:
-    await site.ask(Ask("POST", f"R/issues/{number}/comments", body={"body": words}, repeats=False))
+def names_of(found: Row) -> list[str]:
+    """Of its labels."""
+    return [text(one, "name") for one in rows(found.get("labels"))]
+
+
+def url_of(comment: Row | None) -> str:
+    return text(comment, "html_url") if comment is not None else ""
+
+
+def read_review(found: Row, me: str, *, counts: bool) -> Review:
+    by = text(found, "user", "login")
+    return Review(
+        id=text(found, "id"),
+        by=by,
+        verdict=OPINIONS.get(text(found, "state"), ""),
+        commit=text(found, "commit_id"),
+        counts=counts and bool(by) and by != me,
+        dismissed=yes(found, "dismissed") or text(found, "state") == "DISMISSED",
+        stale=yes(found, "stale"),
+        text=text(found, "body"),
+        url=text(found, "html_url"),
+    )
+
+
+class Remarks:
+    """What was said of single lines; a review that was sent does not change any more, so it is read once."""
+
+    def __init__(self, site: Site, size_name: str) -> None:
+        self._site, self._size_name = site, size_name
+        self._known: dict[str, tuple[Remark, ...]] = {}
+
+    async def with_them(self, request: Request, reviews: Sequence[Review]) -> list[Review]:
+        return [await self._with(request, one) if one.verdict == REWORK and one.stands else one for one in reviews]
+
+    async def _with(self, request: Request, review: Review) -> Review:
+        if review.id not in self._known:
+            path = f"R/pulls/{request.number}/reviews/{review.id}/comments"
+            listed = await self._site.pages(path, {self._size_name: 50})
+            self._known[review.id] = tuple(map(_remark, listed.rows if listed is not None else ()))
+        return replace(review, remarks=self._known[review.id])
+
+
+def _remark(found: Row) -> Remark:
+    lines = (number(found, name) for name in ("line", "position", "original_line", "original_position"))
+    return Remark(text(found, "path"), next(filter(None, lines), 0), text(found, "body"))
 
 
 class GiteaPulls:
@@ -79,13 +133,15 @@ class GiteaPulls:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._labels = Labels(site)
+        self._remarks = Remarks(site, "limit")
 
     async def find(self, branch: str, into: str) -> Request | None:
         for state in ("open", "closed"):
             for page in range(1, LOOKED_AT + 1):
                 query: dict[str, str | int] = {"state": state, "sort": "recentupdate", "limit": 50, "page": page}
                 listed = self._site.listed(await self._site.get("R/pulls", query))
-                found = newest_of(listed, self._site.project, branch, into)
+                found = newest_of(listed, self._site.source, branch, into)
                 if found is not None:
                     return found
                 if len(listed) < 50:
@@ -94,10 +150,12 @@ class GiteaPulls:
 
     async def open(self, new: NewRequest) -> Request:
         title = DRAFT + plain_title(new.title) if new.draft else new.title
-        body: dict[str, object] = {"head": new.branch, "base": new.into, "title": title, "body": new.body}
-        labels = await self._labels(new.labels)
-        if labels:
+        head = f"{self._site.owner}{new.branch}"
+        body: dict[str, object] = {"head": head, "base": new.into, "title": title, "body": new.body}
+        if labels := await self._labels.numbers(new.labels):
             body["labels"] = labels
+        if milestone := await milestone_number(self._site, new.milestone):
+            body["milestone"] = milestone
         answer = await self._site.ask(Ask("POST", "R/pulls", body=body), also=(409, 422))
         if answer.status in (409, 422):
             there = await self.find(new.branch, new.into)
@@ -106,18 +164,21 @@ class GiteaPulls:
             return there
         return read_pull(row(answer.json()))
 
-    async def _labels(self, names: tuple[str, ...]) -> list[int]:
-        """Their numbers; those that are not there are made. One the token may not make is left out: a label is not
-        worth a delivery."""
-        if not names:
-            return []
-        listed = await self._site.pages("R/labels", {"limit": 50})
-        known = {text(found, "name"): number(found, "id") for found in (listed.rows if listed else ())}
-        for name in names:
-            if name not in known:
-                made = Ask("POST", "R/labels", body={"name": name, "color": LABEL_COLOUR}, repeats=False)
-                known[name] = number(row((await self._site.ask(made, also=REFUSED)).json()), "id")
-        return [known[name] for name in names if known[name]]
+    async def update(self, request: Request, new: NewRequest) -> None:
+        now = await read_again(self._site, request)
+        shown, draft = text(now, "title"), read_pull(now).draft
+        title = DRAFT + plain_title(new.title) if draft else new.title
+        change: dict[str, object] = {} if plain_title(shown) == plain_title(title) else {"title": title}
+        if text(now, "body") != new.body:
+            change["body"] = new.body
+        if not now.get("milestone") and (milestone := await milestone_number(self._site, new.milestone)):
+            change["milestone"] = milestone
+        if change:
+            await self._site.ask(Ask("PATCH", f"R/pulls/{request.number}", body=change))
+        lacking = tuple(name for name in new.labels if name not in names_of(now))
+        if numbers := await self._labels.numbers(lacking):
+            path = f"R/issues/{request.number}/labels"
+            await self._site.ask(Ask("POST", path, body={"labels": numbers}), also=REFUSED)
 
     async def ready(self, request: Request) -> None:
         title = text(await read_again(self._site, request), "title")
@@ -125,9 +186,59 @@ class GiteaPulls:
         if plain != title:
             await self._site.ask(Ask("PATCH", f"R/pulls/{request.number}", body={"title": plain}))
 
-    async def comment(self, number: str, text: str) -> None:
-        await say(self._site, number, text)
+    async def reviews(self, request: Request) -> Sequence[Review]:
+        me = await self._site.login()
+        listed = await self._site.pages(f"R/pulls/{request.number}/reviews", {"limit": 50})
+        rows = sorted(listed.rows if listed is not None else (), key=lambda found: number(found, "id"))
+        read = [read_review(found, me, counts=found.get("official") is not False) for found in rows]
+        return await self._remarks.with_them(request, read)
 
-    async def merge(self, request: Request, head: str) -> str:
-        ask = Ask("POST", f"R/pulls/{request.number}/merge", body={"Do": "merge", "head_commit_id": head})
+    async def remark(self, request: Request, mark: str, words: str) -> str:
+        at = Comments(f"R/issues/{request.number}/comments", "R/issues/comments", "limit")
+        return url_of(await keep_one(self._site, at, mark, words))
+
+    async def branch_rules(self, branch: str) -> BranchRules:
+        """Who may push or merge is told about this very token."""
+        answer = await self._site.get(f"R/branches/{quote(branch)}", also=(404,))
+        merges = row((await self._site.get("R")).json()).get("allow_merge_commits") is not False
+        if answer.status == 404:
+            return BranchRules(linear_merge=not merges)
+        found, signed, unseen = row(answer.json()), False, ""
+        if yes(found, "protected"):
+            rule = await self._site.get("R/branch_protections", also=(401, 403, 404))
+            unseen = "" if rule.status == 200 else "whether commits must be signed cannot be read with this token"
+            name = text(found, "effective_branch_protection_name")
+            listed = self._site.listed(rule) if rule.status == 200 else []
+            signed = any(yes(one, "require_signed_commits") for one in listed if text(one, "rule_name") == name)
+        return BranchRules(
+            protected=yes(found, "protected"),
+            may_push=told(found, "user_can_push"),
+            may_merge=told(found, "user_can_merge"),
+            approvals=max(0, number(found, "required_approvals")),
+            checks=strings(found, "status_check_contexts") if yes(found, "enable_status_check") else (),
+            linear_merge=not merges,
+            signed=signed,
+            unseen=unseen,
+        )
+
+    async def rules(self, into: str) -> MergeRules:
+        """A forge of this kind has no queue of its own."""
+        found = row((await self._site.get("R")).json())
+        names = {
+            "merge": "allow_merge_commits",
+            "squash": "allow_squash_merge",
+            "rebase": "allow_rebase",
+            "fast-forward": "allow_fast_forward_only_merge",
+        }
+        return MergeRules(tuple(method for method, name in names.items() if yes(found, name)))
+
+    async def merge(self, request: Request, head: str, method: str) -> MergeAnswer:
+        body = {"Do": METHODS[method], "head_commit_id": head}
+        ask = Ask("POST", f"R/pulls/{request.number}/merge", body=body)
         return await merged_as(self._site, request, head, await self._site.ask(ask, also=REFUSED))
+
+    async def enqueue(self, request: Request, head: str) -> MergeAnswer:
+        return MergeAnswer(why="it has no merge queue")
+
+    async def queued(self, request: Request) -> QueueLook:
+        return QueueLook("out", why="it has no merge queue")

@@ -33,7 +33,9 @@ def with_jobs(run: RunFact, jobs: Sequence[JobFact], digest: str, *, whole: bool
     `whole`: these are all jobs it has. One without any is believed only where it says itself that none began."""
     if run.reason == NEEDS_APPROVAL:
         jobs = [job if job.word in OVER else replace(job, word=Word.WAITING, reason=NEEDS_APPROVAL) for job in jobs]
-    settled = whole and (bool(jobs) or run.raw == NEVER_BEGAN) and all(job.word in OVER for job in jobs)
+    # Nobody has to start what a child pipeline leaves to people.
+    left = [job for job in jobs if job.word not in OVER and not (job.child and job.reason == NEEDS_APPROVAL)]
+    settled = whole and (bool(jobs) or run.raw == NEVER_BEGAN) and not left
     through = run.word not in OVER or settled
     return replace(run, jobs=tuple(jobs), asked=run.state if through else "", digest=digest)
 

@@ -46,7 +46,8 @@ def no_token() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ForgeSettings:
-    """`token` is called for each request, so that a renewed file is seen; it is never kept nor shown."""
+    """`token` is called for each request, so that a renewed file is seen; it is never kept nor shown. `source` is the
+    repository that change requests come from, as owner/name, where that is another one."""
 
     url: str
     project: str
@@ -56,6 +57,7 @@ class ForgeSettings:
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     patience: Patience = field(default_factory=Patience)
     proxy: str = field(default="", repr=False)
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,3 +35,16 @@ def number(found: Row, name: str, default: int = 0) -> int:
 
 def yes(found: Row, name: str) -> bool:
     return found.get(name) is True
+
+
+def told(found: Row, name: str) -> bool | None:
+    """Yes, no, or nothing said."""
+    value = found.get(name)
+    return value if isinstance(value, bool) else None
+
+
+def strings(found: Row, *path: str) -> tuple[str, ...]:
+    value: object = found
+    for name in path:
+        value = row(value).get(name)
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()

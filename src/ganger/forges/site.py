@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
 from ganger.forges.client import Answer, Ask, Client, Tally, scrub
 from ganger.forges.settings import ForgeSettings
-from ganger.forges.shapes import Row, number, row, rows
+from ganger.forges.shapes import Row, number, row, rows, text
 
 MOST_PAGES = 20
+# What a forge answers where it does not do what was asked, though it may well do other things.
+REFUSED = (403, 404, 405, 409, 412, 413, 422, 423)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +45,48 @@ class Site:
     def __init__(self, client: Client, settings: ForgeSettings, *, root: str, repo: str, authorization: str) -> None:
         self.client = client
         self.project = settings.project
+        self.source = settings.source or settings.project
         self.root = root
         self._repo = repo
         self._token: Callable[[], str] = settings.token
         self._authorization = authorization
         self.tally = Tally()
+        self._login: str | None = None
 
     def __repr__(self) -> str:
         return f"Site({self.client.address.name}, {self.project})"
 
     @property
+    def owner(self) -> str:
+        """What stands before the name of a branch that lies in another repository."""
+        return "" if self.source.lower() == self.project.lower() else f"{self.source.partition('/')[0]}:"
+
+    @property
     def has_token(self) -> bool:
-        return bool(self._token().strip())
+        return bool(self._read_token())
+
+    def _read_token(self) -> str:
+        """What keeps it from being read keeps it from everybody who asks this host; a file may be being renewed."""
+        try:
+            return self._token().strip()
+        except ForgeDenied as denied:
+            host, why = self.client.address.name, "the token cannot be read"
+            raise ForgeDenied(denied.message, hint=denied.hint, host=host, way="api", why=why) from denied
+
+    async def login(self) -> str:
+        """Who the token speaks for; empty where it may not be told. Asked once."""
+        if self._login is None and self.has_token:
+            answer = await self.get("user", also=(403,))
+            found = row(answer.json()) if answer.status != 403 else {}
+            self._login = text(found, "login") or text(found, "username")
+        return self._login or ""
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None, also: Collection[int] = ()) -> Answer:
         return await self.ask(Ask("GET", path, query or {}), also=also)
 
     async def ask(self, ask: Ask, *, also: Collection[int] = ()) -> Answer:
         """An answer of success, or one of `also`; everything else is an error that says what to do."""
-        token = self._token().strip()
+        token = self._read_token()
         whole = replace(ask, path=self._path(ask.path), tally=self.tally)
         answer = await self.client.send(whole, self._authorization, token)
         if 200 <= answer.status < 300 or answer.status in also:
@@ -105,7 +130,13 @@ class Site:
         told = f": {said}" if said else ""
         if answer.status == 401:
             why = f"refuses the token{told}" if token else f"wants a token{told}"
-            return ForgeDenied(f"{where} {why}", hint="renew what delivery.token_env or delivery.token_file names")
+            return ForgeDenied(
+                f"{where} {why}",
+                hint="renew what delivery.token_env or delivery.token_file names",
+                host=self.client.address.name,
+                way="api",
+                why=said or "it wants a token",
+            )
         if answer.status == 403:
             return ForgeDenied(
                 f"{where} does not let the token do {ask.method} {ask.path}{told}",

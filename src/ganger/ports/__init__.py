@@ -540,8 +540,19 @@ class Repository(Protocol):
     async def empty_commit(self, parent: str, message: str, at: float) -> Rebased:
         """A commit on `parent` that changes nothing. The same question gets the same commit; a ref keeps it."""
 
-    async def join(self, ours: str, theirs: str, message: str, at: float) -> Rebased | Conflict:
-        """A merge commit of two histories, `ours` first; the same question gets the same commit, and a ref keeps it."""
+    async def join(
+        self, ours: str, theirs: str, message: str, at: float, *, yields: bool = False
+    ) -> Rebased | Conflict:
+        """A merge of both, `ours` first, always the same; a ref keeps it. `yields`: in a conflict, `theirs` counts."""
+
+    async def fork_point(self, one: str, other: str) -> str:
+        """The newest commit that both hold; empty where they have nothing in common."""
+
+    async def line(self, base: str, tip: str, most: int = 200) -> Sequence[Rebased]:
+        """What came after `base` along the first parents of `tip`, the oldest first."""
+
+    async def take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
+        """One commit on `onto`, always the same and kept by a ref, that changes back what `commit` changed, if any."""
 
     async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
         """The change from `base` to `commit` for a reader, cut where it is longer."""

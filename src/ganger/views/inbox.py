@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from ganger.core.budgets import budget_named
+from ganger.core.hosts import waiting
 from ganger.core.moments import stamp
 from ganger.core.quota import account_of
 from ganger.core.records import Question, RunState
@@ -36,12 +37,14 @@ class InboxRow:
     behind: tuple[str, ...] = ()
     worker: str = ""
     account: str = ""
+    host: str = ""
 
     def as_json(self) -> dict[str, object]:
         return {
             "id": self.id,
             "task": self.task or None,
             "account": self.account or None,
+            "host": self.host or None,
             "kind": self.kind,
             "category": self.kind,
             "since": self.since,
@@ -104,11 +107,15 @@ def inbox_row(state: RunState, question: Question) -> InboxRow:
         _behind(state, question) if is_open else (),
         task.worker.name if at_work and task is not None and task.worker is not None else "",
         question.account,
+        question.host,
     )
 
 
 def _behind(state: RunState, question: Question) -> tuple[str, ...]:
-    """In plan order; a dependent that is DONE waits for nothing. Behind an account waits all that it is to pay for."""
+    """In plan order; a dependent that is DONE waits for nothing. Behind an account waits all that it is to pay for,
+    behind a host what can only go on when it is back."""
+    if question.host:
+        return tuple(waiting(state, question.host))
     if question.account:
         return tuple(name for name in state.by_rank if _waits_for_account(state, name, question.account))
     found: set[str] = set()

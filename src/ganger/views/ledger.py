@@ -29,12 +29,13 @@ def ledger_lines(state: RunState, name: str) -> list[str]:
     lines += [_line("tree", now.tree), _line("commit", now.commit), _line("push", _push(now))]
     if now.request is not None:
         lines.append(_line("request", f"#{now.request.number or '?'} {now.request.url}"))
+        lines.append(_line("comment", now.request.remark))
     for run in now.runs:
         lines.append(_line("CI run", _run(run)))
         lines += [f"    {_job(job)}" for job in run.jobs]
     lines.append(_line("mirror", _mirror(now, rules.mirror_job)))
     if now.review:
-        lines.append(_line("review", f"{now.review} ({now.reviewed[:_SHORT]})"))
+        lines.append(_line("review", f"{now.review} ({now.reviewed[:_SHORT]}) {now.review_url}".rstrip()))
     lines += [_line("verdict", _verdict(one)) for one in _verdicts(state, name)]
     lines.append("  facts")
     width = max([10, *(len(one_line(fact.source, 48)) for fact in now.facts)])

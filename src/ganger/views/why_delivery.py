@@ -7,9 +7,10 @@ import shlex
 from ganger.core.ci import Ci, Word, chosen, latest
 from ganger.core.delivery import Delivery, Milestone
 from ganger.core.delivery_changes import not_proved, rules_of
+from ganger.core.hosts import awaited_by, question_about_host, told
 from ganger.core.indexes import is_delivering
 from ganger.core.records import RunState, TaskState
-from ganger.core.reviews import WANTED
+from ganger.core.reviews import FORGE, WANTED
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 _SHORT = 12
@@ -21,6 +22,8 @@ def delivery_running(state: RunState, name: str, task: TaskState) -> str:
     now = task.delivery
     if now is None or not is_delivering(task):
         return ""
+    if host := awaited_by(state, name):
+        return f"{told(host, state.hosts[host])}, and it goes on by itself when that is over"
     commit = now.commit[:_SHORT]
     if now.review == WANTED:
         return f"the {rules_of(state, name).reviewer} looks at {now.reviewed[:_SHORT]}"
@@ -58,8 +61,17 @@ def delivery_blocked(state: RunState, name: str, task: TaskState) -> tuple[str, 
     quoted = shlex.quote(name)
     if task.block_reason is BlockReason.AWAITING_REVIEW:
         url = f" ({now.request.url})" if now.request is not None and now.request.url else ""
+        if now.review_of == FORGE:
+            return (
+                f"{name} is BLOCKED (awaiting_review): {task.detail}{url}.",
+                f"review it there, or ganger approve {quoted}",
+            )
         sentence = f"{name} is BLOCKED (awaiting_review): {now.reviewed[:_SHORT]} waits for a person's review{url}."
         return sentence, f"ganger approve {quoted}, or ganger rework {quoted} TEXT"
+    if host := awaited_by(state, name):
+        asked = question_about_host(state, host)
+        step = f"ganger answer {asked.id} TEXT" if asked is not None else f"ganger retry {quoted}"
+        return f"{name} is BLOCKED (external): {told(host, state.hosts[host])}.", step
     if task.block_reason is BlockReason.EXTERNAL and now.pending:
         return f"{name} is BLOCKED (external): {task.detail.rstrip('.')}.", f"ganger retry {quoted}"
     if task.block_reason is BlockReason.PAUSED and state.halted:

@@ -27,6 +27,19 @@ class Address:
     password: str = ""
 
     @property
+    def host(self) -> str:
+        """As people and forges call it; empty for a path. A port that is not the usual one belongs to it."""
+        if self.local:
+            return ""
+        if _URL.match(self.text):
+            parts = urlsplit(self.text)
+            shown = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+            usual = self.scheme == "ssh" or parts.port in (None, _USUAL_PORTS[self.scheme])
+            return shown if usual else f"{shown}:{parts.port}"
+        found = _SCP.fullmatch(self.text)
+        return found["host"] if found else ""
+
+    @property
     def local(self) -> bool:
         return self.scheme == "file"
 

@@ -171,7 +171,7 @@ class Attempts:
 
     def _commit(self, tree: str, parent: str, ref: str, message: str) -> str:
         """A commit kept at a ref; when that ref holds this very change already, it is that one."""
-        git = self.bare.git
+        git, message = self.bare.git, self.settings.signed(message)
         known = git.resolve(ref)
         if known:
             with Reader(git) as reader:

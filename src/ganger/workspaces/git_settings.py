@@ -10,6 +10,7 @@ from pathlib import Path
 from ganger.core.masking import NOTHING, Masker
 from ganger.core.names import file_stem, repo_place, repo_store
 from ganger.ports import Change, Rules
+from ganger.workspaces.objects import Who, tidy
 from ganger.workspaces.protect import Protection
 
 
@@ -18,8 +19,8 @@ class GitSettings:
     """`store` is shared by all runs of a project; `work`, `checks` and `pool` are this run's.
 
     `linked` and `copied` are folders of the project that git ignores and that are needed all the same. `warm` is how
-    many workspaces are made ahead. `owner` (uid, gid) gets every folder an agent or a check works in. `secrets` are
-    what no message may hold.
+    many workspaces are made ahead. `sign_off`: each commit says that its author answers for it. `owner` (uid, gid) gets
+    every folder an agent or a check works in. `secrets` are what no message may hold.
     """
 
     project: Path
@@ -31,6 +32,7 @@ class GitSettings:
     judge: Callable[[Change, Rules], None]
     generated: Callable[[str], bool]
     author: str = "Ganger <ganger@localhost>"
+    sign_off: bool = False
     linked: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()
     warm: int = 0
@@ -42,6 +44,13 @@ class GitSettings:
     owner: tuple[int, int] | None = None
     secrets: Masker = NOTHING
     now: Callable[[], float] = time.time
+
+    def signed(self, message: str) -> str:
+        """With the author's line below its trailers, where the project wants that."""
+        if not self.sign_off:
+            return message
+        who = Who.parse(self.author)
+        return f"{tidy(message)}Signed-off-by: {who.name} <{who.mail}>\n"
 
     @property
     def brought(self) -> tuple[str, ...]:

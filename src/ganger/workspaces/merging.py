@@ -52,6 +52,22 @@ def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
     return Rebased(write_commit(git, placed), merged.tree)
 
 
+def take_back(git: Git, commit: str, onto: str, message: str, who: Who) -> Rebased | Conflict:
+    """What `commit` changed is changed back on top of `onto`. The same question gets the same answer."""
+    with Reader(git) as reader:
+        made, head = known(git, reader, commit), known(git, reader, onto)
+        before = known(git, reader, made.parents[0])
+        sides = _sides(git, (made.parents[0], before), (commit, made), (onto, head))
+        merged = _merge(git, reader, *sides)
+        if merged.files:
+            return Conflict(shown_paths(merged.files), _excerpt(git, reader, merged))
+        if met := _twins(reader, merged.tree, head.tree, before.tree):
+            return met
+    if merged.tree == head.tree:
+        return Rebased(onto, head.tree)
+    return Rebased(write_commit(git, Commit(merged.tree, (onto,), who, who, message)), merged.tree)
+
+
 def join(git: Git, ours: str, theirs: str, message: str, who: Who | None = None) -> Rebased | Conflict:
     """A merge commit of two histories. Without `who`: whoever made the other side, at the later of both moments."""
     with Reader(git) as reader:
@@ -92,6 +108,20 @@ def is_ancestor(git: Git, one: str, other: str) -> bool:
     """False also when one of them is not there."""
     words = ("merge-base", "--is-ancestor", require_object(one), require_object(other))
     return git.ask(*words, doing="comparing two commits", fine=(0, 1, 128)).code == 0
+
+
+def fork_point(git: Git, one: str, other: str) -> str:
+    """Empty where they have nothing in common."""
+    words = ("merge-base", require_object(one), require_object(other))
+    return git.ask(*words, doing="comparing two histories", fine=(0, 1)).text.partition("\n")[0]
+
+
+def first_parents(git: Git, base: str, tip: str, most: int) -> list[Rebased]:
+    """The oldest first."""
+    words = ("rev-list", "--first-parent", f"--max-count={most}", require_object(tip), f"^{require_object(base)}")
+    listed = git.ask(*words, doing="reading a history").text.split()
+    with Reader(git) as reader:
+        return [Rebased(one, known(git, reader, one).tree) for one in reversed(listed)]
 
 
 def _merge(git: Git, reader: Reader, ours: str, theirs: str) -> _Merged:

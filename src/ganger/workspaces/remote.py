@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ganger.core.hosts import short_reason
 from ganger.errors import DiskFullError, ForgeDenied, ForgeError, ForgeUnreachable, GangerError
 from ganger.ports.forge import Behind, PushOutcome, Rejected, Sent
 from ganger.scratch import prefix
@@ -42,6 +43,10 @@ _DENIED = re.compile(
     r"|returned error: 40[134]|repository .{0,300} not found|Repository not found|Host key verification failed"
     r"|returned error: 30[12378]|does not appear to be a git repository|403 Forbidden|401 Unauthorized",
     re.IGNORECASE,
+)
+_NOBODY = re.compile(
+    r"Authentication failed|could not read (?:Username|Password)|Permission denied \(|returned error: 401|401 Unauth",
+    re.I,
 )
 _ANSWERS_LATER = re.compile(
     r"Could not resolve|Connection (?:refused|reset|timed out|closed)|returned error: (?:429|5\d\d)"
@@ -87,7 +92,12 @@ class GitRemote:
     @property
     def _given(self) -> str:
         token = self._settings.token
-        return token if isinstance(token, str) else token()
+        try:
+            return token if isinstance(token, str) else token()
+        except ForgeDenied as denied:
+            # Everybody who asks this host needs it; a file may be being renewed.
+            why = "the token cannot be read"
+            raise ForgeDenied(denied.message, hint=denied.hint, host=self.host, way="git", why=why) from denied
 
     @property
     def _token(self) -> str:
@@ -96,6 +106,10 @@ class GitRemote:
     @property
     def address(self) -> str:
         return self._to.text
+
+    @property
+    def host(self) -> str:
+        return self._to.host
 
     async def head(self, branch: str) -> str:
         ref = _full(branch)
@@ -125,6 +139,17 @@ class GitRemote:
             return await asyncio.to_thread(self._git.resolve, f"{kept}^{{commit}}")
 
     async def push(self, commit: str, branch: str) -> PushOutcome:
+        return await self._push(commit, branch)
+
+    async def replace(self, commit: str, branch: str, expected: str) -> PushOutcome:
+        tip = await self.head(branch)
+        if tip == commit:
+            return Sent(found=True)
+        if tip != expected:
+            return Behind(tip) if tip else Rejected(f"{branch} is not there any more")
+        return await self._push(commit, branch, f"--force-with-lease={_full(branch)}:{require_object(expected)}")
+
+    async def _push(self, commit: str, branch: str, *more: str) -> PushOutcome:
         ref = _full(branch)
         if not await self._known(require_object(commit)):
             raise damaged(self._git.directory, f"the commit {commit[:12]} that was to be pushed is missing")
@@ -133,6 +158,7 @@ class GitRemote:
             "--porcelain",
             "--no-verify",
             "--no-recurse-submodules",
+            *more,
             "--",
             self._to.text,
             f"{commit}:{ref}",
@@ -140,11 +166,22 @@ class GitRemote:
         call = Call(words, f"pushing to {branch}", fine=(0, 1))
         answer = await self._ask(call, self._settings.transfer_sec)
         row = _row_of(answer, ref)
-        if answer.code == 0 and row is not None and row.flag in " *=":
+        if answer.code == 0 and row is not None and row.flag in (" ", "*", "=", *(["+"] if more else [])):
             return Sent(found=row.flag == "=")
         if row is None or row.flag != "!":
             raise await self._trouble(call, answer)
         return await self._refused(row.why, answer, commit, branch)
+
+    async def remove(self, commit: str, branch: str) -> bool:
+        """The remote itself compares: a branch that went on meanwhile stays, and one that is gone already is gone."""
+        ref = _full(branch)
+        lease = f"--force-with-lease={ref}:{require_object(commit)}"
+        words = ("push", "--porcelain", "--no-verify", lease, "--", self._to.text, f":{ref}")
+        answer = await self._ask(Call(words, f"removing {branch}", fine=(0, 1)), self._settings.transfer_sec)
+        row = _row_of(answer, ref)
+        if answer.code == 0 and row is not None and row.flag == "-":
+            return True
+        return not await self.head(branch)
 
     async def _refused(self, why: str, answer: Answer, commit: str, branch: str) -> PushOutcome:
         """What a `!` means: somebody was there before, the remote is busy, or it does not want this commit."""
@@ -226,6 +263,9 @@ class GitRemote:
             raise ForgeUnreachable(
                 f"{self._to.text} did not answer within {deadline_sec:.0f} s while {call.doing}",
                 hint="check that address and the network; it is tried again",
+                host=self.host,
+                way="git",
+                why="no answer in time",
             ) from None
         finally:
             await _end(process)
@@ -249,6 +289,9 @@ class GitRemote:
         return ForgeUnreachable(
             f"{self._to.text} could not be reached while {call.doing}: {said}",
             hint="check that address and the network; it is tried again",
+            host=self.host,
+            way="git",
+            why=short_reason(said),
         )
 
     def _said(self, text: str) -> str:
@@ -288,7 +331,9 @@ def _denied(to: Address, said: str, *, has_token: bool) -> ForgeError:
         hint = "check the address, and that the token is valid and may write there"
     else:
         hint = "try `git ls-remote` with that address by hand: no password or new host key is asked for here"
-    return ForgeDenied(f"{to.text} refuses: {said}", hint=hint)
+    # Who is not known at all is so for whatever is asked; a right that lacks may lack for this repository alone.
+    host = to.host if _NOBODY.search(said) else ""
+    return ForgeDenied(f"{to.text} refuses: {said}", hint=hint, host=host, way="git", why="git is not let in")
 
 
 def _full(branch: str) -> str:

@@ -26,12 +26,13 @@ from ganger.workspaces.damage import damaged
 from ganger.workspaces.git import Call, check_version, failed, is_object, require_object
 from ganger.workspaces.git_settings import Attempt, GitSettings, RunRefs
 from ganger.workspaces.leftovers import Leftover
-from ganger.workspaces.merging import is_ancestor, join, known, rebase
+from ganger.workspaces.merging import first_parents, fork_point, is_ancestor, join, known, rebase, take_back
 from ganger.workspaces.objects import Commit, Reader, Who, write_commit
 from ganger.workspaces.pool import Pool, Template
 from ganger.workspaces.refusals import failure_for
 from ganger.workspaces.removal import Bin, discard, throw_away
 from ganger.workspaces.showing import diff_text
+from ganger.workspaces.yielding import join_yielding
 
 __all__ = ["GitRepository", "GitSettings", "Leftover"]
 
@@ -115,8 +116,20 @@ class GitRepository:
     async def empty_commit(self, parent: str, message: str, at: float) -> Rebased:
         return await self._do(self._empty_commit, require_object(parent), message, at)
 
-    async def join(self, ours: str, theirs: str, message: str, at: float) -> Rebased | Conflict:
-        return await self._do(self._join, require_object(ours), require_object(theirs), message, at)
+    async def join(
+        self, ours: str, theirs: str, message: str, at: float, *, yields: bool = False
+    ) -> Rebased | Conflict:
+        work = self._join_yielding if yields else self._join
+        return await self._do(work, require_object(ours), require_object(theirs), message, at)
+
+    async def fork_point(self, one: str, other: str) -> str:
+        return await self._do(fork_point, self._git, one, other)
+
+    async def line(self, base: str, tip: str, most: int = 200) -> Sequence[Rebased]:
+        return await self._do(first_parents, self._git, base, tip, most)
+
+    async def take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
+        return await self._do(self._take_back, require_object(commit), require_object(onto), message, at)
 
     async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
         return await self._do(diff_text, self._git, base, commit, most_bytes)
@@ -239,12 +252,25 @@ class GitRepository:
     def _empty_commit(self, parent: str, message: str, at: float) -> Rebased:
         """The same question gets the same commit, so asking twice makes one."""
         tree, who = self._tree_of(parent), Who.parse(self._settings.author).at(at)
+        message = self._settings.signed(message)
         return self._kept(Rebased(write_commit(self._git, Commit(tree, (parent,), who, who, message)), tree))
 
     def _join(self, ours: str, theirs: str, message: str, at: float) -> Rebased | Conflict:
         who = Who.parse(self._settings.author).at(at)
-        both = join(self._git, ours, theirs, message, who)
+        both = join(self._git, ours, theirs, self._settings.signed(message), who)
         return both if isinstance(both, Conflict) else self._kept(both)
+
+    def _take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
+        who = Who.parse(self._settings.author).at(at)
+        back = take_back(self._git, commit, onto, message, who)
+        return back if isinstance(back, Conflict) else self._kept(back)
+
+    def _join_yielding(self, ours: str, theirs: str, message: str, at: float) -> Rebased | Conflict:
+        joined = self._join(ours, theirs, message, at)
+        if not isinstance(joined, Conflict):
+            return joined
+        who = Who.parse(self._settings.author).at(at)
+        return self._kept(join_yielding(self._git, ours, theirs, self._settings.signed(message), who))
 
     def _kept(self, made: Rebased) -> Rebased:
         self._bare.set_ref(self._refs.made(made.commit), made.commit)

@@ -25,10 +25,18 @@ class Flavour:
     looks = frozenset({"runs"})
     tags = False
     schema = ""
+    unparsed_as = "job"
+    left_open = False
+    closes_with_branch = True
+    protected_says = "Not allowed to push to protected branch"
+    # What takes its time by itself, and lets others in meanwhile.
+    slow = frozenset({"merge"})
 
     def __init__(self, world: World, *, token: str = "", public: bool = True) -> None:
         self.world, self.token, self.public = world, token, public
         self.address = ""
+        world.unparsed_as, world.left_open = self.unparsed_as, self.left_open
+        world.closes_with_branch, world.protected_says = self.closes_with_branch, self.protected_says
         self._calls = [
             (method, re.compile(self.base + pattern), kind, getattr(self, name))
             for method, pattern, kind, name in self.calls
@@ -56,7 +64,9 @@ class Flavour:
                 self.world.look()
             else:
                 self.world.sync()
-            return calling(ask, *words)
+            if kind not in self.slow:
+                return calling(ask, *words)
+        return calling(ask, *words)
 
     def denied(self, ask: Ask, kind: str) -> Answer | None:
         given = given_token(ask)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from .flavour import NAME, OWNER, PROJECT, Calls, Flavour, matching, page_of
+from .flavour import NAME, OWNER, PROJECT, Calls, matching, page_of
+from .gitea_people import GiteaPeople, calls_of
 from .http import Answer, Ask
 from .script import Run
 from .world import LONG_AGO, Asked, Made
@@ -27,13 +28,20 @@ STATUS = {
 _ORDER = ("cancelled", "failure", "running", "waiting", "blocked")
 
 
-class GiteaLike(Flavour):
+_ALLOWED = {
+    "merge": "allow_merge_commits", "squash": "allow_squash_merge", "rebase": "allow_rebase",
+    "fast-forward": "allow_fast_forward_only_merge",
+}  # fmt: skip
+
+
+class GiteaLike(GiteaPeople):
     """What Forgejo and Gitea have in common: who is there, commit statuses, change requests."""
 
     base = "/api/v1"
     version = ""
     skipped_is_success = False
     nothing_yet = ""
+    left_open = True
     common = (
         ("GET", "/version", "version", "get_version"),
         ("GET", "/user", "user", "get_user"),
@@ -46,13 +54,10 @@ class GiteaLike(Flavour):
         ("GET", f"{REPO}/pulls", "pulls", "get_pulls"),
         ("POST", f"{REPO}/pulls", "open", "post_pull"),
         ("GET", f"{REPO}/pulls/([0-9]+)", "pull", "get_pull"),
-        ("GET", f"{REPO}/pulls/([^/]+)/(.+)", "pull", "get_pull_of"),
         ("PATCH", f"{REPO}/pulls/([0-9]+)", "change", "patch_pull"),
         ("POST", f"{REPO}/pulls/([0-9]+)/merge", "merge", "post_merge"),
-        ("GET", f"{REPO}/labels", "labels", "get_labels"),
-        ("POST", f"{REPO}/labels", "labels", "post_label"),
-        ("POST", f"{REPO}/issues/([0-9]+)/labels", "labels", "post_labels"),
-        ("POST", f"{REPO}/issues/([0-9]+)/comments", "comments", "post_comment"),
+        *calls_of(REPO),
+        ("GET", f"{REPO}/pulls/([^/]+)/(.+)", "pull", "get_pull_of"),
     )
 
     # --- who --------------------------------------------------------------------------------------------------------
@@ -70,19 +75,14 @@ class GiteaLike(Flavour):
         return Answer(200, self.repo())
 
     def user(self) -> dict[str, Any]:
-        return {
-            "id": 1,
-            "login": "robot",
-            "full_name": "",
-            "email": "robot@example.org",
-            "html_url": f"{self.address}/robot",
-        }
+        return self.named(self.world.robot)
 
     def repo(self) -> dict[str, Any]:
         return {
             "id": 1, "name": NAME, "full_name": PROJECT, "default_branch": "main", "private": not self.public,
             "parent": None, "permissions": {"admin": False, "push": True, "pull": True}, "has_actions": True,
             "html_url": f"{self.address}/{PROJECT}", "clone_url": f"{self.address}/{PROJECT}.git",
+            **{name: method in self.world.manners.methods for method, name in _ALLOWED.items()},
         }  # fmt: skip
 
     # --- tasks and statuses -----------------------------------------------------------------------------------------
@@ -117,6 +117,9 @@ class GiteaLike(Flavour):
             for place, (name, word) in enumerate(self.world.tell(run).items()):
                 context = f"{run.script.workflow.partition('.')[0]} / {name} ({run.script.event})"
                 found[context] = self.status_row(run, place, context, word)
+        for said in self.world.statuses:
+            if said.sha == sha:
+                found[said.context] = self.said_row(said)
         return list(found.values())
 
     def status_row(self, run: Made, place: int, context: str, word: str) -> dict[str, Any]:
@@ -153,17 +156,20 @@ class GiteaLike(Flavour):
         merged = asked.state == "merged"
         return {
             "id": asked.number + 900, "number": asked.number, "url": link, "html_url": link, "title": asked.title,
-            "body": asked.body, "state": "closed" if merged else asked.state, "draft": draft, "user": self.user(),
+            "body": asked.body, "mergeable": asked.state == "open" and self.world.mergeable(asked),
+            "state": "closed" if merged else asked.state, "draft": draft, "user": self.user(),
             "labels": [self.label(name) for name in asked.labels], "merged": merged, "assignees": None,
             "merged_at": self.world.stamp() if merged else None, "merge_commit_sha": asked.merged or None,
-            "base": self.end(asked.into), "head": self.end(asked.branch), "created_at": self.world.stamp(),
+            "base": self.end(asked.into), "head": self.end(asked.branch, asked), "created_at": self.world.stamp(),
+            "milestone": self.milestone_row(asked.milestone), "merge_base": "",
         }  # fmt: skip
 
-    def end(self, branch: str) -> dict[str, Any]:
-        return {"label": branch, "ref": branch, "sha": self.world.ground.tip(branch), "repo_id": 1, "repo": self.repo()}
-
-    def label(self, name: str) -> dict[str, Any]:
-        return {"id": self.world.labels.get(name, 1), "name": name, "color": "00aabb", "description": "", "url": ""}
+    def end(self, branch: str, asked: Asked | None = None) -> dict[str, Any]:
+        """Where the branch is gone, its name is in the label alone."""
+        tip = self.world.ground.tip(branch)
+        ref = branch if tip or asked is None else f"refs/pull/{asked.number}/head"
+        sha = tip or (asked.head if asked else "")
+        return {"label": branch, "ref": ref, "sha": sha, "repo_id": 1, "repo": self.repo()}
 
     def get_pulls(self, ask: Ask) -> Answer:
         state = ask.query.get("state", "open")
@@ -178,8 +184,8 @@ class GiteaLike(Flavour):
             text = "pull request already exists for these targets"
             return Answer(409, {"message": text, "url": f"{self.address}/api/swagger"})
         made = self.world.open_request(given["title"], given.get("body", ""), given["head"], given["base"], draft=False)
-        known = {number: name for name, number in self.world.labels.items()}
-        made.labels += [known[one] for one in given.get("labels") or [] if one in known]
+        self.world.put_labels(made, given.get("labels") or [])
+        made.milestone = given.get("milestone") or 0
         return Answer(201, self.shown(made))
 
     def get_pull(self, ask: Ask, number: str) -> Answer:
@@ -196,38 +202,27 @@ class GiteaLike(Flavour):
             return Answer(404, {"message": "not found"})
         asked.title, asked.body = ask.body.get("title", asked.title), ask.body.get("body", asked.body)
         asked.state = ask.body.get("state", asked.state)
+        asked.milestone = ask.body.get("milestone", asked.milestone)
+        if "labels" in ask.body:
+            asked.labels = []
+            self.world.put_labels(asked, ask.body["labels"])
         return Answer(201, self.shown(asked))
 
     def post_merge(self, ask: Ask, number: str) -> Answer:
         asked = self.world.numbered(int(number))
         if asked is None:
             return Answer(404, {"message": "not found"})
-        if asked.title.lower().startswith(("wip:", "draft:")) or asked.state != "open":
-            return Answer(405, {"message": "not ready to be merged"})
-        head = ask.body.get("head_commit_id", "")
-        return Answer(200) if self.world.merge(asked, head) else Answer(409, {"message": "head out of date"})
-
-    def get_labels(self, ask: Ask) -> Answer:
-        return Answer(200, page_of(ask, [self.label(name) for name in self.world.labels]))
-
-    def post_label(self, ask: Ask) -> Answer:
-        self.world.labels.setdefault(ask.body["name"], 20 + len(self.world.labels))
-        return Answer(201, self.label(ask.body["name"]))
-
-    def post_labels(self, ask: Ask, number: str) -> Answer:
-        asked = self.world.numbered(int(number))
-        if asked is None:
-            return Answer(404, {"message": "not found"})
-        known = {value: name for name, value in self.world.labels.items()}
-        asked.labels += [known.get(one, str(one)) for one in ask.body["labels"]]
-        return Answer(200, [self.label(name) for name in asked.labels])
-
-    def post_comment(self, ask: Ask, number: str) -> Answer:
-        asked = self.world.numbered(int(number))
-        if asked is None:
-            return Answer(404, {"message": "not found"})
-        asked.comments.append(ask.body["body"])
-        return Answer(201, {"id": 1, "body": ask.body["body"], "user": self.user()})
+        if asked.title.lower().startswith(("wip:", "draft:")):
+            return Answer(405, {"message": "Work in progress PRs cannot be merged"})
+        head, delete = ask.body.get("head_commit_id", ""), bool(ask.body.get("delete_branch_after_merge"))
+        trouble = self.world.trouble(asked, head)
+        if trouble is not None:
+            return self.refused(trouble)
+        how = {"fast-forward-only": "fast-forward"}.get(ask.body["Do"], ask.body["Do"])
+        if how not in self.world.manners.methods:
+            return Answer(405, {"message": "Merge style is not allowed", "url": ""})
+        made, told = self.world.merge(asked, head, delete=delete, how=how)
+        return Answer(200, lost=not told) if made else Answer(409, {"message": "Please try again later", "url": ""})
 
 
 class Forgejo13(GiteaLike):

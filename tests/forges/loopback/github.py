@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from .flavour import NAME, OWNER, PROJECT, Flavour, completed, matching, page_of
+from .flavour import NAME, OWNER, PROJECT, completed, matching, page_of
+from .github_people import GitHubPeople, calls_of
 from .http import Answer, Ask
 from .schemas import examples, published, smallest
 from .world import Asked, Made
@@ -19,11 +20,13 @@ STATUS: dict[str, tuple[str, str | None]] = {
 }  # fmt: skip
 
 
-class GitHub(Flavour):
+class GitHub(GitHubPeople):
     schema = "github-23.0.2.openapi.json"
     base = "/api"
     published_under = "/api/v3"
     tags = True
+    unparsed_as = "bare"
+    protected_says = "error: GH006: Protected branch update failed for refs/heads/"
     calls = (
         ("GET", "/v3/user", "user", "get_user"),
         ("GET", "/v3/rate_limit", "limits", "get_limits"),
@@ -39,9 +42,10 @@ class GitHub(Flavour):
         ("GET", f"{REPO}/pulls/([0-9]+)", "pull", "get_pull"),
         ("PATCH", f"{REPO}/pulls/([0-9]+)", "change", "patch_pull"),
         ("PUT", f"{REPO}/pulls/([0-9]+)/merge", "merge", "put_merge"),
-        ("POST", f"{REPO}/issues/([0-9]+)/labels", "labels", "post_labels"),
-        ("POST", f"{REPO}/issues/([0-9]+)/comments", "comments", "post_comment"),
+        *calls_of(REPO),
         ("POST", "/graphql", "change", "post_graphql"),
+        ("GET", REPO, "repo", "get_repo"),
+        ("GET", f"{REPO}/rules/branches/([^/]+)", "rules", "get_rules"),
     )
 
     def denied(self, ask: Ask, kind: str) -> Answer | None:
@@ -78,6 +82,9 @@ class GitHub(Flavour):
 
     def run(self, run: Made) -> dict[str, Any]:
         status, conclusion = completed(self.world.words(run))
+        if run.unparsed:
+            status, conclusion = "completed", "startup_failure"
+            self.world.tell(run)
         self.world.list_as(run, f"{run.attempt} {status} {conclusion}")
         row = copy.deepcopy(examples()["workflow-run"]["value"])
         link = f"{self.address}/api/v3/repos/{PROJECT}/actions/runs/{run.id}"
@@ -142,24 +149,21 @@ class GitHub(Flavour):
         row: dict[str, Any] = found if whole else found[0]
         merged, link = asked.state == "merged", f"{self.address}/{PROJECT}/pull/{asked.number}"
         for end, branch in (("head", asked.branch), ("base", asked.into)):
-            row[end].update(label=f"{OWNER}:{branch}", ref=branch, sha=self.world.ground.tip(branch) or "0" * 40)
+            row[end].update(
+                label=f"{OWNER}:{branch}", ref=branch, sha=self.world.ground.tip(branch) or asked.head or "0" * 40
+            )
             row[end]["repo"].update(name=NAME, full_name=PROJECT)
         row.update(
             number=asked.number, html_url=link, url=f"{self.address}/api/v3/repos/{PROJECT}/pulls/{asked.number}",
             title=asked.title, body=asked.body, state="closed" if merged else asked.state, draft=asked.draft,
             merged_at=self.world.stamp() if merged else None, merge_commit_sha=asked.merged or None,
             labels=[self.label(name) for name in asked.labels], node_id=f"PR_{asked.number}",
-            requested_teams=[],
+            requested_teams=[], milestone=row["milestone"] if asked.milestone else None,
         )  # fmt: skip
         if whole:
             row["merged"] = merged
+            row["mergeable"], row["mergeable_state"] = self.merge_state(asked)
         return row
-
-    def label(self, name: str) -> dict[str, Any]:
-        return {
-            "id": self.world.labels.get(name, 1), "node_id": "L", "url": self.address, "name": name, "description": "",
-            "color": "00aabb", "default": False,
-        }  # fmt: skip
 
     def get_pulls(self, ask: Ask) -> Answer:
         state, head = ask.query.get("state", "open"), ask.query.get("head", "")
@@ -193,38 +197,72 @@ class GitHub(Flavour):
         if asked is None:
             return Answer(404, {"message": "Not Found"})
         asked.title, asked.body = ask.body.get("title", asked.title), ask.body.get("body", asked.body)
+        asked.state = ask.body.get("state", asked.state)
         return Answer(200, self.shown(asked))
 
     def post_graphql(self, ask: Ask) -> Answer:
-        """One mutation is known: a draft becomes ready."""
+        """A draft becomes ready; a request goes into the merge queue, and it is asked where it stands there."""
         said = f"{ask.body.get('query', '')} {ask.body.get('variables', '')}"
+        if "mergeQueueEntry" in said:
+            return self.queue_entry(self.world.numbered(ask.body["variables"]["number"]))
+        if "enqueuePullRequest" in said:
+            return self.enqueue(ask.body["variables"])
         asked = next((a for a in self.world.asked if f"PR_{a.number}" in said), None)
         if asked is None or "markPullRequestReadyForReview" not in said:
             return Answer(200, {"errors": [{"message": "Could not resolve to a node"}]})
         asked.draft = False
         return Answer(200, {"data": {"markPullRequestReadyForReview": {"pullRequest": {"isDraft": False}}}})
 
+    def get_repo(self, ask: Ask) -> Answer:
+        shared = published(self.schema).document["components"]["schemas"]
+        names = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
+        allowed = {name: method in self.world.manners.methods for method, name in names.items()}
+        row = smallest({"$ref": "#/x/full-repository"}, shared)
+        rights = {"admin": False, "maintain": False, "push": True, "triage": True, "pull": True}
+        told = {"name": NAME, "full_name": PROJECT, "default_branch": "main", "permissions": rights}
+        return Answer(200, {**row, **told, **allowed})
+
+    def get_rules(self, ask: Ask, branch: str) -> Answer:
+        """Protection here is of the old kind, which has no rule sets; a queue is one."""
+        kinds = ["merge_queue"] if self.world.manners.train else []
+        rows = [{"type": kind, "ruleset_source_type": "Repository", "ruleset_source": PROJECT, "ruleset_id": 5}
+                for kind in kinds]  # fmt: skip
+        return Answer(200, rows)
+
+    def enqueue(self, given: dict[str, Any]) -> Answer:
+        asked = next((a for a in self.world.asked if f"PR_{a.number}" == given["id"]), None)
+        head = self.world.head_of(asked) if asked else ""
+        if asked is None or asked.state != "open" or asked.draft or given["head"] != head:
+            return Answer(200, {"errors": [{"message": "The pull request cannot be added to the merge queue"}]})
+        if self.world.train.of(asked) is not None:
+            return Answer(200, {"errors": [{"message": "Pull request is already in the queue"}]})
+        if self.world.train.enter(asked) is None:
+            return Answer(200, {"errors": [{"message": "The pull request has conflicts"}]})
+        return Answer(200, {"data": {"enqueuePullRequest": {"clientMutationId": None}}})
+
+    def queue_entry(self, asked: Asked | None) -> Answer:
+        if asked is None:
+            return Answer(200, {"data": {"repository": {"pullRequest": None}}, "errors": [{"message": "NOT_FOUND"}]})
+        car = self.world.train.of(asked)
+        entry = None if car is None else {"state": "AWAITING_CHECKS", "headCommit": {"oid": car.commit}}
+        merged = {"oid": asked.merged} if asked.state == "merged" else None
+        row = {"state": asked.state.upper(), "mergeCommit": merged, "mergeQueueEntry": entry}
+        return Answer(200, {"data": {"repository": {"pullRequest": row}}})
+
     def put_merge(self, ask: Ask, number: str) -> Answer:
         asked = self.world.numbered(int(number))
         if asked is None:
             return Answer(404, {"message": "Not Found"})
-        if asked.draft or asked.state != "open":
-            return Answer(405, {"message": "Pull Request is not mergeable"})
-        commit = self.world.merge(asked, ask.body.get("sha", ""))
+        if asked.draft:
+            return Answer(405, {"message": "Pull Request is still a draft"})
+        trouble = self.world.trouble(asked, ask.body.get("sha", ""))
+        if trouble is not None:
+            return self.refused(trouble)
+        how = ask.body.get("merge_method", "merge")
+        if how not in self.world.manners.methods:
+            return Answer(405, {"message": f"{how} commits are not allowed on this repository."})
+        commit, told = self.world.merge(asked, ask.body.get("sha", ""), how=how)
         if not commit:
-            return Answer(409, {"message": "Head branch was modified. Review and try the merge again."})
-        return Answer(200, {"sha": commit, "merged": True, "message": "Pull Request successfully merged"})
-
-    def post_labels(self, ask: Ask, number: str) -> Answer:
-        asked = self.world.numbered(int(number))
-        if asked is None:
-            return Answer(404, {"message": "Not Found"})
-        asked.labels += ask.body["labels"] if isinstance(ask.body, dict) else ask.body
-        return Answer(200, [self.label(name) for name in asked.labels])
-
-    def post_comment(self, ask: Ask, number: str) -> Answer:
-        asked = self.world.numbered(int(number))
-        if asked is None:
-            return Answer(404, {"message": "Not Found"})
-        asked.comments.append(ask.body["body"])
-        return Answer(201, {"id": 1, "body": ask.body["body"]})
+            return Answer(405, {"message": "Base branch was modified. Review and try the merge again."})
+        merged = {"sha": commit, "merged": True, "message": "Pull Request successfully merged"}
+        return Answer(200, merged, lost=not told)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 NONE = "0" * 40
@@ -13,8 +15,24 @@ _SOMEBODY = {
     **{f"GIT_{who}_EMAIL": "else@example.org" for who in ("AUTHOR", "COMMITTER")},
     **{f"GIT_{who}_DATE": "2026-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")},
 }
-_AFTER = '#!/bin/sh\nexec cat >> "$GIT_DIR/pushes"\n'
-_BEFORE = '#!/bin/sh\nif [ -e "$GIT_DIR/refuse" ]; then cat "$GIT_DIR/refuse" >&2; exit 1; fi\n'
+_AFTER = """#!/bin/sh
+at=$(date +%s.%N)
+while read -r line; do echo "$line $at" >> "$GIT_DIR/pushes"; done
+"""
+# `protected` has a line per branch: whether it may be pushed to, whether merge commits may, and its name.
+_BEFORE = """#!/bin/sh
+if [ -e "$GIT_DIR/refuse" ]; then cat "$GIT_DIR/refuse" >&2; exit 1; fi
+[ -e "$GIT_DIR/protected" ] || exit 0
+while read -r old new ref; do
+    while read -r push linear name; do
+        [ "refs/heads/$name" = "$ref" ] || continue
+        if [ "$push" = no ]; then echo "$(cat "$GIT_DIR/protected-says") $name" >&2; exit 1; fi
+        if [ "$linear" = yes ] && [ -n "$(git rev-list --merges -1 "$new" --not "$old")" ]; then
+            echo "$(cat "$GIT_DIR/protected-says") $name: it must not contain merge commits" >&2; exit 1
+        fi
+    done < "$GIT_DIR/protected"
+done
+"""
 
 
 @dataclass(frozen=True)
@@ -22,6 +40,7 @@ class Push:
     before: str
     after: str
     branch: str
+    at: float = 0.0
 
 
 class Ground:
@@ -30,6 +49,8 @@ class Ground:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._subjects: dict[str, str] = {}
+        self._files: dict[str, dict[str, str]] = {}
+        self._texts: dict[str, str] = {}
 
     @classmethod
     def make(cls, path: Path, source: Path) -> Ground:
@@ -57,9 +78,9 @@ class Ground:
         """Every branch that was moved by a push, in order; deleted ones left out."""
         file = self.path / "pushes"
         lines = file.read_text().splitlines() if file.exists() else []
-        found = [Push(*line.split(" ", 2)) for line in lines]
+        found = [Push(before, after, ref, float(at)) for before, after, ref, at in (line.split(" ") for line in lines)]
         return [
-            Push(p.before, p.after, p.branch.removeprefix("refs/heads/"))
+            replace(p, branch=p.branch.removeprefix("refs/heads/"))
             for p in found
             if p.after != NONE and p.branch.startswith("refs/heads/")
         ]
@@ -70,6 +91,12 @@ class Ground:
     def allow(self) -> None:
         (self.path / "refuse").unlink(missing_ok=True)
 
+    def protect(self, branches: Mapping[str, tuple[bool, bool]], says: str) -> None:
+        """By name: whether it may be pushed to, and whether its history must be a line."""
+        (self.path / "protected-says").write_text(says)
+        rows = [f"{'yes' if p else 'no'} {'yes' if line else 'no'} {name}" for name, (p, line) in branches.items()]
+        (self.path / "protected").write_text("".join(f"{row}\n" for row in rows))
+
     def tip(self, branch: str) -> str:
         return self.git("rev-parse", "--verify", "-q", f"refs/heads/{branch}", check=False)
 
@@ -79,6 +106,23 @@ class Ground:
 
     def parent(self, commit: str) -> str:
         return self.git("rev-parse", "--verify", "-q", f"{commit}^", check=False)
+
+    def is_below(self, old: str, new: str) -> bool:
+        """Whether `new` holds `old`."""
+        return bool(old) and bool(new) and old in self.git("rev-list", new, check=False).split()
+
+    def files(self, commit: str) -> dict[str, str]:
+        """Every file at that commit, and what is in it."""
+        if commit not in self._files:
+            rows = self.git("ls-tree", "-r", "-z", commit, check=False).split("\0")
+            found = [row.partition("\t") for row in rows if row]
+            self._files[commit] = {name: self._text(about.split()[2]) for about, _, name in found}
+        return self._files[commit]
+
+    def _text(self, blob: str) -> str:
+        if blob not in self._texts:
+            self._texts[blob] = self.git("cat-file", "blob", blob, check=False)
+        return self._texts[blob]
 
     def subject(self, commit: str) -> str:
         if commit not in self._subjects:
@@ -107,15 +151,67 @@ class Ground:
         ours, theirs = self.tip(into), self.tip(branch)
         if theirs in self.git("rev-list", ours).split():
             return ours
-        tree = self.git("merge-tree", "--write-tree", ours, theirs, check=False).split("\n")[0]
-        if self.git("cat-file", "-t", tree, check=False) != "tree":
+        tree = self.joined(ours, theirs)
+        if not tree:
             return ""
         commit = self.git("commit-tree", tree, "-p", ours, "-p", theirs, "-m", f"Merge {branch}")
         self.move(into, commit)
         return commit
 
-    def move(self, branch: str, commit: str) -> None:
+    def land(self, branch: str, into: str, how: str) -> str:
+        """As `merge`, or by another of the ways that forges have; empty where that cannot be."""
+        ours, theirs = self.tip(into), self.tip(branch)
+        if how == "merge" or self.is_below(theirs, ours):
+            return self.merge(branch, into)
+        if how == "fast-forward":
+            commit = theirs if self.is_below(ours, theirs) else ""
+        elif how == "squash":
+            tree = self.joined(ours, theirs)
+            commit = self.git("commit-tree", tree, "-p", ours, "-m", f"Squash {branch}") if tree else ""
+        else:
+            commit = self._rebased(branch, into)
+        if commit:
+            self.move(into, commit)
+        return commit
+
+    def move(self, branch: str, commit: str) -> float:
+        """When it was written down as a push."""
         before = self.tip(branch) or NONE
         self.git("update-ref", f"refs/heads/{branch}", commit)
+        at = f"{time.time():.6f}"
         with (self.path / "pushes").open("a") as file:
-            file.write(f"{before} {commit} refs/heads/{branch}\n")
+            file.write(f"{before} {commit} refs/heads/{branch} {at}\n")
+        return float(at)
+
+    def cut(self, branch: str, count: int) -> float:
+        """The branch is forced back, without its last commits (along first parents)."""
+        return self.move(branch, self.git("rev-parse", f"refs/heads/{branch}~{count}"))
+
+    def delete(self, branch: str) -> bool:
+        there = bool(self.tip(branch))
+        if there:
+            self.git("update-ref", "-d", f"refs/heads/{branch}")
+        return there
+
+    def joined(self, ours: str, theirs: str) -> str:
+        """The tree of both; empty where they do not go together."""
+        tree = self.git("merge-tree", "--write-tree", ours, theirs, check=False).split("\n")[0]
+        return tree if self.git("cat-file", "-t", tree, check=False) == "tree" else ""
+
+    def rebase(self, branch: str, onto: str) -> str:
+        """The branch's own commits on top of another; its new tip, empty where they do not go together."""
+        tip = self._rebased(branch, onto)
+        if tip:
+            self.move(branch, tip)
+        return tip
+
+    def _rebased(self, branch: str, onto: str) -> str:
+        tip = self.tip(onto)
+        for commit in self.git("rev-list", "--reverse", "--no-merges", f"{tip}..{self.tip(branch)}").splitlines():
+            # With the commit's parent as its own, what is there already differs from it as it shall.
+            there = self.git("commit-tree", f"{tip}^{{tree}}", "-p", f"{commit}^", "-m", "there already")
+            tree = self.joined(there, commit)
+            if not tree:
+                return ""
+            tip = self.git("commit-tree", tree, "-p", tip, "-m", self.git("log", "-1", "--format=%B", commit))
+        return tip

@@ -41,8 +41,13 @@ class Answer:
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     text: str | None = None
+    data: bytes | None = None
+    # What was asked is done, and the answer does not arrive.
+    lost: bool = False
 
     def raw(self) -> bytes:
+        if self.data is not None:
+            return self.data
         if self.text is not None:
             return self.text.encode()
         return b"" if self.body is None else json.dumps(self.body).encode()
@@ -116,19 +121,51 @@ class Wire(ThreadingHTTPServer):
         self.log = Log()
         self.over = threading.Event()
         self.revoked = threading.Event()
+        # An outage: until when it answers 502, and whether nobody is let in.
+        self.storm_until = 0.0
+        self.refusing = threading.Event()
+        self.back: threading.Timer | None = None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who hangs up in the middle is no fault here."""
 
     def fault_for(self, kind: str, numbers: tuple[int, int]) -> str:
         found = [fault.kind for fault in self.planned if fault.hits(kind, *numbers)]
+        if time.time() < self.storm_until:
+            found.insert(0, "502")
         if "revoked" in found:
             self.revoked.set()
         return found[0] if found else ""
 
+    def refuse(self, sec: float) -> None:
+        """Nobody listens at the address for so long."""
+        self.refusing.set()
+        self.shutdown()
+        self.socket.close()
+        self.back = threading.Timer(sec, self._listen_again)
+        self.back.daemon = True
+        self.back.start()
+
+    def come_back(self) -> None:
+        if self.back is not None and self.refusing.is_set():
+            self.back.cancel()
+            threading.Thread(target=self._listen_again, daemon=True).start()
+
+    def _listen_again(self) -> None:
+        if self.over.is_set() or not self.refusing.is_set():
+            return
+        self.socket = socket.socket(self.address_family, self.socket_type)
+        self.server_bind()
+        self.server_activate()
+        self.refusing.clear()
+        self.serve_forever(poll_interval=0.05)
+
     def stop(self) -> None:
         self.over.set()
-        self.shutdown()
+        if self.back is not None:
+            self.back.cancel()
+        if not self.refusing.is_set():
+            self.shutdown()
         self.server_close()
 
 
@@ -145,24 +182,40 @@ class _Handler(BaseHTTPRequestHandler):
     def _ask(self) -> Ask:
         parts = urlsplit(self.path)
         length = int(self.headers.get("Content-Length") or 0)
-        given = self.rfile.read(length) if length else b""
-        body = json.loads(given) if given else None
+        given = self._chunks() if "chunked" in (self.headers.get("Transfer-Encoding") or "") else b""
+        given = given or (self.rfile.read(length) if length else b"")
+        plain = "json" in (self.headers.get("Content-Type") or "json")
+        body = json.loads(given) if given and plain else given or None
         query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         return Ask(self.command, parts.path, query, {k.lower(): v for k, v in self.headers.items()}, body)
 
+    def _chunks(self) -> bytes:
+        given = bytearray()
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            given += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return bytes(given)
+
     def _serve(self) -> None:
+        if self.server.refusing.is_set():
+            self._hang_up()
+            return
         ask = self._ask()
         kind = self.server.kind_of(ask)
         fault = self.server.fault_for(kind, self.server.log.number(kind))
         status = 0
         try:
             answer = self._answer(ask, fault)
-            if answer is not None:
+            if answer is not None and answer.lost:
+                self._hang_up()
+            elif answer is not None:
                 status = answer.status
                 self.server.log.add(Line(time.time(), kind, ask.method, _shown(self.path), status))
                 self._send(ask, answer, cut=fault == "cut")
         except (AssertionError, LookupError, TypeError, ValueError) as problem:
-            self.server.log.faults.append(repr(problem))
+            if repr(problem) not in self.server.log.faults:
+                self.server.log.faults.append(repr(problem))
             self._send(ask, Answer(500, text=f"the loopback forge is wrong: {problem}"))
         finally:
             if status == 0:
@@ -176,9 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "" | "cut":
                 return self.server.answering(ask)
             case "reset":
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                self.close_connection = True
-                self.connection.close()
+                self._hang_up()
                 return None
             case "silence":
                 self.server.over.wait(20)
@@ -199,6 +250,11 @@ class _Handler(BaseHTTPRequestHandler):
             case "revoked":
                 return Answer(401, {"message": "invalid token"})
         return Answer(int(fault), {"message": "trouble of our own"})
+
+    def _hang_up(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
 
     def _send(self, ask: Ask, answer: Answer, *, cut: bool = False) -> None:
         body = answer.raw()

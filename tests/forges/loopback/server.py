@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -14,9 +15,10 @@ from typing import Any
 
 import jsonschema_rs
 
-from . import gitlab_schemas
-from .flavour import Flavour
+from . import gitlab_schemas, people_schemas
+from .flavour import PROJECT, Flavour
 from .forgejo import Forgejo11, Forgejo13, Forgejo16
+from .git_http import answer_git, is_git
 from .gitea import Gitea25, Gitea27
 from .github import GitHub
 from .gitlab import GitLab
@@ -36,8 +38,8 @@ FLAVOURS: Mapping[str, type[Flavour]] = MappingProxyType(
         "gitlab": GitLab,
     }
 )
-# Calls that are used and that the stored subsets of the schemas do not have.
-UNPUBLISHED = frozenset({"labels", "comments", "stored", "log"})
+# Calls that are used, that the stored parts of the schemas do not have, and that answer with no JSON.
+UNPUBLISHED = frozenset({"stored", "log", "update", "cleared", "git"})
 TOKEN = "loopback-token-4711"
 
 
@@ -63,7 +65,7 @@ class LoopbackForge:
         self.forge = FLAVOURS[flavour](world, token=token, public=public)
         self.wire = Wire(
             self._answer,
-            self.forge.kind_of,
+            lambda ask: "git" if is_git(ask) else self.forge.kind_of(ask),
             faults=tuple(faults),
             skew=world.skew,
             tags=self.forge.tags,
@@ -77,10 +79,17 @@ class LoopbackForge:
         return f"http://127.0.0.1:{self.wire.server_address[1]}"
 
     @property
+    def git_url(self) -> str:
+        """The repository over HTTP: this wants the token too."""
+        return f"{self.url}/{PROJECT}.git"
+
+    @property
     def log(self) -> Log:
         return self.wire.log
 
     def _answer(self, ask: Ask) -> Answer:
+        if is_git(ask):
+            return answer_git(ask, self.world.ground, self.token, revoked=self.wire.revoked.is_set())
         if self.wire.revoked.is_set():
             return Answer(401, {"message": "invalid token"})
         answer = self.forge.answer(ask)
@@ -97,9 +106,15 @@ class LoopbackForge:
             if rule is not None and not jsonschema_rs.is_valid(rule, answer.body):
                 raise NotBySchema(f"{ask.method} {ask.path}: {next(jsonschema_rs.iter_errors(rule, answer.body))}")
             return
+        held = (people_schemas.GITHUB if self.forge.published_under else people_schemas.GITEA).get(kind)
+        if held is not None or kind in UNPUBLISHED:
+            if held is not None and answer.status < 300 and not jsonschema_rs.is_valid(held, answer.body):
+                fault = next(jsonschema_rs.iter_errors(held, answer.body))
+                raise NotBySchema(f"{ask.method} {ask.path}: {fault}")
+            return
         path = ask.path.removeprefix(self.forge.published_under)
         known = published(self.forge.schema).require(ask.method, path, answer.status, answer.body)
-        if not known and answer.status < 300 and kind not in UNPUBLISHED and "graphql" not in ask.path:
+        if not known and answer.status < 300 and "graphql" not in ask.path:
             raise NotBySchema(f"{ask.method} {ask.path} → {answer.status} is not published")
 
     def revoke(self) -> None:
@@ -107,6 +122,18 @@ class LoopbackForge:
 
     def restore(self) -> None:
         self.wire.revoked.clear()
+
+    def outage(self, sec: float, kind: str = "refused") -> None:
+        """By the wall clock: `refused` (nobody listens) or `502` (each request is answered so)."""
+        if kind == "refused":
+            self.wire.refuse(sec)
+        else:
+            self.wire.storm_until = time.time() + sec
+
+    def answer_again(self) -> None:
+        """The outage is over before its time."""
+        self.wire.storm_until = 0.0
+        self.wire.come_back()
 
     def start(self) -> LoopbackForge:
         self._thread.start()

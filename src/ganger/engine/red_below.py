@@ -1,7 +1,7 @@
-"""A red CI that is somebody else's: a commit below already had this fault, and its own task is mending it.
+"""A commit in the target that is red by what another task landed below it, and that task is mending it.
 
-On one branch every later commit has the faults of those before it. Whoever did not bring a fault in waits until it is
-mended, and is judged by a commit that holds its own change and the mend.
+Every later commit of a branch has the faults of those before it. Whoever did not bring a fault in waits until it is
+mended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ganger.engine.sending import Sending
 _GOES_ON = (TaskStatus.PENDING, TaskStatus.RUNNING)
 
 
-class SharedRed:
+class RedBelow:
     def __init__(self, case: Case, sending: Sending) -> None:
         self.case, self.sending, self.state = case, sending, case.state
         self.repository, self.repo = sending.repository, case.spec.repo
@@ -57,23 +57,20 @@ class SharedRed:
             self._known[log] = await asyncio.to_thread(_read, self.case.tools.folder.path / log) if log else frozenset()
         return self._known[log]
 
-    async def mended(self, sha: str, culprit: str, log: str, most_sec: float) -> str:
-        """Waits. A commit that holds `sha` and is judged by itself; `sha` where the fault is mended beside it; empty
-        where nobody mended it."""
+    async def is_mended(self, sha: str, culprit: str, log: str, most_sec: float) -> bool:
+        """Waits. False where nobody mended it."""
         clock, since, looked = self.case.tools.clock, self.case.tools.clock.monotonic(), ""
         while clock.monotonic() - since < most_sec:
             proved = self.state.proved.get(self.repo, "")
             if proved != looked:
                 looked = proved
                 if await self._holds(proved, sha):
-                    return proved
+                    return True
             if not await self._mends(culprit, sha, log):
                 newest = next((one.commit for one in reversed(self.state.verdicts) if one.task == culprit), "")
-                if await self._holds(newest, sha):
-                    return newest
-                return sha if self._is_done(culprit) else ""
+                return await self._holds(newest, sha) or self._is_done(culprit)
             await self.sending.pause(self.sending.outlet.poll_sec)
-        return ""
+        return False
 
     async def _holds(self, commit: str, sha: str) -> bool:
         return commit not in ("", sha) and await self.repository.is_ancestor(sha, commit)

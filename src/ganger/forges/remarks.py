@@ -1,0 +1,47 @@
+"""One comment of its own on a change request: found again by its mark, and kept current instead of followed by more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ganger.forges.client import Ask
+from ganger.forges.shapes import Row, row, text
+from ganger.forges.site import REFUSED, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Comments:
+    """Where a forge keeps what is said of one request. `one` is a single comment's path, before its number."""
+
+    listed: str
+    one: str
+    size_name: str
+    method: str = "PATCH"
+
+
+async def keep_one(site: Site, at: Comments, mark: str, words: str) -> Row | None:
+    """The comment as it is now; nothing where the forge takes none. Looks first: whoever wrote one and died before
+    that was on record wrote it all the same."""
+    found = await _own(site, at, mark)
+    if found is not None and text(found, "body") == words:
+        return found
+    body = {"body": words}
+    if found is not None:
+        answer = await site.ask(Ask(at.method, f"{at.one}/{text(found, 'id')}", body=body), also=REFUSED)
+    else:
+        answer = await site.ask(Ask("POST", at.listed, body=body, repeats=False), also=REFUSED)
+    return row(answer.json()) if answer.status not in REFUSED else None
+
+
+async def _own(site: Site, at: Comments, mark: str) -> Row | None:
+    """The oldest that holds the mark; one that somebody else copied it into is not touched."""
+    me = await site.login()
+    listed = await site.pages(at.listed, {at.size_name: 50})
+    rows: Sequence[Row] = listed.rows if listed is not None else ()
+    return next((found for found in rows if mark in text(found, "body") and _is_by(found, me)), None)
+
+
+def _is_by(found: Row, me: str) -> bool:
+    by = text(found, "user", "login") or text(found, "author", "username")
+    return not me or by == me

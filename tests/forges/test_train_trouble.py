@@ -1,0 +1,51 @@
+"""What stands in the way of every push of a branch is asked about once, and everybody goes on together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from loopback.manners import Manners
+from loopback.script import by_tree
+from scenario import Outcome, Row, ended_of, play
+
+from ganger.core import events as ev
+
+CANCELS = Manners(cancels=True)
+EACH = 'pushes = "each"'
+OUT = "BLOCKED(external)"
+CASES = {
+    "refused": Row("refused", tasks=3, before=("refuse policy: not today",), manners=CANCELS),
+    "taken out": Row("taken out", ((by_tree(sec=0.8),),), tasks=3, meanwhile=((3, "cut main 1"),), more=EACH,
+                     manners=CANCELS),
+    "red before": Row("red before", ((by_tree("theirs.txt", sec=0.3),),), tasks=3, before=("push theirs.txt",),
+                      others=(by_tree("theirs.txt", sec=0.3),), manners=CANCELS),
+}  # fmt: skip
+
+
+def ends(outcome: Outcome) -> set[str]:
+    return {ended_of(task) for task in outcome.project.state().tasks.values()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_in_the_way_of_all_is_asked_once_and_nobody_pays(tmp_path: Path, name: str) -> None:
+    """D06 D12 Z06: one question, and no worker is asked to mend what is none of its own."""
+    outcome = play(CASES[name], tmp_path)
+    assert ends(outcome) == {OUT} and not any(t.ci_fixes for t in outcome.project.state().tasks.values())
+    # Whose commit was taken out while CI was at work, and whoever comes next.
+    most = 2 if name == "taken out" else 1
+    assert 1 <= len([e for e in outcome.project.find(ev.QuestionAsked) if e.kind == "delivery"]) <= most
+
+
+def test_what_was_taken_out_is_not_on_the_branch_again(tmp_path: Path) -> None:
+    """D17: neither by itself nor below something else."""
+    outcome = play(CASES["taken out"], tmp_path)
+    first = next(e.commit for e in outcome.project.find(ev.Pushed))
+    assert not outcome.scene.ground.holds("main", first) and outcome.scene.world.own == 1
+
+
+def test_whoever_waits_for_the_same_goes_on_when_one_is_retried(tmp_path: Path) -> None:
+    """D12 G12: the remote takes pushes again; it does not matter which of them a person names."""
+    outcome = play(replace(CASES["refused"], retry="allow"), tmp_path)
+    assert ends(outcome) == {"DONE"} and len(outcome.project.find(ev.AttemptLaunched)) == 3

@@ -1,0 +1,43 @@
+"""The scenario table, second part: several tasks on one branch, whose changes are pushed together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loopback.manners import Manners
+from loopback.script import GREEN, by_tree
+from scenario import Row
+
+CANCELS = Manners(cancels=True)
+SLOW = by_tree(sec=0.8)
+BAD_T2 = by_tree("t2.txt~bad", sec=0.8)
+ONLY_MAIN = replace(BAD_T2, branches=("main",), logs={"test": "t2.txt:1: error: bad\n"})
+MENDED = [{"t2.txt": "bad\n"}, {"t2.txt": "good\n"}]
+OUT = "BLOCKED(external)"
+EACH = 'pushes = "each"'
+
+UNMENDED = Row("one that nobody mends", ((BAD_T2,),), tasks=4, manners=CANCELS, work={"t2": MENDED}, more="fixes = 0")
+TRAINS = [
+    Row("five tasks where older runs are cancelled", ((SLOW,),), tasks=5, most=4, manners=CANCELS),
+    Row("five tasks one by one where older runs are cancelled", ((SLOW,),), tasks=5, pushed=5, manners=CANCELS,
+        more=EACH),
+    Row("one of five is red, and only that is mended", ((BAD_T2,),), tasks=5, most=9, manners=CANCELS,
+        work={"t2": MENDED}, fixes_of={"t2": 1}),
+    Row("one of five is red, and no other branch is judged", ((ONLY_MAIN,),), tasks=5,
+        most=9, manners=CANCELS, work={"t2": MENDED}, fixes_of={"t2": 1}),
+    Row("one of three is red one by one", ((BAD_T2,),), tasks=3, most=5, manners=CANCELS, more=EACH,
+        work={"t2": MENDED}, fixes_of={"t2": 1}),
+    Row("two of five are red, each mends its own", ((by_tree("t1.txt~bad", "t3.txt~bad", sec=0.8),),), tasks=5,
+        most=14, manners=CANCELS, work={n: [{f"{n}.txt": "bad\n"}, {f"{n}.txt": "good\n"}] for n in ("t1", "t3")},
+        fixes_of={"t1": 1, "t3": 1}),
+    Row("somebody's push takes the run away", ((SLOW,),), pushed=2, empty=1, meanwhile=((3, "push"),),
+        others=(GREEN,), manners=CANCELS),
+    Row("somebody's push right after ours leaves it without a run", ((SLOW,),), pushed=2, empty=1,
+        meanwhile=((1, "push"),), others=(GREEN,), manners=Manners(cancels=True, folds_sec=0.3)),
+    Row("red by what others pushed meanwhile", ((by_tree("theirs.txt", sec=0.5),),), tasks=1, most=4,
+        meanwhile=((3, "push"),), others=(by_tree("theirs.txt", sec=0.3),), ends="BLOCKED(external)", empty=1,
+        says="was red at", manners=CANCELS),
+    Row("green alone and red together: the later one adapts", ((by_tree("t1.txt~one+t2.txt~one", sec=0.8),),), tasks=3,
+        most=8, manners=CANCELS, work={n: [{f"{n}.txt": "one\n"}, {f"{n}.txt": "two\n"}] for n in ("t1", "t2")},
+        fixes_of={"t1": -1, "t2": -1}),
+]  # fmt: skip
