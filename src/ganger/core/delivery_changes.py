@@ -118,7 +118,8 @@ def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIn
 def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: str) -> TaskState:
     old = task.delivery or Delivery()
     rules = rules_of(state, name)
-    if rules.style == "branch" and event.branch == rules.branch:
+    if rules.style == "branch" and event.branch == rules.branch and event.how != "together":
+        # Who goes with another's push may take up a tip that is not the newest.
         state.tips[rules.name] = event.commit
     now = replace(old, pushed=event.commit, pushed_at=at, pushes=old.pushes + (event.how == "pushed"))
     now = _moved(now, Milestone.PUSHED_TO_CI, "push_complete", at)

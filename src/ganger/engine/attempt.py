@@ -336,11 +336,15 @@ class Attempt:
 
     async def _undo(self, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
         """What cannot be undone is told with the outcome, and left where a person finds it."""
-        try:
-            await self.road.undo(why, keep_place=keep_place, refused=refused)
-        except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
-            self._require_own(problem)
-            self.road.leave_as_it_is(told(problem))
+        for last in (False, True):
+            try:
+                await self.road.undo(why, keep_place=keep_place, refused=refused)
+                return
+            except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
+                self._require_own(problem)
+                # What was refused for a moment is not to be left where everybody works.
+                if last:
+                    self.road.leave_as_it_is(told(problem))
 
     async def _leave(self) -> None:
         """The outcome is recorded: what cannot be cleared away is found by the next lead, or by `ganger clean`."""

@@ -44,7 +44,7 @@ class InPlace:
         self._wrote: tuple[str, ...] = ()
         self._judged: Change | None = None
         self._made: frozenset[str] = frozenset()
-        self._edited = False
+        self._edited = self._rolled_back = False
         self._writes_only = case.now.backup != ""
 
     @property
@@ -299,7 +299,7 @@ class InPlace:
         """Puts writes back from their backup and edits from the baseline; what cannot be is said in `lost_changes`."""
         self.company.answered(self.case.task)
         await self.upkeep.mend()
-        if self.backup is not None:
+        if self.backup is not None and not self._rolled_back:
             before = self._differing()
             try:
                 foreign = self.tools.workspace.roll_back(self.backup)
@@ -316,6 +316,7 @@ class InPlace:
             self.company.wrote({path: now for path, now in self._differing().items() if before.get(path) != now})
             case = self.case
             self.case.record(ev.WritesRolledBack(case.task, case.number, one_line(why), case.verify_log))
+            self._rolled_back = True
         await self._undo_edits()
 
     def _differing(self) -> dict[str, str]:
