@@ -227,19 +227,24 @@ class _Scan:
         if level >= MOST_LEVELS:
             self._seal(path, now)
             return
-        try:
-            fd = os.open(name, _STEP, dir_fd=above_fd)
-        except FileNotFoundError:
-            del self.folders[path]
-        except OSError as problem:
-            if problem.errno not in (errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR):
-                raise
-            self._seal(path, now)
-        else:
+        for last in (False, True):
+            try:
+                fd = os.open(name, _STEP, dir_fd=above_fd)
+            except FileNotFoundError:
+                del self.folders[path]
+                return
+            except OSError as problem:
+                if problem.errno not in (errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR):
+                    raise
+                self._seal(path, now)
+                return
             try:
                 self.folder(fd, f"{path}/", level + 1)
+                return
             except PermissionError:
-                self._seal(path, now)
+                # What was refused for a moment would look as if it came later.
+                if last:
+                    self._seal(path, now)
             finally:
                 os.close(fd)
 
