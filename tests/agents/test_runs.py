@@ -17,8 +17,8 @@ Note = Callable[[str, object], None]
 NOTES = {
     "agent": "Cursor's own installer is the only way to its program, so this was tried with a stand-in that keeps to "
     "its documented interface, never with the real one",
-    "acp-gemini": "a session that was cut off is seldom found again, for reasons not known yet; the next attempt then "
-    "starts afresh",
+    "acp-gemini": "a session that was cut off is seldom found again, for unknown reasons; the next attempt "
+    "then starts from the beginning",
 }
 
 

@@ -28,7 +28,7 @@ ONE_PERCENT = 0.01
 RESUMING = [name for name, row in ROWS.items() if not row.stands_in and name != "acp-gemini"]
 # What programs leave untold of a process that was killed.
 UNTOLD = {
-    "opencode": "it says what a call of the model used when its tools are through; one that is cut off is not counted",
+    "opencode": "it says what a call of the model used when its tools are done; one that is cut off is not counted",
     "acp-claude": "it says what it used at its end; a process that is cut off is not counted",
 }
 STEPS = {
