@@ -71,7 +71,8 @@ class Row:
 
     Of rows with several tasks: `work` is what attempts of the others write, `ends_of` how others end (DONE) and
     `fixes_of` what CI's red cost them (nothing; -1: whatever). `most`: so many pushes at the most, instead of
-    exactly `pushed`.
+    exactly `pushed`. `concurrency`: so many workers at a time, instead of one per task up to 8. `pace`: so many seconds
+    each attempt of that task takes.
     """
 
     name: str
@@ -115,6 +116,8 @@ class Row:
     fixes_of: Mapping[str, int] = field(default_factory=dict)
     then: Sequence[str] = ()
     prompt: str = ""
+    concurrency: int = 0
+    pace: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def blocked(self) -> bool:
@@ -139,6 +142,8 @@ class Scene:
         script: dict[str, object] = {"a": [edits(files) for files in given]}
         script |= {name: [edits({f"{name}.txt": f"{name} {n}\n"}) for n in range(1, 9)] for name in names[1:]}
         script |= {name: [edits(files) for files in attempts] for name, attempts in row.work.items()}
+        for name, sec in row.pace.items():
+            script[name] = [{"delay": sec, **one} for one in script[name]]  # type: ignore[attr-defined]
         config = CONFIG.format(
             completion=row.completion,
             kind=kind_of(row.flavour),
@@ -153,7 +158,7 @@ class Scene:
             self.folder / "project",
             [task(name, **({"metadata": {"repo": "app"}} if row.locks else {})) for name in names],
             script,
-            policy=f"concurrency = {min(row.tasks, 8)}",
+            policy=f"concurrency = {row.concurrency or min(row.tasks, 8)}",
             more=config + (f'\n[repos.app]\npath = "../app"\nlocks = "{row.locks}"\n' if row.locks else ""),
         )
         project.make()
