@@ -1,4 +1,4 @@
-"""Live control from outside a run: leaves a command with it, durably, and tells what its lead made of it."""
+"""Live control from outside a run: stores a command durably with the run and reports what the lead made of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOK_SEC = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What became of a command. `outcome` is the lead's sentence; empty while nobody has taken it."""
+    """The outcome of a command. `outcome` is the lead's sentence, empty until a lead has taken it."""
 
     run_id: str
     kind: str
@@ -37,14 +37,14 @@ class Told:
         if self.outcome:
             return self.outcome
         if self.led:
-            return f"command {self.number} is left for the lead, which is busy; ganger events shows when it is taken"
-        return "no one leads this run now; it acts at the next ganger run"
+            return f"command {self.number} is stored for the lead, which is busy; ganger events shows when it is taken"
+        return "no process leads this run now; the command takes effect at the next ganger run"
 
 
 def tell(folder: RunFolder, state: RunState, kind: str, data: Mapping[str, object], wait_sec: float = WAIT_SEC) -> Told:
-    """Leaves the command and waits a moment for the lead. `state` is the run as it was read just before.
+    """Stores the command and waits a moment for the lead. `state` is the run as read just before.
 
-    What makes no sense for a run that nobody leads is refused at once; it would still make none later.
+    Without a lead, a command that does not apply to the run's state is refused at once: the next lead would refuse it.
     """
     if not is_led(folder) and (refusal := _refusal(state, kind, data)):
         return Told(state.run_id, kind, 0, False, refusal)
@@ -65,12 +65,12 @@ def _refusal(state: RunState, kind: str, data: Mapping[str, object]) -> str:
 
 
 def _wait(folder: RunFolder, since: int, number: int, wait_sec: float) -> tuple[bool, str]:
-    """Whether somebody leads, and what they said; empty when nobody does or the time is over."""
+    """Whether a lead runs, and its outcome; empty without a lead or when the time is over."""
     deadline = time.monotonic() + wait_sec
     store = SqliteStore(folder.database, read_only=True)
     try:
         while True:
-            # Who leads is asked first: a lead's last words are in the store before it gives the lead back.
+            # The lead is checked first: it writes its last outcome to the store before it releases the lead.
             led = is_led(folder)
             for recorded in store.read(since):
                 since = recorded.seq
@@ -84,11 +84,11 @@ def _wait(folder: RunFolder, since: int, number: int, wait_sec: float) -> tuple[
 
 
 def current_lead(state: RunState) -> int:
-    """Which lead a command for the one that runs now is meant for; a later one shall not take it for its own."""
+    """The number of the lead that a command for the running lead is meant for; a later lead ignores it."""
     return state.leads + 1 if state.finished else state.leads
 
 
 def still_working(state: RunState) -> list[str]:
-    """Tasks whose agents live although nobody leads the run."""
+    """Tasks whose agents still run although no process leads the run."""
     launched = [(name, state.tasks[name].launched) for name in sorted(state.running, key=state.rank.__getitem__)]
     return [name for name, process in launched if process is not None and start_ticks(process[0]) == process[1]]

@@ -65,7 +65,7 @@ def test_reconciling_says_what_it_does_then_runs_what_changed_and_nothing_else(r
     assert answer.code == 0, answer.err
     assert "removed  three: leaves the run" in answer.err
     assert attempts(root) == {"one": 1, "two": 2, "four": 1}
-    assert "COMPLETED already" in ganger("run", cwd=root).err
+    assert "already COMPLETED" in ganger("run", cwd=root).err
 
 
 @pytest.mark.slow

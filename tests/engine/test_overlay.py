@@ -338,7 +338,7 @@ def test_an_undo_is_left_with_the_run_as_a_command(place: Place, monkeypatch: py
     store = recorded_run(place, monkeypatch)
     kept = place.keep(shared("One."))
     store.append([Entry("2026-01-01T00:00:01Z", one) for one in kept.applied])
-    assert "no one leads this run now" in ganger_patches("--undo", "patch-001")
+    assert "no process leads this run now" in ganger_patches("--undo", "patch-001")
     assert [(one.kind, dict(one.data)) for one in store.commands(0)] == [("undo_patch", {"patch": "patch-001"})]
     with pytest.raises(NotFoundError, match="no patch 'nothing'"):
         ganger_patches("--undo", "nothing")

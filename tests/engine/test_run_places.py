@@ -234,7 +234,7 @@ def test_a_project_that_cannot_be_told_to_be_the_same_is_asked_about(project: Pr
     found = error_of(moved)
     assert found["code"] == "PROJECT_MOVED" and f"mv {before} {_private(moved)}" in found["hint"]
     before.rename(_private(moved))
-    assert "COMPLETED already" in moved.ganger("run").stderr
+    assert "already COMPLETED" in moved.ganger("run").stderr
 
 
 def test_runs_of_projects_that_are_gone_are_named_with_their_size_and_never_removed(

@@ -47,11 +47,11 @@ class _Row:
 
 
 @click.command("agents")
-@click.option("--check", is_flag=True, help="Also look at PATH, ask for versions, and see who is logged in.")
+@click.option("--check", is_flag=True, help="Also look on PATH, ask for versions, and check logins.")
 @project_option
 @json_option
 def command(check: bool, project: Path | None, as_json: bool) -> int:
-    """The agents of this project, the kinds there are, and with --check what this machine has.
+    """List this project's agents and all known kinds; with --check, what is installed on this machine too.
 
     The exit code is 1 when a configured agent is not ready.
 
@@ -102,7 +102,7 @@ def _show_programs(rows: list[_Row], *, check: bool) -> None:
 
 
 def _examined(agents: list[Agent]) -> dict[int, AgentHealth]:
-    """All at once: some programs take seconds to tell their version."""
+    """In parallel: some programs take seconds to print their version."""
     from concurrent.futures import ThreadPoolExecutor
 
     if len(agents) > 1:

@@ -1,4 +1,4 @@
-"""`ganger answer`: answers a question of the inbox."""
+"""`ganger answer`: answers a question in the inbox."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from ganger.errors import GangerError
 @run_option
 @json_option
 def command(question: str, text: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Answer an open question; a worker at work is told, otherwise its task runs again with the answer in its prompt.
+    """Answer an open question. A running worker receives the answer; otherwise its task runs again with the answer in
+    its prompt.
 
-    ID is a question of ganger inbox, or a task that has exactly one. Where there are options, TEXT may be the number
-    of one.
+    ID is a question listed by ganger inbox, or a task that has exactly one open question. Where the question has
+    options, TEXT may be the number of one.
 
     \b
     Examples:

@@ -11,13 +11,13 @@ from ganger.cli.options import json_option, known_task, open_run, project_option
 
 @click.command("approve")
 @click.argument("task_id", metavar="ID")
-@click.option("--text", default="", metavar="TEXT", help="A remark; it is kept in the ledger.")
+@click.option("--text", default="", metavar="TEXT", help="A remark, kept in the ledger.")
 @project_option
 @run_option
 @json_option
 def command(task_id: str, text: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Approve the change of a task that awaits review. It goes on from where it stands; no worker is paid again.
-    Your word counts for the commit that awaits review now, and for no other.
+    """Approve the change of a task that awaits review. The task continues from there; no worker runs again.
+    The approval is valid only for the commit that awaits review now.
 
     \b
     Examples:

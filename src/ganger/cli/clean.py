@@ -1,4 +1,4 @@
-"""`ganger clean`: frees what is merged or saved, and says how much."""
+"""`ganger clean`: removes folders whose content is merged or saved, and prints how much space that frees."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SHOWN = 40
 
 
 @click.command("clean")
-@click.option("--dry-run", is_flag=True, help="Only say what would be freed.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be freed.")
 @click.option("--run", "run_id", metavar="ID", help="Only this run (default: all).")
 @project_option
 @json_option
 def command(dry_run: bool, run_id: str | None, project: Path | None, as_json: bool) -> int:
-    """Free the folders of runs whose content is merged, saved, or made again in a moment.
+    """Remove folders of runs whose content is merged, saved, or quick to make again.
 
-    Logs, events, saved work and the commits of every run stay. A workspace whose work is kept nowhere else is
+    Logs, events, saved work and the commits of every run stay. A workspace whose work is saved nowhere else is
     never removed: it is listed, with what to do.
 
     \b
@@ -46,8 +46,8 @@ def command(dry_run: bool, run_id: str | None, project: Path | None, as_json: bo
         if piece.kept == GONE:
             click.echo(f"{'':<21}rm -r {shlex.quote(str(piece.path))}")
         if piece.kept == "unsaved":
-            click.echo(f"{'':<21}look at {piece.path}, and remove it yourself if you do not need it")
+            click.echo(f"{'':<21}look at {piece.path}, and remove it yourself if you no longer need it")
     if len(pieces) > _SHOWN:
         click.echo(f"and {len(pieces) - _SHOWN} more")
-    click.echo(f"{shown_bytes(freed)} {'would be' if dry_run else 'are'} free ({counted(len(going), 'folder')})")
+    click.echo(f"{shown_bytes(freed)} {'would be freed' if dry_run else 'freed'} ({counted(len(going), 'folder')})")
     return 0

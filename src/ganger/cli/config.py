@@ -1,4 +1,4 @@
-"""`ganger config`: every setting with its origin."""
+"""`ganger config`: every setting and where its value comes from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ganger.cli.options import json_option, open_project, print_json, project_op
 
 @click.group("config")
 def command() -> None:
-    """Settings and where each value came from.
+    """Show settings and where each value comes from.
 
     \b
     Examples:
@@ -25,7 +25,7 @@ def command() -> None:
 @project_option
 @json_option
 def show_command(project: Path | None, as_json: bool) -> int:
-    """Every setting: flag, environment, project file, user file or default."""
+    """Show every setting with its origin: flag, environment, project file, user file or default."""
     settings = open_project(project).settings()
     if as_json:
         rows = [{"key": s.key, "value": s.value, "origin": s.origin} for s in settings]

@@ -14,23 +14,23 @@ from ganger.errors import GangerError
 
 @click.command("demo")
 @click.option(
-    "--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Build it in DIR and keep it."
+    "--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Build the demo in DIR and keep it."
 )
-@click.option("--delivery", is_flag=True, help="Show delivery instead: push, CI, mirror, locks, and the proof.")
+@click.option("--delivery", is_flag=True, help="Show delivery instead: push, CI, mirror, locks, and the ledger.")
 @json_option
 def command(keep: Path | None, delivery: bool, as_json: bool) -> int:
-    """Eight tasks on a small real program with real tests; scripted agents, so no key, no network, no cost.
+    """Run eight tasks on a small real program with real tests. The agents are scripted: no key, no network, no cost.
 
-    Each agent works in a workspace of its own; what passes its tests is merged, and your checkout stays as it is. Most
-    tasks succeed. One breaks a test, is kept out and becomes a question to you; two miss the same rule and are healed
-    by one patch; one answers with garbage and is saved by the format retry; one meets its account's limit, waits and
-    goes on with its session; one is blocked. Exits 0 when all of that happened.
+    Each agent works in its own workspace; what passes its tests is merged, and your checkout stays as it is. Most tasks
+    succeed. One breaks a test, is not merged and becomes a question for you. Two miss the same rule, and one patch
+    heals both. One gives a malformed answer, which is requested once more. One reaches its account's limit, waits and
+    continues its session. One is blocked. The exit code is 0 if all of that happened.
 
-    With --delivery: a library and an app that builds on it, each with a remote, CI that is a script, and a mirror. One
-    task turns CI red and is mended; the mirror of another is skipped and triggered again; the app waits meanwhile. The
+    With --delivery: a library and an app that builds on it, each with a remote, a CI script and a mirror. One task
+    turns CI red and is fixed; another's mirror job is skipped and triggered again, and the app waits for both. The
     ledger of every task is printed.
 
-    With --json: every event on a line of its own, as ganger run --json prints them, and a last line with the outcome.
+    With --json: one event per line, as ganger run --json prints them, and a last line with the outcome.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def command(keep: Path | None, delivery: bool, as_json: bool) -> int:
     play = _play_delivery if delivery else _play
     if keep is not None:
         if keep.exists() and any(keep.iterdir()):
-            raise GangerError(f"{keep} is not empty", hint="choose a new folder for --keep", code="FILE_EXISTS")
+            raise GangerError(f"{keep} is not empty", hint="choose an empty folder for --keep", code="FILE_EXISTS")
         keep.mkdir(parents=True, exist_ok=True)
         return play(keep.resolve(), kept=True, as_json=as_json)
     with tempfile.TemporaryDirectory(prefix="ganger-demo-") as folder:
@@ -102,13 +102,13 @@ def _report(root: Path, state: object, *, kept: bool, as_json: bool) -> int:
         task = state.tasks[name]
         said = task.summary if task.status == "DONE" else task.detail
         click.echo(f"  {GLYPHS[task.status]} {task.status.value:<9} {name:<13} {said[:86]}")
-    click.echo("\n  Verified again on the merged head, one commit per task on the branch ganger/demo:")
+    click.echo("\n  Each verified again on the merged head; one commit per task on the branch ganger/demo:")
     for line in commits:
         click.echo(f"    {line[:92]}")
-    click.echo("  The broken change is not among them, your checkout is as it was, and ganger land moves your branch.")
-    click.echo("  One patch to the shared context healed two tasks; your prompt files are as they were.")
-    click.echo("  transfer met its account's limit: all its agents waited, then its own session went on.")
-    click.echo("  command-line fell silent: it was asked, ended, and started again.")
+    click.echo("  The broken change is not among them. Your checkout is unchanged; ganger land moves your branch.")
+    click.echo("  One patch to the shared context healed two tasks; your prompt files are unchanged.")
+    click.echo("  transfer reached its account's limit: the agents of that account waited, then its session continued.")
+    click.echo("  command-line showed no activity: it was probed, stopped, and started again.")
     if wrong:
         click.echo("\nThis is not what the demo's script says:\n  " + "\n  ".join(wrong), err=True)
         return 1
@@ -137,8 +137,8 @@ def _play_delivery(root: Path, *, kept: bool, as_json: bool) -> int:
     from ganger.runs import newest_run, read_events, read_state
     from ganger.views.ledger import delivered, ledger_json
 
-    _say(f"A library and an app that builds on it, their remotes, CI scripts and a mirror: {root}", as_json)
-    _say("Done means pushed, green for exactly this commit, and mirrored.\n", as_json)
+    _say(f"A library and an app that builds on it, with remotes, CI scripts and a mirror: {root}", as_json)
+    _say("Done means pushed, CI green for exactly that commit, and mirrored.\n", as_json)
     office = build_delivery(root)
     project = load_project(office, environ={})
     drive(project, check_project(project), only=None, max_tasks=None, as_json=as_json, quiet_end=True)
@@ -167,12 +167,12 @@ def _report_delivery(office: Path, state: object, wrong: list[str], waited: floa
     if wrong:
         click.echo("\nThis is not what the demo's script says:\n  " + "\n  ".join(wrong), err=True)
         return 1
-    click.echo("\n  units passed its tests here and turned CI red; a worker got CI's log and mended it.")
-    click.echo("  report's mirror job was skipped while all others were green: CI ran again, and nothing else did.")
+    click.echo("\n  units passed its tests here and turned CI red; a worker got CI's log and fixed it.")
+    click.echo("  report's mirror job was skipped while all others were green: only CI ran again.")
     held = shown_duration(waited)
-    click.echo(f"  report builds on the library, so it waited {held}, until everything there was proved.")
-    click.echo("  Remotes and mirror hold exactly the proved commits.\n\nNext steps:")
+    click.echo(f"  report builds on the library, so it waited {held} until all changes there were proved.")
+    click.echo("  The remotes and the mirror hold exactly the proved commits.\n\nNext steps:")
     where = f"cd {office}" if kept else "ganger demo --delivery --keep DIR"
     click.echo(f"  1. {where}   then: ganger ledger units --json, ganger events, ganger why report")
-    click.echo("  2. [delivery] in ganger.toml      forge, completion, required_jobs; ganger config lists all of it")
+    click.echo("  2. [delivery] in ganger.toml      forge, completion, required_jobs; ganger config show lists all")
     return 0

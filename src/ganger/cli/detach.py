@@ -1,4 +1,4 @@
-"""`ganger run --detach`: the same command in a session of its own, without a terminal; waits until it leads."""
+"""`ganger run --detach`: starts the same command in a session of its own, without a terminal; waits until it leads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PATIENCE_SEC = 60.0
 
 
 def detach(context: click.Context, folder: RunFolder, run_id: str, *, as_json: bool) -> int:
-    """Starts the lead and returns as soon as it has recorded that it leads, or with the code it failed with."""
+    """Starts the lead. Returns as soon as it has recorded that it leads, or with the code it failed with."""
     log = folder.path / LOG
     since = _last_seq(folder)
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
@@ -68,7 +68,7 @@ def _option(name: str, value: object) -> Iterator[str]:
 
 
 def _start(argv: list[str], log: int) -> subprocess.Popen[bytes]:
-    """In a session of its own, so that no terminal's end reaches it; an ignored SIGHUP stays ignored in the child."""
+    """In its own session: closing a terminal does not reach it, and an ignored SIGHUP stays ignored in the child."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
@@ -77,10 +77,10 @@ def _start(argv: list[str], log: int) -> subprocess.Popen[bytes]:
 
 
 def _leads(folder: RunFolder, since: int, child: subprocess.Popen[bytes]) -> bool:
-    """Whether the child has taken the lead; false when it ended before, or takes very long."""
+    """Whether the child has taken the lead; false when it exits first or takes longer than 60 s."""
     deadline = time.monotonic() + _PATIENCE_SEC
     while True:
-        # Whether it has ended is asked first: a short run may take the lead and end between two looks.
+        # The exit is checked first: a short run may take the lead and end between two checks.
         ended = child.poll() is not None
         since, leads = _look(folder, since, child.pid)
         if leads or ended or time.monotonic() >= deadline:
@@ -112,10 +112,10 @@ def _last_seq(folder: RunFolder) -> int:
 
 
 def _ended(code: int, run_id: str, log: Path, begin: int, *, as_json: bool) -> int:
-    """It never led: what it said is the answer, and its exit code is ours."""
+    """It never led: print its output and return its exit code."""
     said = log.read_bytes()[begin:].decode("utf-8", "replace")
     if as_json and code == EXIT_OK:
-        print_json("detached", run_id=run_id, pid=None, leads=False, log=str(log), message="there was nothing to do")
+        print_json("detached", run_id=run_id, pid=None, leads=False, log=str(log), message="nothing to do")
     elif as_json:
         print(_last_document(said) or json.dumps(_unknown(code, log), ensure_ascii=False))
     else:

@@ -20,13 +20,13 @@ def command() -> None:
 
 @command.command("model-server")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port on loopback; 0 takes a free one.")
-@click.option("--scenario", type=click.Path(path_type=Path), help="What to say (default: every task is DONE).")
+@click.option("--scenario", type=click.Path(path_type=Path), help="The script to play (default: every task is DONE).")
 @click.option("--journal", type=click.Path(path_type=Path), help="Append one JSON line per request to this file.")
 def model_server_command(port: int, scenario: Path | None, journal: Path | None) -> int:
     """Play a model on loopback, for the real coding CLIs: no key, no cost, the same answer every time.
 
-    Speaks Anthropic's messages, OpenAI's responses and chat completions, and Gemini's generateContent. A scenario
-    is chosen by a word of the prompt; its next step by how many calls were answered since the prompt.
+    Speaks Anthropic's messages, OpenAI's responses and chat completions, and Gemini's generateContent. Text in the
+    prompt selects the scenario; the number of calls answered since the prompt selects the step.
 
     \b
     A scenario file:
@@ -35,7 +35,7 @@ def model_server_command(port: int, scenario: Path | None, journal: Path | None)
                     "steps": [{"write": {"path": "hello.txt", "content": "hello\\n"}},
                               {"run": "cat hello.txt"},
                               {"result": {"summary": "Added the greeting."}}],
-                    "resumed": [{"text": "Going on where I was."}]},
+                    "resumed": [{"text": "Continuing where I was."}]},
          "limits": {"match": "be slow",
                     "steps": [{"error": 429, "retry_after": 2, "times": 1}, {"result": {}}]}},
        "default": "edit"}
@@ -47,10 +47,10 @@ def model_server_command(port: int, scenario: Path | None, journal: Path | None)
       tool {"name", "input"}        exactly this call  calls [STEP, …]     several calls at once
       refuse "…"                    a refusal          length true         cut at the token limit
       error 401|402|403|429|500|503|529|"credit"|"quota"   with retry_after, reset_at, message
-      hang SECONDS                  silence            drop "before"|"stream"   the connection is closed
-      garbage true                  a page that is no answer
+      hang SECONDS                  no output            drop "before"|"stream"   the connection is closed
+      garbage true                  a page that is not an answer
     Any step may have: usage {"input", "output", "cache_read", "cache_write", "thinking"}, delay SECONDS, think "…",
-    times N (skipped after N plays), where "stream" (errors and silence in the middle of an answer), say "…" (text
+    times N (skipped after N plays), where "stream" (errors and pauses in the middle of an answer), say "…" (text
     beside calls). The last step repeats.
 
     \b

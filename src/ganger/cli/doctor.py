@@ -1,4 +1,4 @@
-"""`ganger doctor`: what this machine and project have, and what to install."""
+"""`ganger doctor`: checks this machine and project, and says what to install."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ganger.cli.options import json_option, print_json, project_option
 @project_option
 @json_option
 def command(project: Path | None, as_json: bool) -> int:
-    """Check Python, SQLite, git, disk, sandbox tools, agents and left-overs of earlier runs.
+    """Check Python, SQLite, git, disk, sandbox tools, agents and leftovers of earlier runs.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Drives one run from a terminal or a pipe: screen, signals, last words."""
+"""Drives one run from a terminal or a pipe: screen, signals, summary."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def _welcome(project: Project, checked: Checked) -> list[str]:
-    """Before anybody is paid, remotes and forges are asked whether they take what is going to be brought to them. A run
-    that has begun goes on: what stands in its way then is a matter of the task that meets it."""
+    """Checks remotes and forges before any agent starts. A run that has begun continues: a problem with a remote then
+    belongs to the task that meets it."""
     assert checked.manifest is not None
     if place_of(project, checked.manifest.run_id).database.exists():
         return []
@@ -49,7 +49,7 @@ def drive(
     quiet_end: bool = False,
     notes: Sequence[str] = (),
 ) -> int:
-    """Runs to the end and says how it went. `notes` are said before it begins."""
+    """Runs to the end and prints the outcome. `notes` are printed before it begins."""
     options = RunOptions(None if only is None else tuple(only), max_tasks, reconcile)
     notes = [*notes, *_welcome(project, checked)]
     with open_lead(project, checked, options) as lead:
@@ -58,7 +58,7 @@ def drive(
             show_difference(lead.order.reconcile.difference, screen.note)
         lead.journal.listeners.append(screen.on_event)
         if _already_complete(lead) and lead.order.reconcile is None:
-            screen.note(f"run {lead.state.run_id} is COMPLETED already; nothing to do")
+            screen.note(f"run {lead.state.run_id} is already COMPLETED; nothing to do")
             lead.show_state()
             screen.show_end(lead, quiet=True)
             return 0
@@ -79,7 +79,7 @@ def drive(
 
 
 def _land(project: Project, lead: Lead, screen: Screen) -> None:
-    """Where the settings say so, a completed run moves the person's branch itself."""
+    """With `workspace.land = "finish"` a completed run moves the operator's branch itself."""
     if project.config.workspace.land == "finish" and lead.state.mode != "direct" and _already_complete(lead):
         try:
             outcomes = land(project, lead.tools.folder, lead.state, say=screen.note, led=True)
@@ -99,18 +99,18 @@ def _already_complete(lead: Lead) -> bool:
 
 
 def warnings(project: Project, checked: Checked) -> list[str]:
-    """What a person should know before agents are paid."""
+    """What the operator should know before agents start."""
     found = [f"{program} is not on PATH; verification would fail" for program in missing_programs(project, checked)]
     found += sandbox_lacks(project)
     if project.config.policy.heal_schedule != "off" and "healer" not in project.config.roles:
-        found.append("no [roles.healer] is configured: failed tasks are tried again as they are, nothing is healed")
+        found.append("no [roles.healer] is configured: failed tasks are retried unchanged, nothing is healed")
     if project.config.workspace.mode != "direct":
         found += _left_out(project, checked)
     return found
 
 
 def _left_out(project: Project, checked: Checked) -> list[str]:
-    """Agents start from the last commit; what a person has not committed is not there."""
+    """Uncommitted files: agents start from the last commit and do not see them."""
     changed = uncommitted(project, checked.specs)
     if not changed:
         return []
@@ -138,12 +138,12 @@ async def _lead_on(lead: Lead, screen: Screen) -> int:
         if len(received) == 1:
             lead.stop(signal.Signals(number).name)
             with contextlib.suppress(OSError):
-                screen.note(f"{signal.Signals(number).name}: ending every agent; once more ends at once")
+                screen.note(f"{signal.Signals(number).name}: stopping every agent; a second signal exits at once")
         else:
             lead.tools.launcher.kill_all()
             os._exit(EXIT_INTERRUPTED)
 
-    # A closed terminal is a request to stop too, unless somebody (nohup) has said that it shall be ignored.
+    # A closed terminal is a request to stop too, unless SIGHUP is ignored (nohup).
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, on_signal, number)

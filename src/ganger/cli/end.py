@@ -1,4 +1,4 @@
-"""`ganger end`: ends the worker of one task."""
+"""`ganger end`: stops the worker of one task."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ganger.cli.options import json_option, known_task, open_run, project_option
 @run_option
 @json_option
 def command(task_id: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """End the attempt on a RUNNING task; the task becomes BLOCKED (paused) until ganger retry. The run goes on.
+    """Stop the attempt on a RUNNING task. The task becomes BLOCKED (paused) until ganger retry; the run goes on.
 
-    It works at every step: also while a change is verified or waits to be merged. Without a lead it acts at the next
-    ganger run, before anybody goes on with the attempt.
+    This works at every step, also while a change is verified or waits to be merged. If no lead is running, it takes
+    effect at the next ganger run, before the attempt continues.
 
     \b
     Examples:

@@ -13,12 +13,12 @@ from ganger.cli.options import json_option, look_at_project, project_option, run
 
 @click.command("events")
 @click.option("--since", type=click.IntRange(0), default=0, help="Only events after this number.")
-@click.option("--follow", is_flag=True, help="Go on printing until the run ends.")
+@click.option("--follow", is_flag=True, help="Keep printing until the run ends.")
 @project_option
 @run_option
 @json_option
 def command(since: int, follow: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Every event of a run, oldest first; with --json one JSON line each.
+    """Print every event of a run, oldest first; with --json one JSON line each.
 
     \b
     Examples:

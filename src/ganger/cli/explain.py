@@ -1,4 +1,4 @@
-"""`ganger explain`: codes and failure classes in plain words."""
+"""`ganger explain`: what codes and failure classes mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ganger.cli.options import json_option, print_json
 @click.argument("code", required=False)
 @json_option
 def command(code: str | None, as_json: bool) -> int:
-    """Say what a code, failure class, status or block reason means and what to do. Without CODE: list them all.
+    """Explain a code, failure class, status or block reason, and what to do about it. Without CODE: list them all.
 
     \b
     Examples:

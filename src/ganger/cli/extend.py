@@ -1,4 +1,4 @@
-"""`ganger extend`: gives a worker at work more time."""
+"""`ganger extend`: gives a running worker more time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ganger.cli.options import json_option, known_task, open_run, project_option
 @run_option
 @json_option
 def command(task_id: str, seconds: float, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Let the worker of a RUNNING task go on for SECONDS from now, whatever its limits say.
+    """Let the worker of a RUNNING task continue for SECONDS from now, regardless of its limits.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`ganger hooks`: hooks in agents' own sessions, and a trial of the hooks and notices of `ganger.toml`."""
+"""`ganger hooks`: hooks in agents' own sessions, and a test of the hooks and notices in `ganger.toml`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PROGRAMS = click.Choice(["claude"])
 
 @click.group("hooks")
 def command() -> None:
-    """Keep an interactive session going until it has reported on the task it took; try out your own hooks.
+    """Keep an interactive session going until it has reported on the task it took; test your own hooks.
 
-    A session that asked for a task with `ganger worker next` and then stops is told to go on, three times in a row at
-    the most. Sessions that hold no task of this project never notice anything.
+    A session that took a task with `ganger worker next` and then stops is asked to continue, at most three times in a
+    row. Sessions that hold no task of this project are not affected.
 
     \b
     Examples:
@@ -62,7 +62,7 @@ def install_command(program: str, project: Path | None, as_json: bool) -> int:
 @project_option
 @json_option
 def remove_command(program: str, project: Path | None, as_json: bool) -> int:
-    """Take the hooks out again: exactly what was written, and nothing else.
+    """Remove the hooks: exactly what was written, and nothing else.
 
     \b
     Examples:
@@ -80,7 +80,7 @@ def remove_command(program: str, project: Path | None, as_json: bool) -> int:
 @project_option
 @json_option
 def status_command(program: str, project: Path | None, as_json: bool) -> int:
-    """Which hooks are installed. The exit code is 1 unless all are, and call this Ganger.
+    """Show which hooks are installed. The exit code is 1 unless all are installed and call this Ganger.
 
     \b
     Examples:
@@ -102,7 +102,7 @@ def status_command(program: str, project: Path | None, as_json: bool) -> int:
 @project_option
 @json_option
 def test_command(project: Path | None, as_json: bool) -> int:
-    """Send a sample through every [[hooks]] entry and every way of [notify], and say how each went.
+    """Send a sample through every [[hooks]] entry and every [notify] channel, and show how each went.
 
     \b
     Examples:
@@ -122,9 +122,9 @@ def test_command(project: Path | None, as_json: bool) -> int:
 
 
 def own_call() -> list[str]:
-    """How this very Ganger is started: its program, or its interpreter where it was started as a module.
+    """The command that starts this same Ganger: its program, or its interpreter if it was started as a module.
 
-    With -P a folder named ganger where a session happens to be is not taken for Ganger.
+    With -P, a folder named ganger in the session's working folder is not imported instead of Ganger.
     """
     for path in (Path(sys.argv[0]).absolute(), Path(sys.executable).with_name("ganger")):
         if path.name == "ganger" and path.is_file() and os.access(path, os.X_OK):

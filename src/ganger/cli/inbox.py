@@ -1,4 +1,4 @@
-"""`ganger inbox`: what needs a person."""
+"""`ganger inbox`: what needs your decision."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LONGEST_CONTEXT = 2_000
 
 
 @click.command("inbox")
-@click.option("--all", "answered", is_flag=True, help="Answered questions too.")
+@click.option("--all", "answered", is_flag=True, help="Include answered questions.")
 @project_option
 @run_option
 @json_option
 def command(answered: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Open questions, oldest first: which task, since when, what waits behind it, and what to type.
+    """List open questions, oldest first: the task, since when, what waits for it, and what to type.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def command(answered: bool, project: Path | None, run_id: str | None, as_json: b
 
 
 def _shortened(context: str) -> str:
-    """`--json` has it whole."""
+    """The start of a long context; `--json` has all of it."""
     lines = context[:_LONGEST_CONTEXT].splitlines()[:_MOST_LINES]
     shown = "\n".join(lines)
     return shown if len(shown) >= len(context.rstrip()) else f"{shown}\n… (ganger inbox --json has all of it)"

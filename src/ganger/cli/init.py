@@ -1,4 +1,4 @@
-"""`ganger init`: a first configuration for this repository."""
+"""`ganger init`: writes a first configuration for this repository."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ganger.cli.options import json_option, print_json, project_option
 @click.command("init")
 @project_option
 @click.option("--agent", metavar="COMMAND", help="A kind such as claude, or your agent's command line.")
-@click.option("--test", "test_command", metavar="COMMAND", help="The command that tells good from bad.")
+@click.option("--test", "test_command", metavar="COMMAND", help="The command that passes when the work is good.")
 @json_option
 def command(project: Path | None, agent: str | None, test_command: str | None, as_json: bool) -> int:
     """Look at the repository (test command, agents on PATH) and write a first configuration.
 
-    In the top folder of a git repository agents will work in workspaces of their own, made from the last commit;
-    elsewhere in the folder itself. Where a passing run of the test command prints something that can be told, that is
-    expected too. Nothing that exists is overwritten. Without an agent on PATH a scripted one is set up, so that
-    everything can be tried without a key.
+    In the top folder of a git repository, agents work in workspaces of their own, made from the last commit;
+    elsewhere they work in the folder itself. If a passing run of the test command prints recognisable output, the
+    check requires that output too. Existing files are never overwritten. Without an agent on PATH, a scripted one is
+    set up, so that everything can be tried without a key.
 
     \b
     Examples:
@@ -51,11 +51,11 @@ def command(project: Path | None, agent: str | None, test_command: str | None, a
             click.echo(f"warning: {one.kind} is not ready: {one.detail}", err=True)
     click.echo(f"checked by: {made.test}")
     if made.test == NO_TESTS:
-        click.echo("warning: no test command was found; put your own check into verify.json", err=True)
+        click.echo("warning: no test command was found; put your own check in verify.json", err=True)
     if PROJECT_FILE in made.written:
         click.echo(f"mode    {made.mode}")
     first = 'git add -A && git commit -m "begin" && ' if made.needs_commit else ""
     if made.needs_commit:
-        click.echo("note: agents start from the last commit, and there is none yet", err=True)
+        click.echo("note: agents start from the last commit, and there is no commit yet", err=True)
     click.echo(f"next    {first}ganger validate && ganger run --dry-run && ganger run")
     return 0

@@ -1,4 +1,4 @@
-"""`ganger land`: moves your branch to what a run merged."""
+"""`ganger land`: moves your branch to the commits a run merged."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _DONE = {"fast-forward": "is now at", "merge": "is now at the verified merge"}
 
 
 @click.command("land")
-@click.option("--branch", default="", metavar="NAME", help="Make or move this branch instead; your checkout stays.")
+@click.option("--branch", default="", metavar="NAME", help="Create or move this branch instead; your checkout stays.")
 @click.option("--repo", metavar="NAME", help="Only this repository; `.` is the project (default: all of the run).")
-@click.option("--dry-run", is_flag=True, help="Only say what would move.")
+@click.option("--dry-run", is_flag=True, help="Only show what would move.")
 @project_option
 @run_option
 @json_option
@@ -27,9 +27,9 @@ def command(
 ) -> int:
     """Move your checked-out branch to the commits a run has verified and merged, in each repository it worked on.
 
-    Until you do, a run never touches your checkout. Where your branch went on meanwhile, both are merged and the
-    merge is verified before anything moves. Uncommitted work in the way is never overwritten. Of what was pushed only
-    what CI has proved is taken, and what went as change requests is left to those unless --repo names it.
+    Until then a run never touches your checkout. If your branch has new commits, both are merged and the merge is
+    verified before anything moves. Uncommitted work is never overwritten. Of pushed commits, only those that CI has
+    proved are taken. Repositories delivered by change requests are left out unless --repo names them.
 
     \b
     Examples:
@@ -67,6 +67,6 @@ def command(
 def _line(outcome: Outcome, *, dry_run: bool) -> str:
     where = f"{outcome.branch or 'HEAD'}{f' of {outcome.repo}' if outcome.repo else ''}"
     if outcome.how == "nothing":
-        return f"{where} has everything this run merged already"
+        return f"{where} already has everything this run merged"
     verb = "would move to" if dry_run else _DONE.get(outcome.how, "is now at")
     return f"{where} {verb} {outcome.after[:12]} ({outcome.how}, {counted(outcome.commits, 'commit')})"

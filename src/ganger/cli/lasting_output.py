@@ -1,4 +1,4 @@
-"""A run's output: no matter who still reads it."""
+"""A run's output: a closed reader or a full disk does not end the run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, TextIO
 
 from ganger.streams import write_nowhere
 
-# The reader is gone, the terminal is gone, the descriptor was closed.
+# The reader or the terminal is gone, or the descriptor was closed.
 _FOR_GOOD = (errno.EPIPE, errno.EIO, errno.EBADF, errno.ECONNRESET)
 
 
 class _LastingOutput:
-    """A stream whose reader may leave and whose disk may be full; neither ends the work that tells of itself there."""
+    """A stream whose reader may leave and whose disk may be full; neither ends the run that writes to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -37,7 +37,7 @@ class _LastingOutput:
         try:
             yield
         except OSError as error:
-            # What a full disk did not take now comes with the next line.
+            # What a full disk did not take is written with the next line.
             if error.errno in _FOR_GOOD:
                 with contextlib.suppress(OSError, ValueError):
                     write_nowhere(self._stream)
@@ -45,7 +45,7 @@ class _LastingOutput:
 
 @contextlib.contextmanager
 def lasting_output() -> Iterator[None]:
-    """For as long as a run is led."""
+    """Wraps stdout and stderr for as long as a run is led."""
     before: tuple[Any, Any] = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _LastingOutput(sys.stdout), _LastingOutput(sys.stderr)
     try:

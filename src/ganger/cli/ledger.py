@@ -15,9 +15,9 @@ from ganger.cli.options import json_option, known_task, open_run, print_json, pr
 @run_option
 @json_option
 def command(task_id: str | None, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """The proof of delivery: tree, commit, push, CI run, each job, mirror, verdict; when and from where.
+    """Show the proof of delivery: tree, commit, push, CI run, each job, mirror and verdict, with times and sources.
 
-    Without TASK: of every task whose change was on its way.
+    Without TASK: for every task with a delivery.
 
     \b
     Examples:
@@ -34,5 +34,5 @@ def command(task_id: str | None, project: Path | None, run_id: str | None, as_js
     for name in names:
         click.echo("\n".join(ledger_lines(state, name)))
     if not names:
-        click.echo("nothing was delivered: no task's completion asks for a push, or none has come so far")
+        click.echo("nothing was delivered: no task's completion asks for a push, or no task has got that far yet")
     return 0

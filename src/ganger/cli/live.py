@@ -1,4 +1,4 @@
-"""The live view on a terminal: progress, counts, one line per worker, open questions, and a line for what happened."""
+"""The live view on a terminal: progress, counts, one line per worker, open questions, and a line per notable event."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STYLES = {
 
 
 class Live:
-    """Reads the run's state; decides nothing."""
+    """Draws the run's state; decides nothing."""
 
     def __init__(self, lead: Lead, console: Console | None = None) -> None:
         self._lead = lead
@@ -65,7 +65,7 @@ class Live:
         if isinstance(event, ev.QuestionAsked | ev.QuestionRaised):
             for said in question_lines(self._lead.state, event.question):
                 self._live.console.print(Text(f"            {said}", style="magenta"), soft_wrap=True)
-            # On a terminal only: the bell is no text.
+            # On a terminal only: the bell is not text.
             self._live.console.bell()
 
     def note(self, text: str) -> None:
@@ -78,7 +78,7 @@ class Live:
             await asyncio.sleep(_REFRESH_SEC)
 
     def view(self) -> Group:
-        """Progress, counts and rest; then the running tasks, oldest first."""
+        """Progress, counts and time to go; then the running tasks, oldest first."""
         state = self._lead.state
         elapsed = time.monotonic() - self._begun
         settled = len(state.tasks) - state.counts[TaskStatus.PENDING] - state.counts[TaskStatus.RUNNING]
@@ -99,7 +99,7 @@ class Live:
         return Group(head, rows, *self._waiting())
 
     def _waiting(self) -> list[Text]:
-        """What waits for a person or for the clock, so that nobody has to scroll for it."""
+        """What waits for an answer or for a time, so that it stays in view without scrolling."""
         state, now = self._lead.state, time.time()
         lines = [
             Text(f"… {name or 'the account'} waits for its quota until {stamp(until)[11:19]}", style="yellow")
@@ -133,7 +133,7 @@ class Live:
         )
 
     def _delivery_row(self, name: str) -> tuple[Text, ...]:
-        """What is on its way has no worker to show, but CI's own progress."""
+        """A task in delivery has no worker; its row shows CI's progress."""
         row = delivery_row(self._lead.state, name, stamp(time.time()))
         parts = row.parts if row is not None else []
         return (
@@ -152,9 +152,9 @@ class Live:
 
 
 def _told(worker: WorkerNow, last: str) -> tuple[str, str]:
-    """What is thought of it comes first, then what it says itself, then the last line of its output."""
+    """The monitor's verdict or suspicion first, else what the worker says itself and the last line of its output."""
     if worker.verdict:
-        return _flat(f"! is ended ({worker.verdict}): {worker.why}"), "yellow"
+        return _flat(f"! being stopped ({worker.verdict}): {worker.why}"), "yellow"
     if worker.suspicious:
         return _flat(f"! suspicious: {worker.suspicious}"), "yellow"
     percent = "" if worker.percent is None else f"{worker.percent:g} %"
@@ -163,10 +163,10 @@ def _told(worker: WorkerNow, last: str) -> tuple[str, str]:
 
 
 def event_text(event: ev.Event) -> Text | None:
-    """The changes worth a line that stays: settled, retried, rolled back."""
+    """The events that get a lasting line: settled, retried, rolled back, and more."""
     match event:
         case ev.TaskSettled(task=task, status=status, detail=detail, block_reason=reason, final=final):
-            why = f" ({reason.value})" if reason else "" if final else " (will be tried again)"
+            why = f" ({reason.value})" if reason else "" if final else " (will be retried)"
             return Text.assemble(
                 (f"{GLYPHS[status]} {status.value:<8}", STYLES[status]), f" {task}{why}  ", (_flat(detail), "dim")
             )
@@ -176,7 +176,7 @@ def event_text(event: ev.Event) -> Text | None:
             return Text.assemble(("↶ UNDONE  ", "yellow"), f" {task}  ", ("its changes were rolled back", "dim"))
         case ev.ResultRefused(task=task, code=code):
             return Text.assemble(
-                ("? REFUSED ", "yellow"), f" {task}  ", (f"the answer broke its contract: {code}", "dim")
+                ("? REFUSED ", "yellow"), f" {task}  ", (f"the answer does not match its contract: {code}", "dim")
             )
     return _worker_text(event)
 
@@ -190,7 +190,7 @@ def _worker_text(event: ev.Event) -> Text | None:
         case ev.WorkerSuspected(task=task, why=why):
             return Text.assemble(("! QUIET   ", "yellow"), f" {task}  ", (_flat(why), "dim"))
         case ev.WorkerEnding(task=task, verdict=verdict, why=why):
-            return Text.assemble(("! ENDED   ", "yellow"), f" {task} ({verdict})  ", (_flat(why), "dim"))
+            return Text.assemble(("! STOPPED ", "yellow"), f" {task} ({verdict})  ", (_flat(why), "dim"))
         case ev.LimitWarned(task=task, text=text):
             return Text.assemble(("! WARNING ", "yellow"), f" {task}  ", (_flat(text), "dim"))
         case ev.AttemptCheckpointed(task=task, why=why):
@@ -228,7 +228,7 @@ def _flat(text: str) -> str:
 
 
 def last_line(path: Path) -> str:
-    """The last thing a process said, safe to show."""
+    """The last line a process printed, safe to show."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size

@@ -30,9 +30,9 @@ _CHUNK = 1 << 16
 @click.command("logs")
 @click.argument("task_id", metavar="ID")
 @click.option("--attempt", type=click.IntRange(1), help="Which attempt (default: the newest).")
-@click.option("--verify", is_flag=True, help="The verification's log instead of the agent's.")
-@click.option("--follow", is_flag=True, help="Go on printing until the attempt ends.")
-@click.option("--raw", is_flag=True, help="Bytes as they are, terminal codes included.")
+@click.option("--verify", is_flag=True, help="Print the verification's log instead of the agent's.")
+@click.option("--follow", is_flag=True, help="Keep printing until the attempt ends.")
+@click.option("--raw", is_flag=True, help="Print the bytes unchanged, terminal codes included.")
 @project_option
 @run_option
 @json_option

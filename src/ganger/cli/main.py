@@ -1,4 +1,4 @@
-"""The click side: finds a command's module, runs it, turns every error into a sentence and an exit code."""
+"""The click side: finds a command's module, runs it, and turns every error into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Commands(click.Group):
 
 def _not_built(name: str) -> click.Command:
     def answer() -> None:
-        raise NotBuiltYet(f"ganger {name} is not there yet", hint="ganger --help shows what is")
+        raise NotBuiltYet(f"ganger {name} is not implemented yet", hint="ganger --help lists the commands")
 
     settings = {"ignore_unknown_options": True, "allow_extra_args": True}
     return click.Command(name, callback=answer, help=COMMANDS[name].help, context_settings=settings)
@@ -70,7 +70,7 @@ root = _Commands("ganger", context_settings={"help_option_names": ["-h", "--help
 
 def run_command(arguments: Sequence[str]) -> int:
     """Runs one command line; never shows a traceback unless asked with --debug."""
-    # Manifests are many small objects that all live on; collecting garbage among them costs a third of the time.
+    # A manifest is many small objects that stay alive; garbage collection among them costs a third of the time.
     gc.set_threshold(200_000, 20, 50)
     words = list(arguments)
     debug = "--debug" in words
@@ -90,11 +90,11 @@ def run_command(arguments: Sequence[str]) -> int:
             traceback.print_exc()
         return error.exit_code
     except BrokenPipeError:
-        # The reader went away; there is nobody left to tell.
+        # The reader is gone, so nothing can be printed.
         write_nowhere(sys.stdout)
         return EXIT_ERROR
     except OutputRefused:
-        # An error's own words may be on their way to the same place.
+        # Printing the error may fail in the same way.
         raise
     except Exception as error:  # noqa: BLE001 - the last resort of the command line
         return _unexpected(error, as_json=as_json, debug=debug)
@@ -108,7 +108,7 @@ def _usage(error: click.UsageError, *, as_json: bool) -> int:
 
 
 def show_error(error: GangerError, *, as_json: bool) -> None:
-    """A person gets sentences on stderr; a program gets one JSON document on stdout."""
+    """As sentences on stderr, or with --json as one JSON document on stdout."""
     if as_json:
         where = [fault.as_json() for fault in error.faults] if isinstance(error, InputError) else []
         body = {"code": error.code, "message": error.message, "hint": error.hint, "where": where}
@@ -132,7 +132,7 @@ def _unexpected(error: Exception, *, as_json: bool, debug: bool) -> int:
         traceback.print_exc(file=file)
     problem = GangerError(
         f"something unexpected happened: {type(error).__name__}: {error}",
-        hint=f"the details are in {file.name}; please report them. The run, if any, can be continued.",
+        hint=f"the details are in {file.name}; please report them. A run in progress can be continued.",
         code="UNEXPECTED",
     )
     show_error(problem, as_json=as_json)
@@ -140,5 +140,5 @@ def _unexpected(error: Exception, *, as_json: bool, debug: bool) -> int:
 
 
 def printable(text: str) -> str:
-    """Text from files and agents without anything that could steer a terminal."""
+    """Text from files and agents without terminal control characters."""
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)

@@ -1,4 +1,4 @@
-"""Options and small steps several commands share."""
+"""Options and small steps that several commands share."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def open_project(project: Path | None, manifest: Path | None = None, flags: dict
 
 
 def look_at_project(project: Path | None) -> Project:
-    """For commands that look at a run, or steer it: broken settings are told, and what is left of them is enough."""
+    """For commands that look at a run or control it: invalid settings are reported and ignored."""
     from ganger.config import project_root, read_project
 
     found, problems = read_project(project_root(project, None, Path.cwd()))
     if problems and not _told:
         _told.append(True)
         first = problems[0]
-        click.echo(f"note: {printable(first.message)} [{first.code}]; this command does without it", err=True)
+        click.echo(f"note: {printable(first.message)} [{first.code}]; this command ignores it", err=True)
     return found
 
 
@@ -58,7 +58,7 @@ _told: list[bool] = []
 
 
 def open_run(project: Path | None, run_id: str | None) -> tuple[RunFolder, RunState]:
-    """The run a read command means, with its state."""
+    """The run a command is about, with its state."""
     from ganger.runs import newest_run, read_state
 
     folder = newest_run(look_at_project(project), run_id)

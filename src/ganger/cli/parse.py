@@ -1,4 +1,4 @@
-"""`ganger parse`: the one parser, for people and programs."""
+"""`ganger parse`: the parser that runs use, as a command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group("parse")
 def command() -> None:
-    """Read the last complete result or heal block out of a log, strictly; or an agent's own event stream.
+    """Read the last complete result or heal block from a log, strictly; or an agent's own event stream.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def command() -> None:
 @click.option("--task", "task_id", metavar="ID", help="The task the result must be for.")
 @json_option
 def parse_result_command(log: Path, task_id: str | None, as_json: bool) -> int:
-    """A worker's task_result 2.0."""
+    """Read a worker's task_result 2.0."""
     from ganger.contracts.parser import parse_result
 
     return _show(parse_result(log, task_id=task_id), as_json=as_json)
@@ -43,7 +43,7 @@ def parse_result_command(log: Path, task_id: str | None, as_json: bool) -> int:
 @click.argument("log", type=click.Path(path_type=Path))
 @json_option
 def parse_heal_command(log: Path, as_json: bool) -> int:
-    """A healer's heal_decision 2.0."""
+    """Read a healer's heal_decision 2.0."""
     from ganger.contracts.parser import parse_heal
 
     return _show(parse_heal(log), as_json=as_json)
@@ -54,7 +54,7 @@ def parse_heal_command(log: Path, as_json: bool) -> int:
 @click.option("--agent", "kind", metavar="KIND", required=True, help="Whose output it is: claude, codex, …")
 @json_option
 def parse_events_command(log: Path, kind: str, as_json: bool) -> int:
-    """What Ganger understands of an agent's output: one line for each sign, then what they come to.
+    """Show what Ganger reads from an agent's output: one line per signal, then the summary.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def parse_events_command(log: Path, kind: str, as_json: bool) -> int:
 
 
 def _masker() -> Masker:
-    """What the project here hands on is shown by no command; without a project there is nothing to know."""
+    """Masks the values the project hands to agents; without a project there is nothing to mask."""
     from ganger.config import project_root, read_project
     from ganger.core.masking import NOTHING
     from ganger.errors import GangerError

@@ -1,4 +1,4 @@
-"""`ganger patches`: what healing changed in prompts and settings, and the way back."""
+"""`ganger patches`: what healing changed in prompts and settings, and how to undo it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 @run_option
 @json_option
 def command(patch_id: str | None, undo: str | None, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """What healers changed. Your own files are untouched; a patch lives in the run's folder and can be taken back.
+    """Show what healers changed. Your own files are untouched; a patch lives in the run's folder and can be undone.
 
-    Without an ID a list; with one, that patch as a diff.
+    Without an ID: a list. With an ID: that patch as a diff.
 
     \b
     Examples:
@@ -75,14 +75,14 @@ def _known(rows: list[PatchRow], patch_id: str) -> PatchRow:
 
 
 def _shown(project: Path | None, folder: RunFolder, row: PatchRow) -> str:
-    """Without what was handed to the healer."""
+    """The patch's text, with the values handed to the healer masked."""
     from ganger.masks import masker_of
 
     return masker_of(look_at_project(project)).text(_text(folder, row))
 
 
 def _text(folder: RunFolder, row: PatchRow) -> str:
-    """A diff for what has a file, the words themselves for a hint, the numbers for a setting."""
+    """A diff for a patch of a file, the text of a hint, the numbers of a setting."""
     from ganger.engine.overlay import logged_hint
 
     if row.settings:

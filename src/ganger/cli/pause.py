@@ -14,7 +14,7 @@ from ganger.cli.options import json_option, open_run, project_option, run_option
 @run_option
 @json_option
 def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Start nothing new. Attempts that run go on to their end; the lead stays and waits for ganger resume.
+    """Start nothing new. Running attempts finish; the lead stays and waits for ganger resume.
 
     \b
     Examples:

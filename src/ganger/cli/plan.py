@@ -1,4 +1,4 @@
-"""`ganger plan`: order, levels, clashes, what prompts weigh."""
+"""`ganger plan`: order, levels, file conflicts, prompt sizes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 @click.command("plan")
 @manifest_argument
 @project_option
-@click.option("--prompts", is_flag=True, help="Show what each prompt weighs, by part, in estimated tokens.")
+@click.option("--prompts", is_flag=True, help="Show the size of each prompt, by part, in estimated tokens.")
 @json_option
 def command(manifest: Path | None, project: Path | None, prompts: bool, as_json: bool) -> int:
-    """Show in which order tasks would run, which may run side by side, and files two tasks would both write.
+    """Show in which order tasks would run, which may run in parallel, and files that two tasks would both write.
 
-    With --prompts: what each task's first prompt weighs, Ganger's own words in it beside their bounds, and what a
-    budget (prompts.budget_tokens) would cut. Exit code 1 if what is never cut is more than the budget.
+    With --prompts: the size of each task's first prompt, Ganger's own text in it and its limits, and what a budget
+    (prompts.budget_tokens) would cut. The exit code is 1 if the parts that are never cut exceed the budget.
 
     \b
     Examples:
@@ -55,7 +55,7 @@ def command(manifest: Path | None, project: Path | None, prompts: bool, as_json:
     for number, row in enumerate(checked.phases):
         click.echo(f"  phase {number}: repositories {', '.join(row)}")
     for clash in plan.clashes:
-        click.echo(f"  clash: {clash.file} is written by {', '.join(clash.tasks)}; they never run at the same time")
+        click.echo(f"  conflict: {clash.file} is written by {', '.join(clash.tasks)}; they never run at the same time")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`ganger reassign`: a fresh worker begins anew."""
+"""`ganger reassign`: starts a running task over with a new worker."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ganger.cli.options import json_option, known_task, open_run, project_option
 
 @click.command("reassign")
 @click.argument("task_id", metavar="ID")
-@click.option("--hint", default="", metavar="TEXT", help="Goes into the next attempt's prompt.")
+@click.option("--hint", default="", metavar="TEXT", help="Added to the next attempt's prompt.")
 @project_option
 @run_option
 @json_option
 def command(task_id: str, hint: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """End the worker of a RUNNING task and let a fresh one begin anew; no attempt is used up.
+    """Stop the worker of a RUNNING task and start over with a new one; no attempt is used up.
 
     \b
     Examples:

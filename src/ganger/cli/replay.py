@@ -1,4 +1,4 @@
-"""`ganger replay`: a recorded run held against today's core and parser."""
+"""`ganger replay`: compares a recorded run with the decisions of the current core and parser."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 @click.command("replay")
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Try another [policy] or [budget] setting.")
-@click.option("--logs", is_flag=True, help="Read every agent's answer again from its log, too.")
+@click.option("--logs", is_flag=True, help="Also read every agent's answer from its log again.")
 @project_option
 @json_option
 def command(run: str | None, settings: tuple[str, ...], logs: bool, project: Path | None, as_json: bool) -> int:
-    """Feed a run's events to today's core and show where it would decide otherwise. No agent is called.
+    """Feed a run's events to the current core and show where it would decide differently. No agent is called.
 
-    RUN is a run's id or its folder; without it, the newest run. Exit codes: 0 everything would be the same, 1 not.
+    RUN is a run's id or its folder (default: the newest run). Exit codes: 0 every decision is the same, 1 some differ.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def _folder(run: str | None, project: Path | None) -> RunFolder:
 
 
 def _kept(folder: Path, project: Path | None) -> RunFolder:
-    """A folder that was named may be one that only shows a run of the project."""
+    """The run's folder; a folder given by path may be one that only shows a run of the project."""
     from ganger.engine.files import RunFolder
     from ganger.places import runs_of
 
@@ -84,7 +84,7 @@ def _kept(folder: Path, project: Path | None) -> RunFolder:
 
 
 def _extract(folder: RunFolder, project: Path | None) -> Extract:
-    """Each agent's own way to read its log; one that is no longer configured is read as a plain log."""
+    """Reads each log with its agent's adapter; the log of an agent no longer configured is read as plain text."""
     from ganger.app import make_agents
     from ganger.contracts.parser import Refused, parse_heal, parse_result
     from ganger.errors import GangerError

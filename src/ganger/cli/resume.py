@@ -1,4 +1,4 @@
-"""`ganger resume`: goes on after a pause."""
+"""`ganger resume`: continues after a pause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ganger.cli.options import json_option, open_run, project_option, run_option
 @run_option
 @json_option
 def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Go on after ganger pause. A run that has ended is continued by ganger run instead.
+    """Continue after ganger pause. To continue a run that has ended, use ganger run.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`ganger retry`: runs a task again, with a hint if you like."""
+"""`ganger retry`: runs a task again, with an optional hint."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ganger.cli.options import json_option, known_task, open_run, project_option
 
 @click.command("retry")
 @click.argument("task_id", metavar="ID")
-@click.option("--hint", default="", metavar="TEXT", help="Goes into the next attempt's prompt.")
-@click.option("--force", is_flag=True, help="Also a task that is DONE, or RUNNING: its attempt is ended.")
+@click.option("--hint", default="", metavar="TEXT", help="Added to the next attempt's prompt.")
+@click.option("--force", is_flag=True, help="Also retry a task that is DONE or RUNNING; a running attempt is stopped.")
 @project_option
 @run_option
 @json_option
 def command(task_id: str, hint: str, force: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Give a task that failed, is blocked or escalated one more attempt; what was blocked behind it follows.
+    """Give a failed, blocked or escalated task one more attempt; tasks blocked by it follow.
 
     \b
     Examples:

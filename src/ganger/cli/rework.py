@@ -1,4 +1,4 @@
-"""`ganger rework`: sends a change that awaits review back."""
+"""`ganger rework`: sends a change that awaits review back to a worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ganger.cli.options import json_option, known_task, open_run, project_option
 @run_option
 @json_option
 def command(task_id: str, text: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Send the change of a task that awaits review back; a worker does it again, with TEXT in its prompt.
+    """Send back the change of a task that awaits review; a worker reworks it, with TEXT in its prompt.
 
     \b
     Examples:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 @click.command("run")
 @manifest_argument
 @click.option("--concurrency", type=click.IntRange(1, 1024), help="How many attempts run at the same time.")
-@click.option("--only", multiple=True, metavar="ID", help="Only this task; may be repeated.")
+@click.option("--only", multiple=True, metavar="ID", help="Run only this task; may be repeated.")
 @click.option("--max-tasks", type=click.IntRange(1), help="Start at most this many tasks, then stop.")
 @click.option("--dry-run", is_flag=True, help="Check everything and show what would run; start nothing.")
-@click.option("--detach", is_flag=True, help="Run without a terminal; return once it leads.")
-@click.option("--reconcile", is_flag=True, help="Take over a changed manifest or prompt; shows first what it does.")
+@click.option("--detach", is_flag=True, help="Run without a terminal; return as soon as the lead has started.")
+@click.option("--reconcile", is_flag=True, help="Apply a changed manifest or prompt; the effect is shown first.")
 @click.option(
     "--budget", type=click.FloatRange(min=0), metavar="USD", help="Stop before the run spends more than this."
 )
@@ -47,10 +47,10 @@ def command(
     project: Path | None,
     as_json: bool,
 ) -> int:
-    """Run the manifest's tasks; continue if this run exists already.
+    """Run the manifest's tasks, or continue the run if it has begun.
 
-    Tasks that are DONE stay done. Exit codes: 0 every task asked for is DONE, 1 something failed, 3 something is
-    blocked, 4 a person must decide, 130 interrupted (run the same command again to continue).
+    Tasks that are DONE stay done. Exit codes: 0 every requested task is DONE, 1 a task failed, 3 a task is blocked,
+    4 you have to decide something, 130 interrupted (run the same command again to continue).
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def command(
       ganger run --detach
       ganger run --json | jq -r .type
     """
-    # Until the run itself listens, every signal ends this like Ctrl-C does.
+    # Until the run handles signals itself, every signal ends this command as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
@@ -129,7 +129,7 @@ def _flags(concurrency: int | None, budget: float | None, settings: tuple[str, .
 
 
 def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, reconcile: bool, as_json: bool) -> int:
-    """Everything a run would check first, then the plan; nothing is created."""
+    """Checks everything a run checks first, then prints the plan; creates nothing."""
     from ganger.app import agents_by_role, policy_of
     from ganger.core.retries import allowed_attempts
     from ganger.views.difference import difference_json
@@ -149,7 +149,7 @@ def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, recon
         )  # fmt: skip
         return 0
     head = f"run {checked.manifest.run_id}: {counted(len(chosen), 'task')}, concurrency {policy.concurrency}"
-    click.echo(f"{head}, at most {counted(most, 'agent start')}, without healing, reworks and trouble that passes")
+    click.echo(f"{head}, at most {counted(most, 'agent start')}, not counting healing, reworks and free retries")
     for name in chosen:
         spec = specs[name]
         after = f" after {', '.join(spec.depends_on)}" if spec.depends_on else ""

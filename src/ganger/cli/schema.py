@@ -15,7 +15,7 @@ NAMES = ("manifest", "task_result", "heal_decision", "state", "verify_profile", 
 @click.argument("name", type=click.Choice(NAMES))
 @json_option
 def command(name: str, as_json: bool) -> int:
-    """Print the JSON Schema of a file format, of ganger.toml, of what a worker says, or of an event.
+    """Print the JSON Schema of a file format, of ganger.toml, of a worker's messages, or of an event.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What a person or a program sees while a run goes on: plain lines, or JSON lines."""
+"""What a run prints while it goes on: plain lines, or JSON lines."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _say(line: str) -> None:
 
 
 class JsonLines:
-    """One event per line on stdout; talk on stderr."""
+    """One event per line on stdout; messages on stderr."""
 
     def begin(self, lead: Lead) -> None:
         return None
@@ -141,7 +141,7 @@ class JsonLines:
 
 
 class Lines:
-    """One timestamped line per change, for pipes and logs. What needs a person is said with what to type."""
+    """One timestamped line per change, for pipes and logs. A question is printed with the command that answers it."""
 
     def __init__(self) -> None:
         self._state: RunState | None = None
@@ -176,7 +176,7 @@ class Lines:
 
 
 def question_lines(state: RunState, name: str) -> list[str]:
-    """What a person should know of an open question, and what to type."""
+    """The facts of an open question, and what to type."""
     question = state.questions.get(name)
     if question is None or question.answer is not None:
         return []
@@ -185,7 +185,7 @@ def question_lines(state: RunState, name: str) -> list[str]:
 
 
 def still_open(state: RunState) -> list[str]:
-    """What nobody had answered when the run was continued."""
+    """The questions still open when the run is continued."""
     lines = []
     for row in inbox(state):
         lines.append(f"  open    {row.id} ({row.kind}{f', {row.task}' if row.task else ''}): {one_line(row.text, 300)}")
@@ -194,14 +194,14 @@ def still_open(state: RunState) -> list[str]:
 
 
 def ring() -> None:
-    """Somebody may sit in front of it and look elsewhere."""
+    """Rings the terminal's bell."""
     with contextlib.suppress(OSError, ValueError):
         if sys.stdout.isatty():
             print("\a", end="", flush=True)
 
 
 def opening(lead: Lead) -> list[str]:
-    """Said at the start of every run: what it is, how to watch it, how to go on."""
+    """Printed at the start of every run: what it is, how to watch it, how to continue it."""
     order = lead.order
     again = "continues" if lead.state.last_seq else "starts"
     policy, run = order.policy, shlex.quote(order.run_id)
@@ -210,26 +210,26 @@ def opening(lead: Lead) -> list[str]:
         f"run {order.run_id} {again}: {counted(len(order.tasks), 'task')}, {how}",
         f"  folder  {lead.tools.folder.known_as}",
         f"  watch   ganger status --run {run}   ganger events --run {run} --follow",
-        "  resume  run the same command again, at any time, after anything",
-        f"  walls   {walls(lead)}",
-        *(["  paused  nothing starts until: ganger resume"] if lead.state.paused else []),
+        "  resume  run the same command again at any time, also after a crash",
+        f"  sandbox {walls(lead)}",
+        *(["  paused  nothing new starts until: ganger resume"] if lead.state.paused else []),
     ]
 
 
 def walls(lead: Lead) -> str:
-    """What keeps agents apart from everything else, said once and plainly."""
+    """The sandbox of this run, and what agents can write in it."""
     name = lead.tools.sandbox.name
     if name == "none":
-        return "none: agents can read and write whatever you can; ganger doctor says how to change that"
-    where = "workspaces of their own" if lead.tools.repositories else "this folder"
+        return "none: agents can read and write everything you can; ganger doctor says how to change that"
+    where = "their own workspaces" if lead.tools.repositories else "this folder"
     fixed = lead.tools.fixed
     if fixed is not None and fixed.exposed:
-        where += ", also .git and installed packages in it; what they change there is put back, see ganger doctor"
-    return f"{name}; agents write only {where}"
+        where += " including .git and installed packages; changes there are undone, see ganger doctor"
+    return f"{name}: agents can write only to {where}"
 
 
 def closing(lead: Lead) -> list[str]:
-    """The last words: how it stands, what needs attention, what to do next."""
+    """The summary at the end: how the run stands, what needs attention, what to do next."""
     state = lead.state
     took = shown_duration(seconds_between(state.started_at, state.finished_at))
     lines = ["", f"run {state.run_id}: {state.status.value}: {counts_line(state)} ({took})"]
@@ -251,12 +251,12 @@ def _short(state: RunState, name: str) -> str:
     text = printable(f"{reason}{task.detail}")
     if len(text) <= _LONGEST_SHORT:
         return text
-    # What to do about it stands at the end; half of that helps nobody.
+    # The next step stands at the end, so the cut is made in the middle.
     return f"{text[:_SHOWN_AHEAD].rstrip()} … {text[_SHOWN_AHEAD + 3 - _LONGEST_SHORT :].lstrip()}"
 
 
 def _found(state: RunState) -> str:
-    """Where a person finds what a completed run made."""
+    """Where the result of a completed run is."""
     merged = repos_merged(state)
     if not merged:
         return "everything is DONE and verified"
@@ -271,9 +271,9 @@ def _next(state: RunState) -> str:
     if state.stopping or state.draining:
         return "run the same command again to continue"
     if any(question.answer is None for question in state.questions.values()):
-        return "ganger inbox shows what only you can decide"
+        return "ganger inbox shows what you have to decide"
     if state.scope.limited:
-        return "ganger run without the limit goes on with the rest"
+        return "ganger run without the limit continues with the rest"
     bad = next((n for n in state.by_rank if state.tasks[n].status in (TaskStatus.FAILED, TaskStatus.ESCALATED)), None)
     bad = bad or next((n for n in state.by_rank if state.tasks[n].status is TaskStatus.BLOCKED), None)
     return f"ganger why {shlex.quote(bad)}" if bad else "run the same command again to continue"

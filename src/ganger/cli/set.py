@@ -16,9 +16,9 @@ from ganger.errors import GangerError
 @run_option
 @json_option
 def command(setting: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Change a number of [policy] or [budget] for the lead that runs now; ganger.toml holds what the next begins with.
+    """Change a number of [policy] or [budget] in the running lead. The next lead starts with the values in ganger.toml.
 
-    The schedule cannot be changed this way. VALUE may be none where no limit is a limit too.
+    The schedule cannot be changed this way. VALUE may be none for settings that can be unlimited.
 
     \b
     Examples:

@@ -15,9 +15,9 @@ from ganger.cli.options import json_option, known_task, open_run, project_option
 @run_option
 @json_option
 def command(task_id: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Leave a task out: it is BLOCKED, and so is what depends on it, until ganger retry takes it in again.
+    """Leave a task out: it is BLOCKED, and so are the tasks that depend on it, until ganger retry.
 
-    A running attempt on it is ended.
+    A running attempt is stopped.
 
     \b
     Examples:

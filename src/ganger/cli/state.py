@@ -21,7 +21,7 @@ from ganger.errors import GangerError
 
 @click.group("state")
 def command() -> None:
-    """Write a fresh state.json for a manifest, or export the current one.
+    """Write a new state.json for a manifest, or export the current one.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def command() -> None:
 @project_option
 @json_option
 def init_command(manifest: Path | None, output: Path | None, project: Path | None, as_json: bool) -> int:
-    """Write the state of a run that has not begun. Never overwrites a file."""
+    """Write the state of a run that has not begun. Existing files are never overwritten."""
     from ganger.app import fresh_state_text
     from ganger.check import check_project
     from ganger.engine.files import replace_file
@@ -50,7 +50,7 @@ def init_command(manifest: Path | None, output: Path | None, project: Path | Non
     folder = place_of(opened, checked.manifest.run_id)
     path = output or folder.known_as / folder.state.name
     if path.exists():
-        raise GangerError(f"{path} exists already", hint="choose another place with --output", code="FILE_EXISTS")
+        raise GangerError(f"{path} already exists", hint="choose another path with --output", code="FILE_EXISTS")
     text = fresh_state_text(opened, checked)
     if output is not None:
         replace_file(output, text, mode=0o666)
@@ -72,7 +72,7 @@ def init_command(manifest: Path | None, output: Path | None, project: Path | Non
 @run_option
 @json_option
 def export_command(output: Path | None, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Print the current state as state 2.0, made from the events."""
+    """Print the current state as state 2.0, built from the events."""
     from ganger.core.projection import state_text
     from ganger.engine.files import replace_file
 

@@ -34,7 +34,7 @@ _MOST_ROWS = 20
 @run_option
 @json_option
 def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Where the run stands: counts, who works on what, what needs attention.
+    """Show where the run stands: counts, running workers, what needs attention.
 
     \b
     Examples:
@@ -107,7 +107,7 @@ def _echo_summary(state: RunState, *, led: bool) -> None:
     if state.status is RunStatus.RUNNING and not led:
         click.echo("  no process leads this run now; ganger run continues it")
     if state.paused:
-        click.echo("  paused; nothing starts until: ganger resume")
+        click.echo("  paused; nothing new starts until: ganger resume")
     if asked := open_questions(state):
         click.echo(f"  {counted(len(asked), 'open question')}: ganger inbox")
     if money := spending_line(state):
@@ -148,7 +148,7 @@ def _echo_delivery(folder: RunFolder, state: RunState) -> None:
     for row in rows[:_MOST_ROWS]:
         click.echo(f"  → {one_line(row.line())}")
     if len(rows) > _MOST_ROWS:
-        click.echo(f"  … and {len(rows) - _MOST_ROWS} more on their way: ganger status --json")
+        click.echo(f"  … and {len(rows) - _MOST_ROWS} more deliveries: ganger status --json")
     for habit, times in violated(state).items():
         click.echo(f"  refused {counted(times, 'time')}: {habit}; ganger explain {habit}")
     for forge, per_minute in forge_pace(folder).items():

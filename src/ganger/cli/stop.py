@@ -1,4 +1,4 @@
-"""`ganger stop`: ends a run, at once or when its attempts are through."""
+"""`ganger stop`: stops a run, at once or when its attempts have finished."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ganger.cli.options import counted, json_option, open_run, project_option, r
 @run_option
 @json_option
 def command(drain: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """End the run as Ctrl-C would: every agent is ended, unverified changes are put back, ganger run continues.
+    """Stop the run as Ctrl-C would: every agent is stopped, unverified changes are rolled back, ganger run continues.
 
-    With --drain running attempts finish first and nothing is lost.
+    With --drain, running attempts finish first and nothing is lost.
 
     \b
     Examples:
@@ -35,11 +35,11 @@ def command(drain: bool, project: Path | None, run_id: str | None, as_json: bool
         return tell_run(opened, "stop", {"drain": drain, "lead": current_lead(state)}, as_json=as_json)
     working = still_working(state)
     if not working:
-        nothing = f"nothing to stop: no one leads run {state.run_id} now"
+        nothing = f"nothing to stop: no process leads run {state.run_id} now"
         return show(Told(state.run_id, "stop", 0, led=False, outcome=nothing), as_json=as_json)
     click.echo(
         f"note: the lead is gone, {counted(len(working), 'agent')} of it still "
-        f"{'works' if len(working) == 1 else 'work'}; ganger run adopts them, and then takes this stop",
+        f"{'works' if len(working) == 1 else 'work'}; ganger run adopts them, then carries out this stop",
         err=True,
     )
     return tell_run(opened, "stop", {"drain": drain}, as_json=as_json)

@@ -16,7 +16,7 @@ from ganger.cli.options import json_option, open_run, print_json, project_option
 @click.option("--status", "only", metavar="STATUS", help="Only tasks with this status, such as FAILED.")
 @json_option
 def command(project: Path | None, run_id: str | None, only: str | None, as_json: bool) -> int:
-    """Every task in plan order.
+    """List every task in plan order.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""The common end of every control command: leave it with the run, say what came of it, choose the exit code."""
+"""The common end of every control command: store it with the run, print the outcome, choose the exit code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tell_run(
 
 
 def show(told: Told, *, as_json: bool) -> int:
-    """0 taken or kept for the next lead, 1 refused."""
+    """Prints the outcome. 0: carried out, or kept for the next lead; 1: refused."""
     if as_json:
         print_json(
             "command", ok=not told.refused, run_id=told.run_id, kind=told.kind, number=told.number or None,

@@ -1,4 +1,4 @@
-"""`ganger unlock`: takes the locks of a repository's tasks away."""
+"""`ganger unlock`: releases a repository's locks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ganger.cli.options import json_option, open_run, project_option, run_option
 
 @click.command("unlock")
 @click.argument("repo", metavar="REPO")
-@click.option("--why", required=True, metavar="TEXT", help="Your reason; it is kept with the run.")
+@click.option("--why", required=True, metavar="TEXT", help="Your reason, kept with the run.")
 @project_option
 @run_option
 @json_option
 def command(repo: str, why: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Free a repository that a task holds, and lift its halt or pause. Locks end by themselves only with proof, so
-    this is for you to answer for. REPO is a name of [repos], or . for the project itself.
+    """Release the locks on a repository, and its halt or pause. Otherwise a lock ends only when its delivery is proved,
+    so the decision is yours. REPO is a name in [repos], or . for the project itself.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`ganger validate`: every fault of a manifest at once."""
+"""`ganger validate`: lists every fault of a manifest at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ganger.cli.options import counted, json_option, manifest_argument, print_js
 @project_option
 @json_option
 def command(manifest: Path | None, project: Path | None, as_json: bool) -> int:
-    """Check a manifest and all a run of it needs: graph, prompts, profiles, commands, roles, settings, agents, git
+    """Check a manifest and everything its run needs: graph, prompts, profiles, commands, roles, settings, agents, git
     repositories, sandbox, state folder.
 
     Every fault of every kind is listed with its path, a code (see ganger explain) and what to do.
@@ -54,5 +54,5 @@ def command(manifest: Path | None, project: Path | None, as_json: bool) -> int:
         )
     else:
         first = checked.faults[0].code
-        click.echo(f"{counted(len(checked.faults), 'fault')}; ganger explain {first} tells more", err=True)
+        click.echo(f"{counted(len(checked.faults), 'fault')}; ganger explain {first} has details", err=True)
     return 0 if checked.ok else 1

@@ -1,4 +1,4 @@
-"""`ganger why`: one sentence, with evidence."""
+"""`ganger why`: one sentence about a task, with evidence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ganger.cli.options import json_option, known_task, open_run, print_json, pr
 @run_option
 @json_option
 def command(task_id: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Why a task is not running, not done, or was retried: one sentence, then the evidence.
+    """Show why a task is not running, not done, or was retried: one sentence, then the evidence.
 
     \b
     Examples:

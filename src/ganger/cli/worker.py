@@ -1,6 +1,6 @@
-"""`ganger worker`, as the click side shows it: its pages come from the room's own table, its calls go there unread.
+"""`ganger worker` for click: help comes from the table in ganger.worker, calls are passed there unparsed.
 
-A plain call never comes by here: it is answered before click is imported.
+A plain call never gets here: it is handled before click is imported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ganger.worker.words import FLAG, MANY, SECONDS, Option, Verb
 
 
 class _Passed(click.Command):
-    """A verb whose words are read by the room itself."""
+    """A verb whose arguments ganger.worker parses itself."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.args = list(args)
@@ -42,12 +42,12 @@ def _command(verb: Verb) -> click.Command:
     return _Passed(verb.name, params=[*arguments, *map(_option, verb.options)], help=page, short_help=verb.line)
 
 
-_HELP = """What a worker says to whoever leads the run, and asks of it.
+_HELP = """Messages and requests from a worker to the lead of its run.
 
 A worker that Ganger started finds everything in its environment; a session you opened yourself begins with
-`ganger worker next`. While the lead is away, what must not be lost is kept and delivered when it is back.
+`ganger worker next`. While no lead is running, reports are kept and sent when it is back.
 
-Exit codes: 0 taken or kept, 1 refused, 3 nobody there or nothing there, 64 usage, 130 interrupted.
+Exit codes: 0 accepted or kept, 1 refused, 3 no lead or nothing available, 64 usage, 130 interrupted.
 
 \b
 Examples:

@@ -1,4 +1,4 @@
-"""`ganger workers`: the registry."""
+"""`ganger workers`: the workers of a run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ganger.cli.options import counted, json_option, look_at_project, open_run, 
 @run_option
 @json_option
 def command(past: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Who works where, on what, since when and how far; which accounts wait for their quota, and which hosts of remotes
-    and forges do not answer.
+    """List running workers: workspace, task, since when, how far. Also accounts that wait for their quota, and hosts of
+    remotes and forges that do not answer.
 
-    The same after the process that leads the run was killed and started again: it is read from the run's events.
+    The list is read from the run's events, so it survives a restart of the lead.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
         return 0
     click.echo(f"run {state.run_id}: {counted(len(state.running), 'worker')} at work")
     if state.running and not led:
-        click.echo("  no process leads this run now: they go on, and ganger run takes them up again")
+        click.echo("  no process leads this run now: the workers go on, and ganger run adopts them")
     now = stamp(time.time())
     for row in rows:
         click.echo(f"\n{one_line(row.line(now))}")
