@@ -23,7 +23,7 @@ def command(keep: Path | None, delivery: bool, as_json: bool) -> int:
 
     Each agent works in its own workspace; what passes its tests is merged, and your checkout stays as it is. Most tasks
     succeed. One breaks a test, is not merged and becomes a question for you. Two miss the same rule, and one patch
-    heals both. One gives a malformed answer, which is requested once more. One reaches its account's limit, waits and
+    heals both. One gives a malformed answer, which is requested again. One reaches its account's limit, waits and
     continues its session. One is blocked. The exit code is 0 if all of that happened.
 
     With --delivery: a library and an app that builds on it, each with a remote, a CI script and a mirror. One task
