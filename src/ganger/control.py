@@ -38,7 +38,7 @@ class Told:
             return self.outcome
         if self.led:
             return f"command {self.number} is stored for the lead, which is busy; ganger events shows when it is taken"
-        return "no process leads this run now; the command takes effect at the next ganger run"
+        return "no process leads this run now; the next ganger run applies it"
 
 
 def tell(folder: RunFolder, state: RunState, kind: str, data: Mapping[str, object], wait_sec: float = WAIT_SEC) -> Told:

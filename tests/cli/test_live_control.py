@@ -147,7 +147,7 @@ def test_a_command_is_kept_for_the_next_lead(
 ) -> None:
     """G12: durable, and honest about who acts on it."""
     answer = call(*words)
-    assert (answer.code, answer.out) == (0, "no process leads this run now; the command takes effect at the next ganger run\n")
+    assert (answer.code, answer.out) == (0, "no process leads this run now; the next ganger run applies it\n")
     assert lead.kept() == [(kind, data)]
 
 
@@ -326,7 +326,7 @@ def test_a_stop_ends_the_agents_of_a_dead_lead_once_they_are_adopted(tmp_path: P
     os.kill(lead, signal.SIGKILL)
     until(lambda: not is_led(RunFolder(kept(root))))
     answer = call("stop")
-    assert (answer.code, answer.out) == (0, "no process leads this run now; the command takes effect at the next ganger run\n")
+    assert (answer.code, answer.out) == (0, "no process leads this run now; the next ganger run applies it\n")
     assert "1 agent of it still works; ganger run adopts" in answer.err
     assert ganger("run", cwd=root).code == 130 and not still_working(state_of(root))
     assert state_of(root).tasks["a"].attempts == 1
