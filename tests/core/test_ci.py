@@ -13,6 +13,7 @@ from ganger.core.ci import (
     NEEDS_APPROVAL,
     OVER,
     TIMED_OUT,
+    UNREAD,
     UNSETTLED,
     Ci,
     CiRules,
@@ -23,6 +24,7 @@ from ganger.core.ci import (
     is_stale,
     judge,
     mark,
+    with_unread,
 )
 
 SHA, OTHER = "a" * 40, "b" * 40
@@ -202,3 +204,23 @@ def test_red_names_a_job_that_failed_and_the_mirror_alone_is_never_red(found: li
             assert all(last_words(one, name) <= {OK} for one in own)
     if finding.ci in UNSETTLED:
         assert not finding.cause
+
+
+def test_an_unreadable_workflow_is_told_from_a_job_that_failed() -> None:
+    """D05: one failed job named as the commit is titled, where nobody requires a job of that name."""
+    job = JobFact("fix: the port", Word.FAILURE)
+    seen = RunFact("7", SHA, Word.FAILURE, "failure", workflow="ci.yml", jobs=(job,), asked="1:failure:")
+    unread = with_unread(seen, "fix: the port", ("test",))
+    found = judge(SHA, [unread], CiRules(("test",)))
+    assert (found.ci, found.cause) == (Ci.RED, UNREAD) and "ci.yml" in found.why
+    assert with_unread(seen, "another title", ("test",)) == with_unread(seen, "fix: the port", (job.name,)) == seen
+    assert with_unread(replace(seen, word=Word.SUCCESS), "fix: the port", ()).unread == ""
+
+
+def test_an_unreadable_workflow_that_no_required_job_misses_changes_nothing() -> None:
+    """D03: the required jobs alone decide."""
+    lint = RunFact("8", SHA, Word.FAILURE, "failure", workflow="lint.yml", asked="1:failure:", unread="line 3")
+    job = JobFact("test", Word.SUCCESS)
+    good = RunFact("7", SHA, Word.SUCCESS, "success", workflow="ci.yml", jobs=(job,), asked="1:success:")
+    assert judge(SHA, [good, lint], CiRules(("test",))).ci is Ci.GREEN
+    assert judge(SHA, [good, lint], CiRules()).cause == UNREAD

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import threading
@@ -65,7 +66,7 @@ class Row:
     in the reason it ended with, or in a question. `retry` is what happens once it is blocked, before a person has it
     tried again; then no worker is paid again. `unchanged` are answers of 304 at least, `answers` those to webhooks.
     `then` is what people do once the run has ended, before it is led once more. `prompt` must be in the last one a
-    worker got.
+    worker got. `unprotected` are files that workers may write all the same.
     `manners` is what the forge does beyond answering. `over_http`: the remote is the forge's own address and wants the
     token, so an outage or a revoked token hits pushes too. `timed` is what happens so many seconds after the start.
 
@@ -118,6 +119,7 @@ class Row:
     prompt: str = ""
     concurrency: int = 0
     pace: Mapping[str, float] = field(default_factory=dict)
+    unprotected: Sequence[str] = ()
 
     @property
     def blocked(self) -> bool:
@@ -159,6 +161,7 @@ class Scene:
             [task(name, **({"metadata": {"repo": "app"}} if row.locks else {})) for name in names],
             script,
             policy=f"concurrency = {row.concurrency or min(row.tasks, 8)}",
+            workspace=f"unprotected = {json.dumps(list(row.unprotected))}" if row.unprotected else "",
             more=config + (f'\n[repos.app]\npath = "../app"\nlocks = "{row.locks}"\n' if row.locks else ""),
         )
         project.make()

@@ -11,6 +11,7 @@ from loopback.script import GREEN, MIRROR, RED, Fault, Run, by_tree, ci
 from merge_rows import MERGES
 from scenario import LEAK, Row
 from truth import Needs
+from workflow_rows import UNREADABLE
 
 EXTERNAL = "BLOCKED(external)"
 NO_PATIENCE = "ci_warn_sec = 0.5\nci_sec = 1\nci_most_sec = 5\n"
@@ -355,6 +356,6 @@ _MORE = frozenset(
 )
 _EVERY: list[Row] = [
     *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *REVIEWED, *RETRIED,
-    *REAL, *OUTAGES, *HOOKS, *MERGES, *_timeline(),
+    *REAL, *OUTAGES, *HOOKS, *MERGES, *UNREADABLE, *_timeline(),
 ]  # fmt: skip
 ROWS = [replace(row, slow=row.slow or row.name in _MORE) for row in _EVERY]

@@ -36,7 +36,7 @@ class Ci:
     """What the forge told of one commit up to a moment."""
 
     def __init__(self, world: World, sha: str, needs: Needs, moment: float) -> None:
-        self.world, self.needs = world, needs
+        self.world, self.needs, self.sha = world, needs, sha
         told: dict[int, dict[str, str]] = {}
         for shown in world.shown:
             if shown.sha == sha and shown.at <= moment + _TRAVEL_SEC:
@@ -64,6 +64,8 @@ class Ci:
     @property
     def red(self) -> bool:
         over = all(word in OVER for words in self.told.values() for word in words.values())
+        if any(run.unparsed for run in self.world.runs if run.sha == self.sha):
+            return True
         missing = bool(self.runs) and over and not all(self._found(name) for name in self.needs.required)
         return missing or any(word in _BAD for _, word in self.jobs())
 

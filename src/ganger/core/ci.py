@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -30,6 +30,8 @@ OVER = frozenset({Word.SUCCESS, Word.FAILURE, Word.CANCELLED, Word.SKIPPED})
 # Reasons beside a word, where the six do not say enough.
 UNKNOWN_WORD, NEEDS_APPROVAL, TIMED_OUT = "unknown_word", "needs_approval", "timed_out"
 ALLOWED_TO_FAIL, MISSING_JOB, ABSENT = "allowed_to_fail", "missing_job", "absent"
+# The forge could not read the workflow itself.
+UNREAD = "unread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class JobFact:
 @dataclass(frozen=True, slots=True)
 class RunFact:
     """One run of a workflow for one commit. `jobs` are there once they were asked for; `asked` is the run's state at
-    which that was. `event` is what triggered it, `digest` the SHA-256 of what the forge answered."""
+    which that was. `event` is what triggered it, `digest` the SHA-256 of what the forge answered. `unread` is what the
+    forge says where it could not read the workflow itself."""
 
     id: str
     sha: str
@@ -65,6 +68,7 @@ class RunFact:
     jobs: tuple[JobFact, ...] = ()
     asked: str = ""
     digest: str = ""
+    unread: str = ""
 
     @property
     def state(self) -> str:
@@ -172,6 +176,9 @@ def judge(sha: str, runs: Iterable[RunFact], rules: CiRules) -> Finding:
     held = [run for run in counted if run.reason == NEEDS_APPROVAL]
     settled = all(run.word in OVER and run.asked == run.state for run in counted)
     jobs = _required(counted, rules, settled=settled)
+    unread = [run for run in counted if run.unread and run.word in OVER]
+    if unread and (not rules.required or any(job.reason in (MISSING_JOB, ABSENT) for job in jobs)):
+        return Finding(Ci.RED, _unread(unread[0]), tuple(map(_as_job, unread)), total=len(jobs), cause=UNREAD)
     mirror = _job(rules.mirror_job, counted, settled=settled) if rules.mirror_job else None
     passed = sum(job.word is Word.SUCCESS for job in jobs)
     told = _found(jobs, mirror, settled=settled, named=bool(rules.required))
@@ -188,6 +195,22 @@ def judge(sha: str, runs: Iterable[RunFact], rules: CiRules) -> Finding:
         mirror.word.value if mirror else "",
         told.cause,
     )
+
+
+def with_unread(run: RunFact, title: str, required: Sequence[str]) -> RunFact:
+    """Forgejo shows a workflow that it cannot read as a failed run with one job, named as the commit is titled."""
+    alone = run.jobs[0] if len(run.jobs) == 1 and run.word is Word.FAILURE and not run.unread else None
+    if alone is None or not title or alone.name in required or not title.startswith(alone.name):
+        return run
+    return replace(run, unread=f"one failed job called {alone.name!r}, as the commit is titled, and no other")
+
+
+def _unread(run: RunFact) -> str:
+    return f"the forge cannot read the workflow {run.workflow}: {run.unread}"
+
+
+def _as_job(run: RunFact) -> JobFact:
+    return run.jobs[0] if run.jobs else JobFact(run.workflow, Word.FAILURE, run.unread, UNREAD, url=run.url)
 
 
 def _required(counted: Sequence[RunFact], rules: CiRules, *, settled: bool) -> list[JobFact]:

@@ -16,7 +16,9 @@ NEW_TIP = "empty_commit"
 # Causes that use up none of a task's `retriggers`: nobody is to blame that CI judged nothing, or the change differs.
 MEND, SUPERSEDED = "mend_", "superseded_"
 # What stands in the way of every push to the branch: one task asks about it, for all.
-TAKEN_OUT, PUSH_REFUSED, BASE_RED = FOR_ALL = ("taken out", "push refused", "base red")
+TAKEN_OUT, PUSH_REFUSED, BASE_RED, UNREAD_WORKFLOW = FOR_ALL = (
+    *("taken out", "push refused", "base red", "workflow unread"),
+)
 _GOES_ON = (TaskStatus.PENDING, TaskStatus.RUNNING)
 
 

@@ -38,11 +38,15 @@ class CiAgain:
         if not await self._rerun_once(self._runs_of(finding), cause):
             await self.empty_commit(cause)
 
+    async def is_superseded_by_others(self) -> bool:
+        train = self.pushing.train
+        return train is not None and await train.is_superseded(self.at.now.commit)
+
     async def is_superseded(self) -> bool:
         """Somebody pushed on top of it, so the forge gave its run up or began none: that is no failure of a job. Their
         tip is no proof of this change; once CI is through with it, a tip of this run's own is pushed."""
-        train, sha = self.pushing.train, self.at.now.commit
-        if train is None or not await train.is_superseded(sha):
+        train = self.pushing.train
+        if train is None or not await self.is_superseded_by_others():
             return False
         times = sum(one.startswith(SUPERSEDED) for one in self.at.now.retriggered)
         if times >= _MOST_SUPERSEDED:

@@ -78,6 +78,13 @@ class CiTrouble:
         problem.before = (judged, *self._downstream(sha, finding), *self._questions(sha, problem))
         return problem
 
+    async def is_of_workflow(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> bool:
+        """Whether the logs of all that failed speak of a workflow that cannot be read or followed."""
+        found = [await self._log_of(sha, job, runs) for job in finding.jobs[:_MOST_LOGS]]
+        return bool(found) and all(
+            excerpt.kind is FailureClass.ENVIRONMENT and not kinds for excerpt, _, kinds in found
+        )
+
     async def printed(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> str | None:
         """What the failed jobs printed; None where a key is among it, which halts everything, whoever it was."""
         found = [await self._log_of(sha, job, runs) for job in finding.jobs[:_MOST_LOGS]]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ganger.core import events as ev
-from ganger.core.ci import MISSING_JOB, UNSETTLED, Ci, Finding, RunFact, Word, is_stale, judge
+from ganger.core.ci import MISSING_JOB, UNSETTLED, Ci, Finding, RunFact, Word, is_stale, judge, with_unread
 from ganger.core.delivery import TAKEN_UP
 from ganger.core.moments import unix_time
 from ganger.engine.delivery_case import DeliveryCase, passes
@@ -26,6 +26,7 @@ class CiWaiting:
         """Waits until time alone does not bring another finding, or it is over time."""
         assert self.at.following is not None
         seen, late, green, self._early = 0, -1, -1, 0
+        title = (await self.at.sending.repository.message(sha)).partition("\n")[0].strip()
         while True:
             self.at.heed()
             look = await self.at.following.look(sha, self.at.now.runs, after=seen, wait_sec=self._wait_sec())
@@ -33,6 +34,7 @@ class CiWaiting:
             if look.trouble is not None and not passes(look.trouble):
                 raise look.trouble
             runs = [run for run in look.runs if not is_stale(run, self.at.now.stale)]
+            runs = [with_unread(run, title, self.at.rules.required_jobs) for run in runs]
             old = [_held(run) for run in look.runs if is_stale(run, self.at.now.stale)]
             finding = self._unless_early(judge(sha, [*runs, *old], self.at.rules.ci_rules), look)
             if look.looks:

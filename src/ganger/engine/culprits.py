@@ -69,6 +69,18 @@ class Culprits:
                 raise Waits(BlockReason.DEPENDENCY_FAILED, f"{why} or taken back")
             await self.train.news()
 
+    async def unproved(self, sha: str) -> dict[str, list[str]]:
+        """Each task's commits in this tip that were in no green one."""
+        proved = self.state.proved.get(self.repo, "")
+        return {name: await self._fresh(name, sha, proved) for name in suspects(self.state, self.repo)}
+
+    async def blame(self, sha: str, name: str, how: str) -> None:
+        """It is known whose fault it is, without a trial."""
+        async with self._looking:
+            if sha not in self.state.blamed and len(await self._in_it(sha)) > 1:
+                await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
+                self.train.ring()
+
     async def _in_it(self, sha: str) -> list[str]:
         """Every task that has a change in this tip which was in no green one."""
         proved = self.state.proved.get(self.repo, "")

@@ -36,6 +36,7 @@ from ganger.engine.reviewing import Reviewing
 from ganger.engine.sending import PushFailed
 from ganger.engine.tools import one_line
 from ganger.engine.train import TakenOut, Train
+from ganger.engine.unread_workflow import UnreadWorkflow
 from ganger.errors import ForgeDenied, ForgeError
 
 _TAKEN_OUT_THEN = (
@@ -57,6 +58,7 @@ class Delivering:
         self.waiting = CiWaiting(at)
         self.again = CiAgain(at, self.pushing)
         self.trouble = CiTrouble(at.case, at.outlet)
+        self.unread = UnreadWorkflow(at, self.trouble, culprits)
         self.landed = LandedCi(at, self.trouble)
         self.merging = RequestMerging(at, line, self.landed, self._test, self.on_forge.once_more)
 
@@ -154,6 +156,11 @@ class Delivering:
             if finding.ci is Ci.GREEN:
                 await self._green(sha, finding)
                 return
+            finding = await self._hidden(sha, finding)
+            if await self.unread.is_nobodys(sha, finding):
+                if await self._has_news_below():
+                    continue
+                raise await self.unread.asked(sha, finding)
             if finding.ci is Ci.RED:
                 passing = await self.trouble.passing(sha, finding, self.at.now.runs)
                 if passing is None:
@@ -166,6 +173,20 @@ class Delivering:
             if finding.ci is Ci.NEEDS_APPROVAL:
                 raise self.at.outside("needs approval", self.at.told(finding.why, "approve it on the forge"))
             await self.again.once_more(finding)
+
+    async def _hidden(self, sha: str, finding: Finding) -> Finding:
+        if finding.ci is not Ci.ABSENT or await self.again.is_superseded_by_others():
+            return finding
+        return await self.unread.hides(sha, finding) or finding
+
+    async def _has_news_below(self) -> bool:
+        """Whether what stands below it in the target is another by now, so that there is something else to look at."""
+        if self.train is not None:
+            return await self.again.is_superseded()
+        if not await self.merging.catch_up():
+            return False
+        await self.pushing.push()
+        return True
 
     async def _mended_by_another(self, sha: str, finding: Finding) -> bool:
         """Whether the fault was another task's and there is something else to look at now."""

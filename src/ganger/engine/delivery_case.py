@@ -62,19 +62,19 @@ class DeliveryCase:
         where = f"; {urls[-1]}" if urls else ""
         return f"{why}: {check}{where}"
 
-    def outside_for_all(self, signal: str, detail: str) -> Exception:
+    def outside_for_all(self, signal: str, detail: str, cls: FailureClass = FailureClass.BLOCKED_EXTERNAL) -> Exception:
         """The same for every task of the repository: the first one asks, the others wait for what comes of it."""
         asked, state, own = self.sending.asked, self.case.state, (self.case.task, self.case.number)
         name, number = asked.setdefault(signal, own)
         if name != self.case.task and name in state.tasks and state.tasks[name].attempts == number:
             return Waits(BlockReason.EXTERNAL, f"{detail} (asked about {name})")
         asked[signal] = own
-        return self.outside(signal, detail)
+        return self.outside(signal, detail, cls)
 
-    def outside(self, signal: str, detail: str) -> Failed:
+    def outside(self, signal: str, detail: str, cls: FailureClass = FailureClass.BLOCKED_EXTERNAL) -> Failed:
         """Nothing a worker could mend: a person looks, and the delivery goes on from the ledger."""
         then = f"then ganger retry {self.case.task}: no worker is needed"
-        problem = self.case.failed(FailureClass.BLOCKED_EXTERNAL, signal, f"{detail}; {then}")
+        problem = self.case.failed(cls, signal, f"{detail}; {then}")
         problem.question = "delivery"
         problem.keep_changes = True
         return problem

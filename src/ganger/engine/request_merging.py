@@ -227,6 +227,16 @@ class RequestMerging:
 
     # --- up to date -------------------------------------------------------------------------------------------------
 
+    async def catch_up(self) -> bool:
+        """Whether the target has gone on; then what is tracked holds that too, and is to be pushed."""
+        if self.request is None:
+            return False
+        seen = await self._look()
+        if not seen.target or seen.look.holds_target:
+            return False
+        await self._update(seen.target)
+        return True
+
     async def _update(self, target: str) -> None:
         """The commit that holds both, to be pushed. Raises Failed where they do not fit."""
         known, now = self.request, self.at.now

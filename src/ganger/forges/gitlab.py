@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from ganger.core.branch_rules import BranchRules
-from ganger.core.ci import JobFact, RunFact
+from ganger.core.ci import JobFact, RunFact, Word
 from ganger.core.forge_reviews import APPROVED, REWORK, Remark, Review
 from ganger.errors import ForgeError
 from ganger.forges.client import Ask, scrub
@@ -35,6 +35,8 @@ UNMERGED = (*REFUSED, 401, 406)
 # Since 19.2 what a pipeline triggers is listed under the second name; the first goes some day.
 TRIGGERS = ("bridges", "trigger_jobs")
 MOST_CHILDREN = 20
+# What a pipeline is called that has none of its own, and where its errors are.
+PIPELINE, CONFIGURATION = "pipeline", ".gitlab-ci.yml"
 
 
 class Pipelines:
@@ -58,10 +60,18 @@ class Pipelines:
             return deleted(run)
         rows = [found for found in listed.rows if text(found, "commit", "id") in ("", run.sha)]
         jobs = [read_job(found) for found in rows]
+        if not jobs and run.word is Word.FAILURE:
+            run = await self._with_errors(run)
         for child in await self._children(run.id):
             of_child = await self._site.pages(f"R/pipelines/{child}/jobs", {"per_page": SIZE}, size=SIZE)
             jobs += [replace(read_job(found), child=child) for found in (of_child.rows if of_child else ())]
         return with_jobs(run, jobs, listed.digest)
+
+    async def _with_errors(self, run: RunFact) -> RunFact:
+        """A pipeline whose configuration cannot be read has no jobs, and says what is wrong with it."""
+        found = row((await self._site.get(f"R/pipelines/{run.id}")).json())
+        wrong = text(found, "yaml_errors")
+        return replace(run, workflow=CONFIGURATION, unread=scrub(wrong, "")) if wrong else run
 
     async def _children(self, parent: str) -> list[str]:
         """Of this project: what a pipeline starts elsewhere has commits of its own."""
@@ -93,7 +103,7 @@ def read_pipeline(found: Row) -> RunFact:
         raw=said.raw,
         reason=said.reason,
         number=number(found, "iid"),
-        workflow=text(found, "name") or "pipeline",
+        workflow=text(found, "name") or PIPELINE,
         event=EVENTS.get(source, source),
         url=text(found, "web_url"),
     )

@@ -35,7 +35,7 @@ def with_jobs(run: RunFact, jobs: Sequence[JobFact], digest: str, *, whole: bool
         jobs = [job if job.word in OVER else replace(job, word=Word.WAITING, reason=NEEDS_APPROVAL) for job in jobs]
     # Nobody has to start what a child pipeline leaves to people.
     left = [job for job in jobs if job.word not in OVER and not (job.child and job.reason == NEEDS_APPROVAL)]
-    settled = whole and (bool(jobs) or run.raw == NEVER_BEGAN) and not left
+    settled = whole and (bool(jobs) or run.raw == NEVER_BEGAN or bool(run.unread)) and not left
     through = run.word not in OVER or settled
     return replace(run, jobs=tuple(jobs), asked=run.state if through else "", digest=digest)
 

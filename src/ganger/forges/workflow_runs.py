@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ganger.core.ci import JobFact, RunFact
 from ganger.forges.run_list import ListCall, RunList
-from ganger.forges.rung import deleted, job_log, run_again, unfinished, with_jobs
-from ganger.forges.shapes import Row, number, text
+from ganger.forges.rung import NEVER_BEGAN, deleted, job_log, run_again, unfinished, with_jobs
+from ganger.forges.shapes import Row, number, row, text
 from ganger.forges.site import Site
 from ganger.forges.words import GITEA_STATUS, GITHUB_STATUS, Table, github
 
@@ -52,7 +52,17 @@ class WorkflowRuns:
         if listed is None:
             return deleted(run)
         jobs = [self._job(found) for found in listed.rows if _belongs(found, run)]
+        if not jobs and run.raw in (NEVER_BEGAN, "failure"):
+            run = await self._with_trouble(run)
         return with_jobs(run, jobs, listed.digest)
+
+    async def _with_trouble(self, run: RunFact) -> RunFact:
+        """A run that failed without any job: its workflow has no name where the file could not be read at all."""
+        found = row((await self._site.get(f"R/actions/runs/{run.id}")).json())
+        nameless = text(found, "name") == text(found, "path").partition("@")[0] != ""
+        if run.raw != NEVER_BEGAN and not nameless:
+            return run
+        return replace(run, unread=f"the run ended as {run.raw} before any job began; its page says why")
 
     async def log(self, run: RunFact, job: JobFact) -> str:
         return await job_log(self._site, f"R/actions/jobs/{job.id}/logs") if job.id else ""

@@ -4,8 +4,7 @@ Clock      what time it is
 Store      events, durable before `append` returns; who leads; what people asked for
 Launcher   processes whose output goes straight to a log and which outlive the lead
 Agent      how one kind of CLI is called and how its answer is read
-Workspace  the project's own folder, and the one door through which changes land in it
-Fixed      what lies in that folder and is no task's to change
+Workspace  the project's own folder, and the one door through which changes land in it; Fixed: what no task may change
 Repository  a git repository Ganger owns: workspaces made from it, changes taken from them, the branch that moves
 Sandbox    the walls around an untrusted process
 Endpoint   where workers reach whoever leads the run
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ganger.ports.copies import Copies as Copies
 from ganger.ports.fixed import Fixed as Fixed, FixedChange as FixedChange, Mark as Mark
+from ganger.ports.history import History
 from ganger.ports.reports import Endpoint as Endpoint, Handler as Handler, Reply as Reply, Request as Request
 from ganger.ports.room import Room as Room
 
@@ -498,7 +498,7 @@ class Conflict:
     excerpt: str
 
 
-class Repository(Protocol):
+class Repository(History, Protocol):
     """A git repository of Ganger's own, the run's integration branch in it, and the folders made from it.
 
     Everything is harmless to repeat. Agents may use git in their workspaces; nothing they do there is ever run here.

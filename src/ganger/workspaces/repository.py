@@ -31,7 +31,7 @@ from ganger.workspaces.objects import Commit, Reader, Who, write_commit
 from ganger.workspaces.pool import Pool, Template
 from ganger.workspaces.refusals import failure_for
 from ganger.workspaces.removal import Bin, discard, throw_away
-from ganger.workspaces.showing import diff_text
+from ganger.workspaces.showing import diff_text, files_of
 from ganger.workspaces.yielding import join_yielding
 
 __all__ = ["GitRepository", "GitSettings", "Leftover"]
@@ -133,6 +133,9 @@ class GitRepository:
 
     async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
         return await self._do(diff_text, self._git, base, commit, most_bytes)
+
+    async def files_of(self, commit: str) -> Sequence[str]:
+        return await self._do(files_of, self._git, commit)
 
     async def message(self, commit: str) -> str:
         return await self._do(self._message, require_object(commit))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 
@@ -21,6 +22,13 @@ _WORDS = (
 _SETTINGS = ("core.bigFileThreshold=16m", "diff.renameLimit=1000", "diff.noprefix=false", "diff.mnemonicPrefix=false")
 _CUT = "\n[… the rest is not shown]\n"
 _PIECE = 1 << 16
+
+
+def files_of(git: Git, commit: str) -> list[str]:
+    """The paths that a commit changed, compared with its first parent."""
+    words = ("diff-tree", "-r", "-z", "--no-commit-id", "--name-only", "--root", "--no-renames")
+    answer = git.ask(*words, "--diff-merges=first-parent", require_object(commit), doing="reading a change")
+    return [os.fsdecode(name) for name in answer.out.split(b"\0") if name]
 
 
 def diff_text(git: Git, base: str, commit: str, most_bytes: int) -> str:

@@ -1,0 +1,11 @@
+"""What a repository tells of the commits it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class History(Protocol):
+    async def files_of(self, commit: str) -> Sequence[str]:
+        """The paths that it changed, compared with its first parent."""
