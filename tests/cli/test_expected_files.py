@@ -52,7 +52,7 @@ def test_a_missing_file_is_told_in_the_output_the_report_and_by_why(tmp_path: Pa
     why = ganger("why", "one", cwd=root).out
     report = (root / ".ganger" / "r1" / "report.md").read_text()
     for said in (answer.out, why, report):
-        assert "expected files did not come: docs/gone.md" in said
+        assert "expected files are missing: docs/gone.md" in said
         assert "new.txt" not in said.partition("did not come")[2].splitlines()[0] and "there.txt" not in said
 
 

@@ -107,7 +107,7 @@ def test_why_knows_that_the_lead_is_gone(tmp_path: Path) -> None:
     assert "its agent is working" in ganger("why", "one", cwd=root).out
     lead.kill()
     lead.wait(20)
-    assert "its lead ended without a word" in ganger("why", "one", cwd=root).out
+    assert "its lead is gone" in ganger("why", "one", cwd=root).out
     assert "no process leads this run" in ganger("status", cwd=root).out
     assert ganger("run", cwd=root).code == 0 and still_working(root) == []
 

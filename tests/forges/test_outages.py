@@ -84,7 +84,7 @@ def test_one_question_for_all_and_every_screen_tells_the_story(tmp_path: Path, h
             assert re.search(line, told), told
         assert re.search(story, at.project.ganger("why", "a").stdout)
         box = at.project.ganger("inbox").stdout
-        assert re.search(story, box) and "6 tasks wait behind it" in box and len(at.asked()) == 1
+        assert re.search(story, box) and "6 tasks wait for it" in box and len(at.asked()) == 1
         at.server.restore() if "revoke" in happens else at.server.answer_again()
         assert lead.wait(60) == 0 and at.done()
         assert len(at.project.find(ev.QuestionAsked)) == 1

@@ -21,7 +21,7 @@ def test_a_question_says_what_waits_behind_it() -> None:
     story.start("api")
     story.ask("api")
     assert only(story).behind == ("ui", "tests", "docs")
-    assert "3 tasks wait behind it: ui, tests, docs" in only(story).facts
+    assert "3 tasks wait for it: ui, tests, docs" in only(story).facts
 
 
 def test_a_question_says_what_it_answers_itself_with() -> None:
@@ -42,7 +42,7 @@ def test_a_question_says_whether_its_worker_still_works() -> None:
     story = Story()
     story.start("db", worker="ada")
     story.ask("db")
-    assert "its worker ada is still at work and will be told" in only(story).facts
+    assert "its worker ada is still running and will receive the answer" in only(story).facts
     story.record(ev.TaskSettled("db", TaskStatus.ESCALATED, "it asked"))
     assert only(story).worker == ""
 
@@ -52,9 +52,9 @@ def test_a_question_says_how_often_it_was_raised() -> None:
     story = Story()
     story.ask("docs")
     story.record(ev.QuestionRaised("q-1", 1))
-    assert only(story).facts == ("raised once more since",)
+    assert only(story).facts == ("raised again since",)
     story.record(ev.QuestionRaised("q-1", 2))
-    assert only(story).facts == ("raised 2 times more since",)
+    assert only(story).facts == ("raised 2 more times since",)
     story.record(ev.QuestionAnswered("q-1", "so"))
     (row,) = inbox(story.state, answered=True)
     assert row.commands == () and row.answer == "so" and row.behind == ()

@@ -30,11 +30,11 @@ def test_a_running_task_says_what_its_worker_last_said_and_when() -> None:
     story.start("api", worker="ada")
     story.record(ev.WorkerBeat("api", 1, "r1", "write tests", 40.0), sec=60)
     said = why(story.state, "api").sentence
-    assert said.endswith(f"; ada asked for it; its last word was at {stamp(BEGAN + 60)}: write tests, 40 %.")
+    assert said.endswith(f"; ada took it; its last message was at {stamp(BEGAN + 60)}: write tests, 40 %.")
     story.record(ev.WorkerSuspected("api", 1, "no word for 8 min"), sec=500)
     assert "; it is suspicious: no word for 8 min." in why(story.state, "api").sentence
     story.record(ev.WorkerEnding("api", 1, "stalled", "no word for 15 min"), sec=900)
-    assert why(story.state, "api").sentence.endswith("; it is being ended (stalled): no word for 15 min.")
+    assert why(story.state, "api").sentence.endswith("; it is being stopped (stalled): no word for 15 min.")
 
 
 def test_a_running_task_that_asked_says_so_and_how_to_answer() -> None:
@@ -43,7 +43,7 @@ def test_a_running_task_that_asked_says_so_and_how_to_answer() -> None:
     story.start("api")
     story.ask("api")
     answer = why(story.state, "api")
-    assert "it asked q-1 and nobody has answered" in answer.sentence and answer.next_step == "ganger answer q-1 TEXT"
+    assert "it asked q-1, which is not answered yet" in answer.sentence and answer.next_step == "ganger answer q-1 TEXT"
 
 
 def test_the_last_checkpoint_and_the_end_of_the_worker_are_evidence() -> None:
@@ -57,7 +57,7 @@ def test_the_last_checkpoint_and_the_end_of_the_worker_are_evidence() -> None:
     evidence = why(story.state, "api").evidence
     assert evidence[-3:] == (
         f"worker {story.worker('api')} was warned: half is gone",
-        f"worker {story.worker('api')} was ended (ended): ended by a person",
+        f"worker {story.worker('api')} was stopped (ended): ended by a person",
         f"{stamp(BEGAN)} checkpoint of attempt 1 by its worker: 2 done, 1 remaining: next: write c",
     )
 

@@ -33,7 +33,9 @@ def command(task_id: str, project: Path | None, run_id: str | None, as_json: boo
     click.echo(one_line(answer.sentence, 4_000))
     for line in answer.evidence:
         click.echo(f"  {one_line(line)}")
-    click.echo("  counters: " + ", ".join(f"{k} {v}" for k, v in answer.counters.items()))
+    moved = [f"{name} {value}" for name, value in answer.counters.items() if not value.startswith(("0", "unknown"))]
+    if moved:
+        click.echo(f"  counters: {', '.join(moved)}")
     if answer.next_step:
         click.echo(f"next: {answer.next_step}")
     return 0

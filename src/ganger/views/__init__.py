@@ -1,1 +1,1 @@
-"""Read models for every screen, built from the events alone."""
+"""Read models for every screen, built only from the events."""

@@ -1,4 +1,4 @@
-"""A run as people look at it: counts, rows, rest of the time."""
+"""A run in short: counts, a row per task, time to go."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def shown_duration(seconds: float) -> str:
 
 
 def rest_seconds(state: RunState, elapsed: float) -> float | None:
-    """A rough guess: the pace so far, for what is still to be settled."""
+    """A rough estimate: the pace so far, applied to the tasks not settled yet."""
     settled = sum(
         state.counts[s] for s in (TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED)
     )

@@ -1,4 +1,4 @@
-"""What a run, its tasks and its failures cost, as far as agents told it. What nobody knows is shown as unknown."""
+"""What a run, its tasks and its failures cost, as far as agents report it. An unreported cost is shown as unknown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ UNKNOWN = "unknown"
 
 
 def known_usd(spent: Spending) -> float | None:
-    """None where not one attempt's cost is known, although there were some."""
+    """None if there were attempts and the cost of none of them is known."""
     return round(spent.usd, 6) if spent.priced or spent.usd or not spent.attempts else None
 
 
@@ -22,7 +22,7 @@ def money(spent: Spending) -> str:
 
 
 def unpriced(state: RunState) -> int:
-    """Ended attempts and heal rounds of which nobody knows the cost."""
+    """Ended attempts and heal rounds of unknown cost."""
     ended = state.spent.attempts - len(state.running)
     return max(0, ended - state.spent.priced)
 
@@ -44,7 +44,7 @@ def spending(state: RunState) -> dict[str, object]:
 
 
 def spending_line(state: RunState) -> str:
-    """Empty while nothing is known of any cost."""
+    """Empty while no cost is known."""
     spent = state.spent
     if not spent.usd and not spent.tokens and not spent.counted:
         return ""

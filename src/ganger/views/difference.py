@@ -1,4 +1,4 @@
-"""What a changed manifest means for its run, in lines for people and as a document for programs."""
+"""What a changed manifest means for its run, as lines and as a JSON document."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _MOST_NAMED = 8
 def difference_lines(found: Difference, most: int | None = None) -> list[str]:
     """One line per task, those that run again first; after `most` lines the rest is only counted."""
     lines = [f"added    {name}: will run" for name in found.added]
-    lines += [f"removed  {name}: leaves the run; what it did stays in the events" for name in found.removed]
+    lines += [f"removed  {name}: leaves the run; its past stays in the events" for name in found.removed]
     lines += [_changed_line(change) for change in sorted(found.changed, key=lambda change: not change.again)]
-    lines += [f"back     {name}: what it waits for begins anew" for name in found.back]
+    lines += [f"back     {name}: what it waits for starts again" for name in found.back]
     if found.reordered:
-        lines.append("order    the tasks stand in another order")
+        lines.append("order    the tasks are in another order")
     if not lines and not found.empty:
-        lines.append("digest   the manifest is written differently; no task is affected")
+        lines.append("digest   the file differs; no task is affected")
     if most is not None and len(lines) > most:
         return [*lines[:most], f"and {len(lines) - most} more"]
     return lines

@@ -1,4 +1,4 @@
-"""What needs a person: the questions of a run, open ones first, each with what waits behind it and what to type."""
+"""The questions of a run, open ones first, each with the tasks that wait for it and what to type."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ class InboxRow:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What a person should know before they answer, a line each."""
+        """The facts to know before answering, one line each."""
         lines = [f"{number}) {option}" for number, option in enumerate(self.options, 1)]
         if self.default and self.deadline and self.answer is None:
             lines.append(f"answers itself with {self.default!r} at {self.deadline[:19]}Z")
         if self.worker and self.answer is None:
-            lines.append(f"its worker {self.worker} is still at work and will be told")
+            lines.append(f"its worker {self.worker} is still running and will receive the answer")
         if self.behind:
             named = ", ".join(self.behind[:_MOST_NAMED])
             more = f" and {len(self.behind) - _MOST_NAMED} more" if len(self.behind) > _MOST_NAMED else ""
             tasks = "1 task waits" if len(self.behind) == 1 else f"{len(self.behind)} tasks wait"
-            lines.append(f"{tasks} behind it: {named}{more}")
+            lines.append(f"{tasks} for it: {named}{more}")
         if self.raised:
-            lines.append("raised once more since" if self.raised == 1 else f"raised {self.raised} times more since")
+            lines.append("raised again since" if self.raised == 1 else f"raised {self.raised} more times since")
         return tuple(lines)
 
 
@@ -112,8 +112,8 @@ def inbox_row(state: RunState, question: Question) -> InboxRow:
 
 
 def _behind(state: RunState, question: Question) -> tuple[str, ...]:
-    """In plan order; a dependent that is DONE waits for nothing. Behind an account waits all that it is to pay for,
-    behind a host what can only go on when it is back."""
+    """The tasks that wait for a question, in plan order, without those that are DONE. For an account: all tasks that
+    use it; for a host: those that can only continue when it is back."""
     if question.host:
         return tuple(waiting(state, question.host))
     if question.account:
@@ -135,7 +135,7 @@ def _waits_for_account(state: RunState, name: str, account: str) -> bool:
 
 
 def _commands(state: RunState, question: Question) -> tuple[str, ...]:
-    """Ready to paste, also when another run is the newest by then."""
+    """Commands ready to paste; they name the run, because another run may be the newest by then."""
     run = f" --run {shlex.quote(state.run_id)}"
     said = "NUMBER_OR_TEXT" if question.options else "TEXT"
     answer = f"ganger answer {shlex.quote(question.id)} {said}{run}"

@@ -1,4 +1,4 @@
-"""Patches as people look at them: where each came from, what it touches, whether it still counts."""
+"""Patches of a run: where each came from, what it touches, whether it is still in effect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PatchRow:
 
     @property
     def where(self) -> str:
-        """What it changes, in a word."""
+        """What it changes, in short."""
         if self.settings:
             return " ".join(f"{name}={value:g}" for name, value in self.settings)
         return self.path or self.task_id or "the healing scope"
@@ -55,7 +55,7 @@ class PatchRow:
 
 
 def patch_rows(events: Iterable[Recorded]) -> list[PatchRow]:
-    """Every patch of a run, in the order in which they were applied."""
+    """Every patch of a run, in the order they were applied."""
     rows: dict[str, PatchRow] = {}
     for recorded in events:
         event = recorded.event

@@ -1,4 +1,4 @@
-"""What prompts weigh, as people and programs see it: tokens by part, both bounds, the budget, what agents counted."""
+"""Prompt sizes: tokens by part, both limits on Ganger's own text, the budget, and what agents counted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ganger.core.tokens import Calibration, estimate
 
 @dataclass(frozen=True, slots=True)
 class PromptSize:
-    """One task's first prompt. `needed` is what is never cut, `total` is all there is to say, `sent` what the budget
-    leaves of it, and `cut` the parts that lose something."""
+    """One task's first prompt. `needed` is what is never cut, `total` is everything, `sent` is what fits the budget,
+    and `cut` are the parts that are shortened."""
 
     task: str
     parts: Mapping[Part, int]
@@ -30,7 +30,7 @@ class PromptSize:
 
 @dataclass(frozen=True, slots=True)
 class PromptSizes:
-    """Those of a whole manifest. `ci` is the largest section an attempt that mends CI can get here."""
+    """The prompts of a whole manifest. `ci` is the largest section that an attempt to fix CI can get here."""
 
     tasks: tuple[PromptSize, ...]
     ci: int
@@ -94,11 +94,11 @@ def page(found: PromptSizes) -> Iterator[str]:
     for size in found.tasks:
         yield f"  {size.task}: {size.total} ({', '.join(f'{part.value} {n}' for part, n in size.parts.items())})"
         if size.over:
-            yield f"    over: {size.needed} are needed, {size.budget} allowed; shorten the task or raise the budget"
+            yield f"    over: {size.needed} are needed, {size.budget} are allowed; shorten the task or raise the budget"
         elif size.cut:
-            yield f"    {size.sent} are sent: cut is {', '.join(part.value for part in size.cut)}"
-    yield f"own words at the start of a task: {found.own} of at most {SPAWN_BOUND}"
-    yield f"section for an attempt that mends CI: {found.ci} of at most {CI_BOUND}"
+            yield f"    {size.sent} are sent; shortened: {', '.join(part.value for part in size.cut)}"
+    yield f"Ganger's own text at the start of a task: {found.own} of at most {SPAWN_BOUND}"
+    yield f"section for an attempt that fixes CI: {found.ci} of at most {CI_BOUND}"
     for one in found.calibrations:
         more = "" if one.slope is None else f", {one.slope:g} for one more"
         times = "attempt" if one.attempts == 1 else "attempts"

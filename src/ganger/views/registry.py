@@ -1,4 +1,4 @@
-"""The registry: who works where, since when, on what and how far; and which accounts wait for their quota."""
+"""The workers of a run: workspace, task, since when, how far; and the accounts that wait for their quota."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STEPS = {"parse": "answer is read", "verify": "verification", "verified": "veri
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """One worker of one attempt. `step` is its own word for what it does, `stage` is how far Ganger is with it."""
+    """One worker of one attempt. `step` is what the worker says it does, `stage` is how far Ganger is with it."""
 
     worker: str
     pulled: bool
@@ -51,12 +51,12 @@ class WorkerRow:
     tasks_total: int
 
     def as_json(self) -> dict[str, object]:
-        """Empty words are null."""
+        """Empty strings become null."""
         values = asdict(self)
         return {key: None if value == "" else value for key, value in values.items()}
 
     def line(self, now: str) -> str:
-        """One line that can be read without colour."""
+        """One line that is readable without colour."""
         parts = [f"{self.state} since {shown_duration(seconds_between(self.since, now))}", *self._how_far()]
         if self.last_sign:
             parts.append(f"seen {shown_duration(seconds_between(self.last_sign, now))} ago")
@@ -80,12 +80,12 @@ class WorkerRow:
 
 
 def registry(state: RunState, folder: Path, root: Path, *, past: bool = False) -> list[WorkerRow]:
-    """Everybody at work, in plan order; with `past` also the last workers of tasks that are not DONE.
+    """Every running worker, in plan order; with `past` also the last workers of tasks that are not DONE.
 
     `folder` is the run's, `root` the project's.
     """
     done, given = _shares(state)
-    # A change on its way has no worker any more.
+    # A change in delivery has no worker any more.
     at_work = state.running - state.delivering
     named = at_work if not past else {n for n, t in state.tasks.items() if t.status is not TaskStatus.DONE}
     rows: list[WorkerRow] = []
@@ -98,7 +98,7 @@ def registry(state: RunState, folder: Path, root: Path, *, past: bool = False) -
 
 
 def _shares(state: RunState) -> tuple[Counter[str], Counter[str]]:
-    """How many tasks each worker was the last to hold, and how many of those are DONE."""
+    """Per worker: the number of tasks it was the last to hold, and how many of them are DONE."""
     done: Counter[str] = Counter()
     given: Counter[str] = Counter()
     for task in state.tasks.values():
@@ -110,7 +110,8 @@ def _shares(state: RunState) -> tuple[Counter[str], Counter[str]]:
 
 
 def _owner(task: TaskState, worker: WorkerNow) -> str:
-    """A session that asks for work is somebody. Spawned workers are new for each attempt: their agent counts."""
+    """The key to count tasks by: the name of a session that asks for work, or the agent of a spawned worker, which is
+    new for each attempt."""
     return f"pull {worker.name}" if worker.pulled else f"agent {_agent(task)}"
 
 
@@ -162,7 +163,7 @@ def _row(
 @dataclass(frozen=True, slots=True)
 class AccountRow:
     """An account whose workers wait. `tasks` is how many of the run's tasks wait for it. `shut`: its key, login or
-    credit was refused, and `question` asks how to go on."""
+    credit was refused, and `question` asks how to continue."""
 
     account: str
     until: str

@@ -1,4 +1,4 @@
-"""A replay as people and programs see it: what was compared, and where today's core or parser says something else."""
+"""The result of a replay: what was compared, and where the current core or parser decides differently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """`settings` are those tried in the place of the recorded ones; `logs` is there when they were read again."""
+    """`settings` are those tried instead of the recorded ones; `logs` is set if logs were read again."""
 
     replayed: Replayed
     logs: Reread | None = None
@@ -33,7 +33,7 @@ def replay_lines(report: ReplayReport) -> Iterator[str]:
 
 
 def _decision_lines(found: Sequence[Divergence], *, first_only: bool) -> Iterator[str]:
-    """Under other settings the record soon shows another road than the one those would have taken."""
+    """With other settings only the first difference counts: after it the recorded events no longer fit."""
     if not found:
         yield "every decision would be the same today"
         return
@@ -42,7 +42,7 @@ def _decision_lines(found: Sequence[Divergence], *, first_only: bool) -> Iterato
         yield from _pair(divergence)
     left = len(found) - len(shown)
     if left and first_only:
-        yield f"{left} later decisions differ too; by then the run would have taken another road"
+        yield f"{left} later decisions differ too, but by then the run would have gone another way"
     elif left:
         yield f"and {left} more; --json lists them all"
 

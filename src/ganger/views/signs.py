@@ -1,4 +1,4 @@
-"""Signs of an agent's output and what they come to, for people and programs."""
+"""Signals in an agent's output and their summary, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def as_json(sign: Sign) -> dict[str, object]:
 
 
 def sign_line(sign: Sign) -> str:
-    """One sign, short; what is not said is left out."""
+    """One signal, short; unknown parts are left out."""
     if isinstance(sign, Said):
         return f"said          {_short(sign.text)!r}{' (part)' if sign.part else ''}"
     told = [
@@ -47,14 +47,14 @@ def heard_json(heard: Heard) -> dict[str, object]:
 def heard_lines(heard: Heard) -> Iterator[str]:
     tokens, trouble = heard.tokens, trouble_of(heard, cut_short=True)
     yield "---"
-    yield f"session       {heard.session or 'not told'}"
-    yield f"model         {heard.model or 'not told'}"
+    yield f"session       {heard.session or 'unknown'}"
+    yield f"model         {heard.model or 'unknown'}"
     if tokens is None:
-        yield "tokens        not told"
+        yield "tokens        unknown"
     else:
-        cost = f"${tokens.usd:.4f}" if tokens.usd is not None else "cost not told"
+        cost = f"${tokens.usd:.4f}" if tokens.usd is not None else "cost unknown"
         yield f"tokens        {tokens.input} in, {tokens.output} out, {cost}"
-    yield f"ended         {heard.over.how if heard.over is not None else 'without a word'}"
+    yield f"ended         {heard.over.how if heard.over is not None else 'without an end signal'}"
     yield f"answer        {len(heard.answer)} characters"
     if trouble is not None:
         yield f"if no result  {trouble.failure_class.value}: {_short(trouble.detail)}"

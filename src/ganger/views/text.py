@@ -11,5 +11,5 @@ def clean_text(data: bytes) -> str:
 
 
 def one_line(text: str, longest: int = 1_000) -> str:
-    """Words of agents and people as one plain line, which cannot steer a terminal or pass for another line."""
+    """Text from agents and people as one plain line, which cannot control a terminal or look like several lines."""
     return " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * longest]).split())[:longest]

@@ -43,17 +43,17 @@ class Why:
 
 
 def why(state: RunState, name: str, *, led: bool = True) -> Why:
-    """`led` says whether a living process leads the run; without one nothing that was running still is."""
+    """`led` says whether a process leads the run; without one a task in state RUNNING has no lead."""
     task = state.tasks[name]
     if task.status is TaskStatus.RUNNING and not led:
         sentence = (
-            f"{name} was in attempt {task.attempts} when its lead ended without a word; its agent goes on, and "
-            "the next lead takes it up where it stands."
+            f"{name} is in attempt {task.attempts} and its lead is gone; its agent goes on, and the next lead adopts "
+            "it."
         )
         step = "ganger run"
     else:
         sentence, step = _REASONS[task.status](state, name, task)
-    sentence = re.sub(r"(?<=[?!…])\.$", "", sentence)
+    sentence = re.sub(r"(?<=[.?!…])\.(?=$| It will run again)", "", sentence)
     return Why(name, task.status.value, sentence, _evidence(state, name, task), _counters(state, name, task), step)
 
 
@@ -68,16 +68,16 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if state.finished and (shut := _shut(state, name)):
         return f"{name} waits for its account: {shut}.", _account_step(state, account_of(state, name))
     if state.finished and task.attempts:
-        return f"{name} is to run again; attempt {task.attempts} did not settle it: {task.detail}.", "ganger run"
+        return f"{name} will run again; attempt {task.attempts} did not settle it: {task.detail}.", "ganger run"
     if state.finished:
         return f"{name} was not reached before the run stopped.", "ganger run"
     if state.paused:
         return f"{name} waits because the run is paused.{again}", "ganger resume"
     round_ = open_round(state)
     if round_ is not None:
-        return f"{name} waits while heal round {round_.number} looks for a cure.{again}", ""
+        return f"{name} waits while heal round {round_.number} looks for a fix.{again}", ""
     if task.not_before:
-        return f"{name} is tried again after {_clock(task.not_before)}.{again}", ""
+        return f"{name} is retried after {_clock(task.not_before)}.{again}", ""
     if (shut := _shut(state, name)) and state.specs[name].role not in state.pull_roles:
         return f"{name} waits for its account: {shut}.{again}", _account_step(state, account_of(state, name))
     until = state.accounts_paused.get(account_of(state, name), 0.0)
@@ -87,7 +87,7 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         return f"{name} is left out by --only.{again}", ""
     clash = next((state.busy_files[f] for f in files_of(state, name) if f in state.busy_files), None)
     if clash:
-        return f"{name} waits because {clash} is writing a file it also writes.{again}", ""
+        return f"{name} waits because {clash} is writing a file that it writes too.{again}", ""
     if state.window is not None and name not in state.window_open:
         window = f"window {state.window.index} ({counted(len(state.window_open), 'task')} open)"
         return f"{name} is ready and waits for {window} to close.{again}", ""
@@ -115,7 +115,7 @@ def _more(items: Sequence[str]) -> str:
 
 def _running(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if on_its_way := delivery_running(state, name, task):
-        return f"{name} is being delivered, no worker is needed: {on_its_way}.", f"ganger ledger {name}"
+        return f"{name} is being delivered without a worker: {on_its_way}.", f"ganger ledger {name}"
     doing = {
         "agent": "its agent is working",
         "parse": "its answer is being read",
@@ -125,32 +125,32 @@ def _running(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if task.step == "agent" and task.doing:
         what = f"its agent is at {task.doing}"
     if task.continued:
-        what += "; it goes on with its earlier session"
+        what += "; it continues its earlier session"
     what += mends(task)
     said = _worker(task.worker) if task.worker is not None and task.step == "agent" else ""
     asked = _question(state, name)
     if asked:
-        said += f"; it asked {asked} and nobody has answered"
+        said += f"; it asked {asked}, which is not answered yet"
     step = _answer(asked) if asked else f"ganger logs {name} --follow"
     return f"{name} is in attempt {task.attempts} since {task.started_at}: {what}{said}.", step
 
 
 def _worker(worker: WorkerNow) -> str:
-    """What it last said, when, and what is thought of it."""
-    parts = [f"; {worker.name} asked for it" if worker.pulled else ""]
+    """Its last message, when, and the monitor's suspicion or verdict."""
+    parts = [f"; {worker.name} took it" if worker.pulled else ""]
     told = ", ".join(filter(None, [worker.step, "" if worker.percent is None else f"{worker.percent:g} %"]))
     if worker.beat_at:
-        parts.append(f"; its last word was at {worker.beat_at}{f': {told}' if told else ''}")
+        parts.append(f"; its last message was at {worker.beat_at}{f': {told}' if told else ''}")
     if worker.suspicious:
         parts.append(f"; it is suspicious: {worker.suspicious}")
     if worker.verdict:
-        parts.append(f"; it is being ended ({worker.verdict}): {worker.why}")
+        parts.append(f"; it is being stopped ({worker.verdict}): {worker.why}")
     return "".join(parts)
 
 
 def _done(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     tries = "" if task.attempts == 1 else f" after {task.attempts} attempts"
-    lacks = f"; expected files did not come: {', '.join(task.missing[:5])}{_more(task.missing)}" if task.missing else ""
+    lacks = f"; expected files are missing: {', '.join(task.missing[:5])}{_more(task.missing)}" if task.missing else ""
     return f"{name} is DONE{tries}: {task.detail}{lacks}.", ""
 
 
@@ -171,17 +171,23 @@ def _blocked(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         return said, _account_step(state, account_of(state, name))
     if asked:
         return f"{name} is BLOCKED ({reason}) and waits for an answer to {asked}: {task.detail}.", _answer(asked)
-    return f"{name} is BLOCKED ({reason}): {task.detail}.", f"ganger explain {reason}"
+    return f"{name} is BLOCKED ({reason}): {task.detail}.", _after_blocked(task, name)
+
+
+def _after_blocked(task: TaskState, name: str) -> str:
+    if task.block_reason is BlockReason.EXTERNAL:
+        return f"resolve it, then ganger retry {name}"
+    return f"ganger explain {task.block_reason.value if task.block_reason else 'unknown'}"
 
 
 def _shut(state: RunState, name: str) -> str:
-    """What stands in the way of everybody of its account; empty where nothing does."""
+    """Why no task of its account can run; empty if they can."""
     account = account_of(state, name)
     if account not in state.accounts_shut:
         return ""
     asked, until = question_about(state, account), state.accounts_shut[account]
     told = f"its key, login or credit was refused, and {asked.id} asks how to go on" if asked else "it was refused"
-    when = f"one worker tries it from {_clock(until)} on" if until > 1 else "one worker tries it first" if until else ""
+    when = f"one worker tries it after {_clock(until)}" if until > 1 else "one worker tries it first" if until else ""
     return f"account {account}: {'; '.join(filter(None, [told, when]))}"
 
 
@@ -209,7 +215,7 @@ def _failed(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
 def _escalated(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     asked = _question(state, name)
     step = _answer(asked) if asked else f"ganger retry {name}"
-    return f"{name} is ESCALATED and waits for a person: {task.detail}.", step
+    return f"{name} is ESCALATED and waits for you: {task.detail}.", step
 
 
 _REASONS = {
@@ -235,25 +241,25 @@ def _evidence(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
         lines.append(f"proved by {task.proof}")
     if task.missing:
         more = f" and {len(task.missing) - 10} more" if len(task.missing) > 10 else ""
-        lines.append(f"expected files did not come: {', '.join(task.missing[:10])}{more}")
+        lines.append(f"expected files are missing: {', '.join(task.missing[:10])}{more}")
     return (*lines[-12:], *_refusals(task), *delivery_evidence(state, name, task), *_left_behind(task))
 
 
 def _refusals(task: TaskState) -> Iterator[str]:
-    """Every path that a safeguard refused, as the next attempt is told."""
+    """Every path that a safeguard refused, as the next attempt's prompt lists them."""
     if task.saved_refused and task.status is not TaskStatus.DONE:
         yield from (f"refused {line[2:]}" for line in task.reminder.splitlines() if line.startswith("- "))
 
 
 def _left_behind(task: TaskState) -> tuple[str, ...]:
-    """What the last worker was warned of, where it stood, and why its session did not go on."""
-    lines = [f"its session could not go on and was begun afresh: {task.afresh}"] if task.afresh else []
+    """The last worker's warning, its checkpoint, and why its session was not continued."""
+    lines = [f"its session could not continue, a new one was started: {task.afresh}"] if task.afresh else []
     worker, kept = task.worker, task.checkpoint
     if worker is not None and task.status is not TaskStatus.DONE:
         if worker.warned:
             lines.append(f"worker {worker.name} was warned: {worker.warned}")
         if worker.verdict and task.status is not TaskStatus.RUNNING:
-            lines.append(f"worker {worker.name} was ended ({worker.verdict}): {worker.why}")
+            lines.append(f"worker {worker.name} was stopped ({worker.verdict}): {worker.why}")
     if kept is not None and task.status is not TaskStatus.DONE:
         stand = f"{len(kept.done)} done, {len(kept.remaining)} remaining"
         words = "; ".join(filter(None, [kept.summary, kept.last_action and f"last: {kept.last_action}",
