@@ -48,6 +48,8 @@ def _of(config: Config, section: DeliverySection) -> Iterator[tuple[str, str]]:
         yield "jobs", f'they are for forge = "command"; {section.forge or "no forge"} runs its own'
     if (why := _branch_fault(section.branch_name)) and section.style != "branch":
         yield "branch_name", why
+    if section.history == "rebase" and section.merge_method == "merge":
+        yield "merge_method", 'it makes merge commits, and delivery.history = "rebase" wants none; take one of both out'
     if section.review == "agent" and section.reviewer not in config.roles:
         yield "reviewer", f"no agent plays the role {section.reviewer!r}; add [roles.{section.reviewer}]"
 

@@ -350,6 +350,10 @@ class DeliverySection(Section):
         default="train",
         description="style branch: what is merged while CI is at work is pushed together (train) or one by one (each)",
     )
+    history: Literal["merge", "rebase"] = Field(
+        default="merge",
+        description="how the run's commits meet those of others: a merge of both, or on top of them, without any merge",
+    )
     remote: str = Field(default="origin", description="where to push: a remote of the repository, or an address")
     branch: str = Field(default="", description="the remote's branch; default: the one that is checked out")
     url: str = Field(default="", description="the forge's address; default: the remote's host")

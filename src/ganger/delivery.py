@@ -95,6 +95,7 @@ def rules_for(project: Project, repo: str, *, used: bool = True) -> RepoRules:
         delete_branch=section.delete_branch,
         merge_method=section.merge_method,
         updates=section.updates,
+        history=section.history,
     )
 
 

@@ -61,6 +61,21 @@ REBASED = merged("merged by rebase after somebody pushed", more=AUTO + 'merge_me
     others=(by_tree(),), meanwhile=((2, "push"),))  # fmt: skip
 STRAIGHT = merged("fast-forward alone is allowed", manners=Manners(methods=("fast-forward",)), pushed=2,
     meanwhile=((2, "push"),))  # fmt: skip
+STRAIGHT_AUTO = AUTO + 'history = "rebase"\n'
+# Nothing that is pushed or lands is a merge; what lands may have others' names and times.
+LINES = [
+    merged("a straight history after somebody pushed", pushed=2, others=(by_tree(),), more=STRAIGHT_AUTO,
+        meanwhile=((2, "push"),)),
+    merged("a straight history, red together", TOGETHER, tasks=2, requests=2, merged=2, pushed=4, fixes=None,
+        asks=False, more=STRAIGHT_AUTO),
+    merged("a straight history, and a conflict with the target", meanwhile=((2, "push a.txt"),), pushed=2,
+        others=(by_tree(),), more=STRAIGHT_AUTO,
+        events=("update_conflicted", "attempt_failed", "attempt_started", "merge_intended")),
+    merged("a straight history, and what landed is red", others=(by_tree("a.txt~attempt 1"),), requests=2, merged=2,
+        pushed=2, fixes=1, more=STRAIGHT_AUTO),
+]  # fmt: skip
+# What lands there is the very commit that was tested.
+LINES_ON_GITLAB = [replace(row, manners=Manners(methods=("fast-forward",)), others=()) for row in LINES[:3]]
 BY_QUEUE = [
     # By the wall clock: while a request is in the queue nobody asks for runs.
     merged("merged by the forge's own queue", by_tree(sec=0.2), manners=Manners(train=True),
@@ -78,6 +93,8 @@ MERGES = [
     *(on(flavour, STRAIGHT) for flavour in FLAVOURS if flavour != "github"),
     Row("what the forge does not allow is told", flavour="gitlab", more=AUTO + 'merge_method = "rebase"\n', requests=1,
         completion=PLAIN, needs=CI, ends=EXTERNAL, says="does not let requests be merged by rebase"),
+    *(on(flavour, row) for row in LINES for flavour in FLAVOURS if flavour != "gitlab"),
+    *(on("gitlab", row) for row in LINES_ON_GITLAB),
     *(on(flavour, row) for row in BY_QUEUE for flavour in ("github", "gitlab")),
     Row("a job of a child pipeline counts where it is named", ((by_tree(), CHILD_RED), (by_tree(), CHILD)), "gitlab",
         completion=PLAIN, required=WITH_CHILD.required, needs=WITH_CHILD, pushed=2, fixes=1),

@@ -29,6 +29,7 @@ from ganger.config import load_project
 from ganger.core import events as ev
 from ganger.core.records import TaskState
 from ganger.core.request_text import BEGIN
+from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
 
 SECRET = "hook-secret"
@@ -135,6 +136,7 @@ class Scene:
         self.world = World(self.ground, row.pushes, others=row.others, skew=row.skew, manners=row.manners)
         self.world.hold = row.hold
         self.hooks: list[int] = []
+        self.made: GitProject | None = None
         self.hook_port = free_port() if "webhook_port" in row.more else 0
 
     def project(self, server: LoopbackForge) -> GitProject:
@@ -164,7 +166,7 @@ class Scene:
             workspace=f"unprotected = {json.dumps(list(row.unprotected))}" if row.unprotected else "",
             more=config + (f'\n[repos.app]\npath = "../app"\nlocks = "{row.locks}"\n' if row.locks else ""),
         )
-        project.make()
+        self.made = project.make()
         Ground.make(self.ground.path, self._other() if row.locks else project.root)
         return project
 
@@ -238,6 +240,14 @@ class Scene:
                 self.world.label(name)
             case "milestone", _, title:
                 self.world.milestone(title)
+            case "setting", _, line:
+                settings = self.folder / "project" / "ganger.toml"
+                settings.write_text(settings.read_text().replace("[delivery]", f"[delivery]\n{line}"))
+            case "retry", _, _:
+                assert self.made is not None
+                for name, now in self.made.state().tasks.items():
+                    if now.status is TaskStatus.BLOCKED:
+                        assert self.made.ganger("retry", name).returncode == 0, name
             case ("hook" | "forged") as kind, _, delivery:
                 threading.Thread(target=self._send, args=(kind, delivery), daemon=True).start()
             case _:
@@ -329,6 +339,13 @@ def play(row: Row, folder: Path) -> Outcome:
     return Outcome(scene, project, server, code)
 
 
+def merges_of(project: GitProject, world: World) -> list[str]:
+    """Merge commits in the target, and in the run's own branch."""
+    told = world.ground.git("rev-list", "--merges", "--all")
+    branch = project.in_store("rev-list", "--merges", "refs/heads/ganger/r1")
+    return [*told.split(), *branch.split()]
+
+
 def _lead(project: GitProject, most_sec: float) -> int:
     async def lead_on(lead: Lead) -> int:
         return await asyncio.wait_for(lead.run(), most_sec)
@@ -353,6 +370,8 @@ def require(row: Row, outcome: Outcome) -> None:
     now = project.state().tasks["a"]
     assert row.fixes in (None, now.ci_fixes) and row.says in outcome.detail(), story
     assert row.merged in (None, len(world.merges)), story
+    if 'history = "rebase"' in row.more:
+        assert merges_of(project, world) == [], story
     wrong = wrong_merges(project.events(), world, row.needs)
     assert not wrong, (wrong, story)
     for name, other in project.state().tasks.items():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scenario import Row, ended_of, play, require
-from train_rows import TRAINS, UNMENDED
+from scenario import Row, ended_of, merges_of, play, require
+from train_rows import STRAIGHT, TRAINS, UNMENDED, UNSAID
 from truth import lies
+
+from ganger.core import events as ev
 
 
 @pytest.mark.parametrize(
@@ -29,3 +32,22 @@ def test_one_that_nobody_mends_holds_up_the_others_who_pay_nothing(tmp_path: Pat
     ends = {name: ended_of(task) for name, task in tasks.items()}
     assert ends.pop("t2") == "ESCALATED" and set(ends.values()) <= {"DONE", "BLOCKED(dependency_failed)"}, ends
     assert not any(task.ci_fixes for task in tasks.values())
+
+
+def test_a_refused_merge_is_one_question_and_nobody_pays_for_it(tmp_path: Path) -> None:
+    """D03 D13: what the branch asks for is the operator's to set."""
+    outcome = play(UNSAID, tmp_path)
+    tasks = outcome.project.state().tasks
+    ends = sorted(ended_of(task) for task in tasks.values())
+    assert ends == ["BLOCKED(external)", "BLOCKED(external)", "DONE"], ends
+    asked = [e.text for e in outcome.project.find(ev.QuestionAsked)]
+    assert len(asked) == 1 and 'set delivery.history = "rebase"' in asked[0], asked
+    assert not any(task.ci_fixes for task in tasks.values()) and {task.attempts for task in tasks.values()} == {1}
+
+
+def test_what_was_joined_before_the_setting_came_goes_out_straight(tmp_path: Path) -> None:
+    """D03: the same commits, on top of what others pushed."""
+    then = (f"setting {STRAIGHT}", "retry")
+    outcome = play(replace(UNSAID, then=then), tmp_path)
+    assert [ended_of(task) for task in outcome.project.state().tasks.values()] == ["DONE"] * 3, outcome.detail()
+    assert merges_of(outcome.project, outcome.scene.world) == []

@@ -15,12 +15,30 @@ ONLY_MAIN = replace(BAD_T2, branches=("main",), logs={"test": "t2.txt:1: error: 
 MENDED = [{"t2.txt": "bad\n"}, {"t2.txt": "good\n"}]
 OUT = "BLOCKED(external)"
 EACH = 'pushes = "each"'
+STRAIGHT = 'history = "rebase"'
+LINEAR = ("protect main push linear",)
+LINE = [
+    Row("a straight history, and somebody pushes meanwhile", ((SLOW,),), tasks=4, most=5, before=LINEAR,
+        meanwhile=((3, "push"), (9, "push other.txt")), others=(SLOW,), more=STRAIGHT),
+    Row("a straight history, one by one", ((SLOW,),), tasks=3, most=4, before=LINEAR, meanwhile=((3, "push"),),
+        others=(SLOW,), more=f"{STRAIGHT}\n{EACH}"),
+    Row("a straight history, one of four is red", ((BAD_T2,),), tasks=4, most=9, before=LINEAR,
+        meanwhile=((3, "push"),), others=(SLOW,), work={"t2": MENDED}, fixes_of={"t2": 1}, more=STRAIGHT),
+    Row("a straight history, and their push takes the run away", ((SLOW,),), pushed=None, before=LINEAR,
+        meanwhile=((3, "push"),), others=(SLOW,), more=STRAIGHT, manners=CANCELS),
+]  # fmt: skip
+# One of them is pushed first, and the others want to be joined with what somebody pushed then.
+UNSAID = Row("a branch that takes no merges, and nobody said so", ((SLOW,),), tasks=3, pushed=None, before=LINEAR,
+    meanwhile=((1, "push"),), others=(SLOW,), more=EACH)  # fmt: skip
 
 UNMENDED = Row("one that nobody mends", ((BAD_T2,),), tasks=4, manners=CANCELS, work={"t2": MENDED}, more="fixes = 0")
 TRAINS = [
+    *LINE,
     Row("five tasks where older runs are cancelled", ((SLOW,),), tasks=5, most=4, manners=CANCELS),
     Row("five tasks one by one where older runs are cancelled", ((SLOW,),), tasks=5, pushed=5, manners=CANCELS,
         more=EACH),
+    Row("somebody pushes between two that are pushed one by one", ((SLOW,),), tasks=3, pushed=None, more=EACH,
+        meanwhile=((1, "push"),), others=(SLOW,)),
     Row("one of five is red, and only that is mended", ((BAD_T2,),), tasks=5, most=9, manners=CANCELS,
         work={"t2": MENDED}, fixes_of={"t2": 1}),
     Row("one of five is red, and no other branch is judged", ((ONLY_MAIN,),), tasks=5,

@@ -238,6 +238,7 @@ _DELIVERY = (
     SettingRow("delivery.completion", (GIT,), guards=("committed", "pushed", "ci", "mirrored"), idle=(["verified"],)),
     SettingRow("delivery.style", (GIT, DELIVERS)),
     SettingRow("delivery.pushes", (GIT, ONE_BRANCH), idle=("train",)),
+    SettingRow("delivery.history", (GIT, DELIVERS), idle=("merge",)),
     SettingRow("delivery.forge", (GIT, DELIVERS)),
     *_rows("delivery", "remote branch token_env token_file call_sec poll_sec poll_most_sec", GIT, DELIVERS),
     *_rows("delivery", "url project", GIT, A_FORGE),

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from ganger.core.delivery import RepoRules
 
 _CONTEXT = re.compile(r"(?:(?P<workflow>.+?) / )?(?P<job>.+?)(?: \([a-z_]+\))?")
+_NO_MERGES = re.compile(r"merge commit|linear history|non-linear|semi-linear", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class BranchRules:
     """`may_push` and `may_merge` are of this token; None: not told. `checks` are the statuses a merge needs, as the
-    forge names them. `linear_push`: commits with two parents are refused; `linear_merge`: the forge makes none.
-    `unseen` is what could not be read, for people."""
+    forge names them. `linear_push`: commits with two parents are refused; `linear_merge`: the forge makes none;
+    `only_merges`: it makes one whenever it merges. `unseen` is what could not be read, for people."""
 
     protected: bool = False
     may_push: bool | None = None
@@ -24,6 +25,7 @@ class BranchRules:
     checks: tuple[str, ...] = ()
     linear_push: bool = False
     linear_merge: bool = False
+    only_merges: bool = False
     signed: bool = False
     unseen: str = ""
 
@@ -53,6 +55,13 @@ class Clash:
     stops: bool = True
 
 
+def merge_hint(why: str, rules: RepoRules) -> str:
+    """What helps where a remote's words say that it takes no merges."""
+    if rules.is_linear or not _NO_MERGES.search(why):
+        return ""
+    return '; it takes no merges: set delivery.history = "rebase"'
+
+
 def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> Iterator[Clash]:
     """What of the branch's rules does not go with the project's settings. `by_token`: pushes are made with the token
     that asked, and not with a key of somebody else's."""
@@ -70,8 +79,19 @@ def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> 
     if _lands_by_merge(rules, branch):
         yield Clash(
             f"{name} takes no merge commits, and changes come as such",
-            "allow merge commits there, or "
-            + ('set delivery.merge_method = "squash"' if merges else 'deliver with style = "request"'),
+            'set delivery.history = "rebase", or allow merge commits there',
+        )
+    if merges and rules.is_linear and branch.only_merges:
+        yield Clash(
+            f'the forge makes a merge commit of all that it merges into {name}, and delivery.history is "rebase"',
+            "allow fast-forward or rebase there (on GitLab: the project's merge method), or set delivery.history = "
+            '"merge"',
+        )
+    if not requests and branch.linear_merge and not branch.linear_push and not rules.is_linear:
+        yield Clash(
+            f"the forge merges nothing into {name} by a merge commit, and what Ganger pushes there can hold some",
+            'set delivery.history = "rebase" to keep its history straight',
+            stops=False,
         )
     if not merges:
         return
@@ -99,6 +119,8 @@ def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> 
 def _lands_by_merge(rules: RepoRules, branch: BranchRules) -> bool:
     """Whether changes come as what the branch refuses. A way to merge that nobody named is chosen by what the forge
     allows, and not every rule of a branch is among that."""
+    if rules.is_linear:
+        return False
     if rules.style != "request":
         return branch.linear_push
     if not rules.auto_merge:

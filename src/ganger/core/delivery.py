@@ -52,7 +52,8 @@ class RepoRules:
     the remote's branch) or `request` (each task has a branch and a change request of its own). `pushes`: what is merged
     while CI is at work goes to the branch together afterwards (`train`), or one after the other (`each`). `review` is
     `person`, `agent` or empty; `review_when` is `before` or `after` the push. `interface` are globs of files from which
-    nothing may be taken away.
+    nothing may be taken away. `history`: others' commits are taken in by a merge (`merge`), or what is not pushed yet
+    is put on top of them (`rebase`).
     """
 
     name: str = ""
@@ -84,10 +85,16 @@ class RepoRules:
     pushes: str = "train"
     forge_reviews: bool = True
     delete_branch: bool = False
+    history: str = "merge"
 
     @property
     def delivers(self) -> bool:
         return bool({PUSHED, CI, MIRRORED}.intersection(self.completion))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether nothing that goes out may hold a merge."""
+        return self.history == "rebase"
 
     @property
     def merges(self) -> bool:

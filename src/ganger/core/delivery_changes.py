@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from ganger.core.delivery import (
     may_move,
     missing,
 )
-from ganger.core.records import RunState, TaskState
+from ganger.core.records import Rebase, RunState, TaskState
 
 _MOST_FACTS = 200
 
@@ -108,6 +108,8 @@ def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIn
     now = old if old.commit == event.commit and not old.runs else _anew(old)
     now = replace(now, commit=event.commit, tree=event.tree, branch=event.branch, upstream=event.upstream, pending=True)
     now = replace(now, onto=event.onto or now.onto)
+    if event.replaces and now.request is not None:
+        now = replace(now, request=replace(now.request, replaces=event.replaces))
     told = f"to be pushed to {event.branch}" + ("" if event.cause == "change" else f" ({event.cause})")
     told += f", with {event.own[:12]} in it" if event.own not in ("", event.commit) else ""
     if event.cause not in ("change", UPDATE):
@@ -422,8 +424,34 @@ def _of_tracked(now: Delivery, sha: str) -> str:
 # --- chains of repositories -----------------------------------------------------------------------------------------
 
 
-def _head_moved(state: RunState, event: ev.HeadMoved, _at: str) -> None:
+def _rebase_intended(state: RunState, event: ev.RebaseIntended, _at: str) -> None:
+    state.rebases[event.repo] = Rebase(event.head, event.tip, event.commits)
+
+
+def _head_moved(state: RunState, event: ev.HeadMoved, at: str) -> None:
     state.heads[event.repo] = event.head
+    rebase = state.rebases.get(event.repo)
+    if rebase is None or (rebase.head, rebase.tip) != (event.before, event.head):
+        return
+    places = dict(rebase.commits)
+    for name, task in state.tasks.items():
+        if state.specs[name].repo == event.repo and places.keys() & {task.merged, *_merges_of(task)}:
+            state.tasks[name] = _placed(task, places, at)
+
+
+def _merges_of(task: TaskState) -> tuple[str, ...]:
+    return task.delivery.merges if task.delivery is not None else ()
+
+
+def _placed(task: TaskState, places: Mapping[str, str], at: str) -> TaskState:
+    """Its commits have another place. What is intended to be pushed, or was, stays what it is."""
+    task = replace(task, merged=places.get(task.merged, task.merged))
+    now = task.delivery
+    if now is None:
+        return task
+    commit = now.commit if now.branch else places.get(now.commit, now.commit)
+    now = replace(now, commit=commit, merges=tuple(places.get(one, one) for one in now.merges))
+    return replace(task, delivery=_with(now, at, "ganger", "put on top of what others pushed", now.own))
 
 
 def _halted(state: RunState, event: ev.ChainHalted, _at: str) -> None:
@@ -468,6 +496,7 @@ def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
 CHAIN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
     ev.HalfJudged: _half_judged,
     ev.CulpritFound: _culprit_found,
+    ev.RebaseIntended: _rebase_intended,
     ev.HeadMoved: _head_moved,
     ev.ChainHalted: _halted,
     ev.ChainPaused: _paused,

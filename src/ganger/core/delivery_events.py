@@ -13,7 +13,8 @@ class PushIntended:
     """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, `update` (a
     change request is brought up to date), or why CI is to run again. `upstream` are the newest proved commits of what
     the repository builds on. `own` is the task's own commit, where `commit` is a later tip that holds it; `onto` is
-    what the branch was at before."""
+    what the branch was at before. `replaces`: it does not build on that commit, so the branch is moved from there, and
+    from nowhere else."""
 
     task: str
     attempt: int
@@ -25,6 +26,7 @@ class PushIntended:
     upstream: tuple[tuple[str, str], ...] = ()
     own: str = ""
     onto: str = ""
+    replaces: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,18 @@ class PushRefused:
     attempt: int
     commit: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RebaseIntended:
+    """Recorded before the run's branch moves from `head` to `tip`: what came after `onto`, without merges and on top of
+    it. `commits` are pairs of what a commit was and what has its place then."""
+
+    repo: str
+    head: str
+    tip: str
+    onto: str
+    commits: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ def delivery_sentence(event: object) -> str:
             return f"{task}: {commit[:_SHORT]} {_PUSHED.get(how, 'was pushed to')} {branch}"
         case ev.PushRefused(task=task, commit=commit, why=why):
             return f"{task}: the push of {commit[:_SHORT]} was refused: {why}"
+        case ev.RebaseIntended(repo=repo, onto=onto, commits=commits):
+            count = f"{len(commits)} commit{'s' if len(commits) != 1 else ''}"
+            return f"{repo or 'the project'}: {count} of the run's branch to be put on {onto[:_SHORT]}"
         case ev.HeadMoved(repo=repo, head=head, why=why):
             return f"{repo or 'the project'}: the run's branch is at {head[:_SHORT]}: {why}"
         case ev.CiSeen(task=task, sha=sha, finding=finding, why=why, passed=passed, total=total):

@@ -48,6 +48,7 @@ from ganger.core.delivery_events import (
     Pushed as Pushed,
     PushIntended as PushIntended,
     PushRefused as PushRefused,
+    RebaseIntended as RebaseIntended,
     Remarked as Remarked,
     RepoUnlocked as RepoUnlocked,
     RequestChanged as RequestChanged,
@@ -409,6 +410,7 @@ Event = (
     | PushIntended
     | Pushed
     | PushRefused
+    | RebaseIntended
     | HeadMoved
     | HalfJudged
     | CulpritFound

@@ -274,6 +274,16 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
+class Rebase:
+    """The branch is about to move, or moved last, from `head` to the same commits without merges (`tip`); `commits`
+    are pairs of what each was and is."""
+
+    head: str
+    tip: str
+    commits: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TaskState:
     """Where one task stands. Each counter is its own field; none borrows from another."""
 
@@ -444,6 +454,7 @@ class RunState:
     merging: str = "queue"
     heads: dict[str, str] = field(default_factory=dict)
     intents: dict[str, Intent] = field(default_factory=dict)
+    rebases: dict[str, Rebase] = field(default_factory=dict)
     parked: set[str] = field(default_factory=set)
     level_of: dict[str, int] = field(default_factory=dict)
     level_open: dict[int, int] = field(default_factory=dict)

@@ -93,11 +93,14 @@ def judge_landed(sha: str, runs: Iterable[RunFact], rules: CiRules) -> tuple[Lan
 
 
 METHODS = ("merge", "squash", "rebase", "fast-forward")
+STRAIGHT = ("rebase", "fast-forward", "squash")
 LINEAR = frozenset({"rebase", "fast-forward"})
 
 
-def method_of(wanted: str, allowed: Collection[str]) -> str:
-    """How a request is merged: as it is asked for, or in the first way that the forge allows. Empty: in none."""
+def method_of(wanted: str, allowed: Collection[str], *, is_linear: bool = False) -> str:
+    """How a request is merged: as it is asked for, or in the first way that the forge allows. Empty: in none.
+    `is_linear`: by no merge commit."""
     if wanted:
         return wanted if not allowed or wanted in allowed else ""
-    return next((method for method in METHODS if method in allowed), "merge" if not allowed else "")
+    methods = STRAIGHT if is_linear else METHODS
+    return next((method for method in methods if method in (allowed or methods)), "")

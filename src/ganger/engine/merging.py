@@ -110,7 +110,11 @@ class Merging:
             else:
                 await journal.record(ev.HeadKept(head, "the lead died before the branch moved", self.name))
         known = self.state.heads.get(self.name, "")
-        if known and head != known:
+        rebase = self.state.rebases.get(self.name)
+        if rebase is not None and (known, head) == (rebase.head, rebase.tip):
+            why = "the run's commits are on top of what others pushed"
+            await journal.record(ev.HeadMoved(self.name, known, head, why))
+        elif known and head != known:
             if not await self.repository.is_ancestor(known, head):
                 await self._put_back(head, known)
             elif self._sending is not None or self.state.repos.get(self.name, NO_RULES).delivers:
@@ -152,7 +156,10 @@ class Merging:
 
     async def _put_back(self, head: str, known: str) -> None:
         """A power cut may have taken the branch's last move, but never the commits, which are older than the event."""
-        if await self.repository.has(known) and await self.repository.is_ancestor(head, known):
+        rebase = self.state.rebases.get(self.name)
+        # The last move that was to no commit on top of the one before.
+        start = rebase.tip if rebase is not None and head == rebase.head else head
+        if await self.repository.has(known) and await self.repository.is_ancestor(start, known):
             await self.repository.move_head(head, known)
             return
         raise GangerError(

@@ -27,7 +27,8 @@ class Pushing:
         task = self.at.case.task
         if not self.at.now.branch or not self.at.now.tree:
             branch, commit, tree = await self.at.sending.patiently(task, self.commits.published, self.at.rules.ci_sec)
-            await self.at.sending.intend(task, branch, commit, tree)
+            replaces = await self._replaced(branch, commit)
+            await self.at.sending.intend(task, branch, commit, tree, replaces=replaces)
         known = self.at.now.request
         expected = known.replaces if known is not None and known.branch == self.at.now.branch else ""
         outcome = await self.at.sending.patiently(
@@ -40,3 +41,10 @@ class Pushing:
             raise PushFailed(f"{where} refuses the push: {outcome.why}")
         assert isinstance(outcome, Behind)
         raise PushFailed(f"somebody else pushed {outcome.head[:12]} to {where}")
+
+    async def _replaced(self, branch: str, commit: str) -> str:
+        """In a straight history what a request shows next may not build on what it shows now."""
+        known, before = self.at.now.request, self.at.now.pushed
+        if not self.at.rules.is_linear or known is None or known.merged or known.branch != branch or not before:
+            return ""
+        return "" if await self.at.sending.repository.is_ancestor(before, commit) else before

@@ -10,6 +10,7 @@ from ganger.core.request_merges import LINEAR
 from ganger.engine.case import Case
 from ganger.engine.messages import join_message
 from ganger.engine.sending import PushFailed, Sending
+from ganger.engine.straightening import placed
 from ganger.ports import Conflict, Rebased
 
 Published = tuple[str, str, str]
@@ -62,7 +63,17 @@ class RequestCommits:
             put = await self._put(onto) if onto else Conflict((), "")
             if not isinstance(put, Conflict):
                 return self.branch, put.commit, put.tree
+        if self.rules.is_linear:
+            return await self._straight(merged)
         return self.branch, merged, await self.repository.tree_of(merged)
+
+    async def _straight(self, merged: str) -> Published:
+        """What the run merged up to this change, commit by commit on the target where that goes."""
+        onto = await self.outlet.remote.fetch(self.rules.branch)
+        put = await placed(self.repository, merged, onto) if onto else Conflict((), "")
+        if isinstance(put, Conflict):
+            return self.branch, merged, await self.repository.tree_of(merged)
+        return self.branch, put.tip, put.tree
 
     async def _put(self, onto: str) -> Rebased | Conflict:
         change = self.case.now.change
@@ -76,6 +87,8 @@ class RequestCommits:
         put = await self._put(base)
         if not isinstance(put, Conflict):
             return self.branch, put.commit, put.tree
+        if self.rules.is_linear:
+            return await self._straight(self.case.now.merged)
         joined = await self._join(base, self.case.now.merged, "the run's branch")
         if isinstance(joined, Conflict):
             raise PushFailed(f"what was merged conflicts with {self.branch} in {', '.join(joined.files[:10])}")
@@ -85,6 +98,12 @@ class RequestCommits:
         onto = await self.outlet.remote.fetch(self.rules.branch)
         if not onto or not isinstance(await self._join(before, onto, self.rules.branch), Conflict):
             return before
+        if self.rules.is_linear:
+            moment = unix_time(self.case.now.started_at)
+            message = join_message(self.case.state.run_id, self.rules.branch, onto)
+            put = await placed(self.repository, before, onto, message, moment, yields=True)
+            assert not isinstance(put, Conflict)
+            return put.tip
         joined = await self._join(before, onto, self.rules.branch, yields=True)
         assert not isinstance(joined, Conflict)
         return joined.commit
@@ -101,17 +120,10 @@ class RequestCommits:
     async def updated(self, tested: str, onto: str) -> Rebased | Conflict:
         """A commit that holds what was tested and the target's tip: a merge of both, or, where history must be
         straight, the same commits once more on that tip. The same question gets the same answer."""
-        if self.rules.merge_method not in LINEAR:
+        if self.rules.merge_method not in LINEAR and not self.rules.is_linear:
             return await self._join(tested, onto, self.rules.branch)
-        before = await self.repository.fork_point(tested, onto)
-        put: Rebased | Conflict = Rebased(onto, await self.repository.tree_of(onto))
-        for commit in await self.repository.line(before, tested) if before else ():
-            assert isinstance(put, Rebased)
-            put = await self.repository.rebase(commit.commit, before, put.commit)
-            if isinstance(put, Conflict):
-                return put
-            before = commit.commit
-        return put
+        put = await placed(self.repository, tested, onto)
+        return put if isinstance(put, Conflict) else Rebased(put.tip, put.tree)
 
     async def _join(self, ours: str, theirs: str, name: str, *, yields: bool = False) -> Rebased | Conflict:
         message = join_message(self.case.state.run_id, name, theirs)

@@ -27,6 +27,7 @@ from ganger.engine.prompts import quoted
 from ganger.engine.request_commits import RequestCommits
 from ganger.engine.request_line import RequestLine
 from ganger.engine.settling import Waits
+from ganger.engine.straightening import Straightening
 from ganger.engine.tools import one_line
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
 from ganger.ports import Conflict
@@ -105,10 +106,14 @@ class RequestMerging:
         if rules.queue:
             await self._by_queue()
             return
-        method = method_of(self.at.rules.merge_method, rules.methods)
-        if not method:
-            allowed = ", ".join(rules.methods)
-            why = f"the forge does not let requests be merged by {self.at.rules.merge_method}, only by {allowed}"
+        given = self.at.rules
+        method = method_of(given.merge_method, rules.methods, is_linear=given.is_linear)
+        if not method or (given.is_linear and rules.only_merges):
+            allowed, wanted = (
+                ", ".join(rules.methods),
+                "rebase or fast-forward" if given.is_linear else given.merge_method,
+            )
+            why = f"the forge does not let requests be merged by {wanted}, only by {allowed}"
             raise self.at.outside("merge method", f"{why}: set delivery.merge_method")
         while True:
             try:
@@ -293,6 +298,10 @@ class RequestMerging:
         async with self.at.merging.turn:
             head = await self.repository.head()
             if await self.repository.is_ancestor(target, head):
+                return
+            if self.at.rules.is_linear:
+                why = f"{branch} had gone on to {target[:12]}"
+                await Straightening(self.case.spec.repo, sending).onto(self.case.task, target, why, yields=yields)
                 return
             message = join_message(self.case.state.run_id, branch, target)
             moment = unix_time(self.case.now.started_at)

@@ -56,12 +56,15 @@ class Sending:
     async def record(self, task: str, *events: ev.Event) -> None:
         await self.tools.journal.report(task, self.state.tasks[task].token, *events)
 
-    async def intend(self, task: str, branch: str, commit: str, tree: str, cause: str = "change") -> None:
+    async def intend(
+        self, task: str, branch: str, commit: str, tree: str, cause: str = "change", *, replaces: str = ""
+    ) -> None:
         repo = self.state.specs[task].repo
         above = graph_of(self.state.repos).upstream.get(repo, ())
         known = tuple((one, self.state.proved[one]) for one in above if one in self.state.proved)
         number = self.state.tasks[task].attempts
-        await self.record(task, ev.PushIntended(task, number, repo, branch, commit, tree, cause, known))
+        intended = ev.PushIntended(task, number, repo, branch, commit, tree, cause, known, replaces=replaces)
+        await self.record(task, intended)
 
     async def push(self, task: str, *, replaces: str = "") -> PushOutcome:
         """What is tracked goes to its branch; raises ForgeError where the remote cannot be asked. `replaces`: it goes

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Sequence
 
 from ganger.core import events as ev
+from ganger.core.branch_rules import merge_hint
 from ganger.core.comeback import after_push
 from ganger.core.delivery import Delivery
 from ganger.core.moments import unix_time
@@ -22,6 +23,7 @@ from ganger.engine.merging import Merging
 from ganger.engine.messages import join_message, trigger_message
 from ganger.engine.sending import PushFailed, Sending
 from ganger.engine.settling import Waits
+from ganger.engine.straightening import Straightening
 from ganger.engine.tools import one_line
 from ganger.errors import GangerError
 from ganger.ports import Conflict
@@ -43,6 +45,7 @@ class Train:
         self.state, self.journal = sending.state, sending.tools.journal
         self.repository, self.remote = sending.repository, sending.outlet.remote
         self.rules = self.state.repos[repo]
+        self.straight = Straightening(repo, sending)
         self.rerunning = asyncio.Lock()
         self._departing = asyncio.Lock()
         self._news = asyncio.Event()
@@ -131,7 +134,8 @@ class Train:
                 if await self._found(there):
                     return
                 await self._require_kept(there)
-                tip, tree, going = await self._put_together()
+                await self._straighten(there)
+                tip, tree, going = await self._put_together(there)
                 if not going:
                     return
                 outcome = await self._push(tip, tree, going, there)
@@ -163,7 +167,7 @@ class Train:
         await self.journal.settle()
         return bool(named)
 
-    async def _put_together(self) -> tuple[str, str, list[str]]:
+    async def _put_together(self, there: str) -> tuple[str, str, list[str]]:
         """The commit that is to be the branch's tip, and whose changes it holds."""
         members = waiting(self.state, self.repo)
         head, last = await self.repository.head(), self.state.tips.get(self.repo, "")
@@ -173,7 +177,9 @@ class Train:
         if self.rules.pushes == "each":
             fresh = [name for name in members if not await self._is_in(self._of(name).own, last)]
             # What was merged before a mend is red without it.
-            tip = self._of(mend(self.state, self.repo) or (fresh or members)[0]).own
+            own = self._of(mend(self.state, self.repo) or (fresh or members)[0]).own
+            # What others pushed is joined with all that was merged by then.
+            tip = own if not there or not await self._is_in(there, head) or await self._is_in(there, own) else head
         if last and await self._is_in(tip, last):
             again = [name for name in members if self._runs_again(name)]
             if not again:
@@ -202,7 +208,9 @@ class Train:
             for name in going[:1]:
                 self._tell(name, ev.PushRefused(name, self._number(name), tip, one_line(outcome.why)))
             await self.journal.settle()
-            raise PushFailed(f"{self.remote.address} refuses the push: {outcome.why}")
+            raise PushFailed(
+                f"{self.remote.address} refuses the push: {outcome.why}{merge_hint(outcome.why, self.rules)}"
+            )
         if isinstance(outcome, Behind):
             return outcome
         how = "together" if known else "found" if outcome.found else "pushed"
@@ -230,18 +238,41 @@ class Train:
         """The run's branch and the remote's have parted: a merge of both goes on from here."""
         branch = self.rules.branch
         theirs = await self.sending.gate.unless_stopped(self.remote.fetch(branch))
+        why = f"{branch} had gone on to {behind.head[:12]}"
+        if self.rules.is_linear:
+            met = await self.straight.onto(task, theirs, why)
+            if met is not None:
+                await self._refuse_conflict(task, theirs, met)
+            return
         head = await self.repository.head()
         message = join_message(self.state.run_id, branch, theirs)
         joined = await self.repository.join(head, theirs, message, unix_time(self.state.tasks[task].started_at))
         if isinstance(joined, Conflict):
-            files = ", ".join(joined.files[:10])
-            why = f"{branch} went on at {theirs[:12]} and conflicts with this run in {files}"
-            self._tell(task, ev.PushRefused(task, self._number(task), self._of(task).commit, why))
-            await self.journal.settle()
-            raise PushFailed(why)
+            await self._refuse_conflict(task, theirs, joined)
+            return
         going = waiting(self.state, self.repo)
         await self._intend(joined.commit, joined.tree, going, theirs)
-        await self.sending.move(task, head, joined.commit, f"{branch} had gone on to {behind.head[:12]}")
+        await self.sending.move(task, head, joined.commit, why)
+
+    async def _refuse_conflict(self, task: str, theirs: str, met: Conflict) -> None:
+        files = ", ".join(met.files[:10])
+        why = f"{self.rules.branch} went on at {theirs[:12]} and conflicts with this run in {files}"
+        self._tell(task, ev.PushRefused(task, self._number(task), self._of(task).commit, why))
+        await self.journal.settle()
+        raise PushFailed(why)
+
+    async def _straighten(self, there: str) -> None:
+        """What was merged before the settings asked for a straight history."""
+        members = waiting(self.state, self.repo)
+        if not (self.rules.is_linear and there and members):
+            return
+        head = await self.repository.head()
+        if not await self.repository.has(there):
+            await self.sending.gate.unless_stopped(self.remote.fetch(self.rules.branch))
+        if not await self.repository.is_straight(there, head):
+            met = await self.straight.onto(members[0], there, "no merges any more (delivery.history)")
+            if met is not None:
+                await self._refuse_conflict(members[0], there, met)
 
     # --- what is known ------------------------------------------------------------------------------------------------
 

@@ -144,6 +144,7 @@ class GithubPulls:
             checks=(*strings(row(seen), "contexts"), *(text(one, "context") for one in checks)),
             linear_push=_is_on(whole, "required_linear_history") or "required_linear_history" in rules,
             linear_merge=repo.get("allow_merge_commit") is False,
+            only_merges=repo.get("allow_squash_merge") is False and repo.get("allow_rebase_merge") is False,
             signed=_is_on(whole, "required_signatures") or "required_signatures" in rules,
             unseen=unseen,
         )

@@ -26,6 +26,8 @@ DRAFT = "Draft: "
 EVENTS = {"merge_request_event": "pull_request", "external_pull_request_event": "pull_request"}
 STATES = {"opened": "open", "locked": "open", "merged": "merged", "closed": "closed"}
 METHODS: Mapping[str, tuple[str, ...]] = {"merge": ("merge",), "rebase_merge": ("merge",), "ff": ("fast-forward",)}
+# A squash does not change that.
+MERGE_COMMITS = ("merge", "rebase_merge")
 # It has not found out yet whether it can be merged.
 WORKED_OUT = frozenset({"unchecked", "checking", "preparing", "approvals_syncing"})
 # GitLab says 401 where a token may not merge.
@@ -242,6 +244,7 @@ class MergeRequests:
             may_push=told(found, "can_push"),
             approvals=max([number(project, "approvals_before_merge"), *needed]),
             linear_merge=text(project, "merge_method") == "ff",
+            only_merges=text(project, "merge_method") in MERGE_COMMITS,
             signed=pushes.status == 200 and yes(row(pushes.json()), "reject_unsigned_commits"),
             unseen=unseen,
         )
@@ -255,7 +258,7 @@ class MergeRequests:
             methods = ("squash",)
         elif squash and squash != "never":
             methods = (*methods, "squash")
-        return MergeRules(methods, yes(found, "merge_trains_enabled"))
+        return MergeRules(methods, yes(found, "merge_trains_enabled"), text(found, "merge_method") in MERGE_COMMITS)
 
     async def merge(self, request: Request, head: str, method: str) -> MergeAnswer:
         path = f"R/merge_requests/{request.number}"

@@ -24,6 +24,9 @@ LOOKED_AT = 4
 OPINIONS = {"APPROVED": APPROVED, "REQUEST_CHANGES": REWORK, "CHANGES_REQUESTED": REWORK, "DISMISSED": REWORK}
 METHODS = {"merge": "merge", "squash": "squash", "rebase": "rebase", "fast-forward": "fast-forward-only"}
 
+# What makes no merge commit.
+STRAIGHT = ("allow_squash_merge", "allow_rebase", "allow_fast_forward_only_merge")
+
 
 def plain_title(title: str) -> str:
     """Without what makes it a draft."""
@@ -200,9 +203,11 @@ class GiteaPulls:
     async def branch_rules(self, branch: str) -> BranchRules:
         """Who may push or merge is told about this very token."""
         answer = await self._site.get(f"R/branches/{quote(branch)}", also=(404,))
-        merges = row((await self._site.get("R")).json()).get("allow_merge_commits") is not False
+        repo = row((await self._site.get("R")).json())
+        merges = repo.get("allow_merge_commits") is not False
+        only_merges = all(repo.get(name) is False for name in STRAIGHT)
         if answer.status == 404:
-            return BranchRules(linear_merge=not merges)
+            return BranchRules(linear_merge=not merges, only_merges=only_merges)
         found, signed, unseen = row(answer.json()), False, ""
         if yes(found, "protected"):
             rule = await self._site.get("R/branch_protections", also=(401, 403, 404))
@@ -217,6 +222,7 @@ class GiteaPulls:
             approvals=max(0, number(found, "required_approvals")),
             checks=strings(found, "status_check_contexts") if yes(found, "enable_status_check") else (),
             linear_merge=not merges,
+            only_merges=only_merges,
             signed=signed,
             unseen=unseen,
         )

@@ -112,10 +112,12 @@ class NewRequest:
 @dataclass(frozen=True, slots=True)
 class MergeRules:
     """How changes reach a branch there. `methods` are those that are allowed, of `merge`, `squash`, `rebase` and
-    `fast-forward`; none: it does not say. `queue`: through the forge's own queue or train alone."""
+    `fast-forward`; none: it does not say. `queue`: through the forge's own queue or train alone. `only_merges`:
+    whatever the method, a merge commit comes of it."""
 
     methods: tuple[str, ...] = ()
     queue: bool = False
+    only_merges: bool = False
 
 
 @dataclass(frozen=True, slots=True)

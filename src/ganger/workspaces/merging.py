@@ -52,6 +52,18 @@ def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
     return Rebased(write_commit(git, placed), merged.tree)
 
 
+def like(git: Git, commit: str, tree: str, onto: str) -> Rebased:
+    """A commit on `onto` with this tree, and all else as `commit` has it. The same question gets the same answer."""
+    with Reader(git) as reader:
+        made, head = (known(git, reader, one) for one in (commit, onto))
+    if tree == head.tree:
+        return Rebased(onto, tree)
+    moment = max(made.committer.seconds, head.committer.seconds)
+    return Rebased(
+        write_commit(git, replace(made, tree=tree, parents=(onto,), committer=made.committer.at(moment))), tree
+    )
+
+
 def take_back(git: Git, commit: str, onto: str, message: str, who: Who) -> Rebased | Conflict:
     """What `commit` changed is changed back on top of `onto`. The same question gets the same answer."""
     with Reader(git) as reader:
@@ -122,6 +134,11 @@ def first_parents(git: Git, base: str, tip: str, most: int) -> list[Rebased]:
     listed = git.ask(*words, doing="reading a history").text.split()
     with Reader(git) as reader:
         return [Rebased(one, known(git, reader, one).tree) for one in reversed(listed)]
+
+
+def is_straight(git: Git, base: str, tip: str) -> bool:
+    words = ("rev-list", "--merges", "--max-count=1", require_object(tip), f"^{require_object(base)}")
+    return not git.ask(*words, doing="reading a history").text
 
 
 def _merge(git: Git, reader: Reader, ours: str, theirs: str) -> _Merged:

@@ -26,7 +26,17 @@ from ganger.workspaces.damage import damaged
 from ganger.workspaces.git import Call, check_version, failed, is_object, require_object
 from ganger.workspaces.git_settings import Attempt, GitSettings, RunRefs
 from ganger.workspaces.leftovers import Leftover
-from ganger.workspaces.merging import first_parents, fork_point, is_ancestor, join, known, rebase, take_back
+from ganger.workspaces.merging import (
+    first_parents,
+    fork_point,
+    is_ancestor,
+    is_straight,
+    join,
+    known,
+    like,
+    rebase,
+    take_back,
+)
 from ganger.workspaces.objects import Commit, Reader, Who, write_commit
 from ganger.workspaces.pool import Pool, Template
 from ganger.workspaces.refusals import failure_for
@@ -127,6 +137,12 @@ class GitRepository:
 
     async def line(self, base: str, tip: str, most: int = 200) -> Sequence[Rebased]:
         return await self._do(first_parents, self._git, base, tip, most)
+
+    async def like(self, commit: str, tree: str, onto: str) -> Rebased:
+        return await self._do(like, self._git, *(require_object(one) for one in (commit, tree, onto)))
+
+    async def is_straight(self, base: str, tip: str) -> bool:
+        return await self._do(is_straight, self._git, base, tip)
 
     async def take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
         return await self._do(self._take_back, require_object(commit), require_object(onto), message, at)
