@@ -33,10 +33,11 @@ def branch_now(place: Place, events: Sequence[ev.Recorded]) -> list[str]:
     """What may not be at any moment: merged work that the branch lacks, or a person's checkout that was touched."""
     wrong = _checkout(place)
     merged = [event for event in merges(events) if event.commit]
-    if not merged:
+    if not merged or is_between(place, events):
         return wrong
     found = {commit.oid for commit in commits(place)}
-    lost = [event for event in merged if event.commit not in found]
+    places = places_of(events)
+    lost = [event for event in merged if places.get(event.commit, event.commit) not in found]
     return wrong + [f"branch: {event.task} is merged as {event.commit[:12]}, and the branch lacks it" for event in lost]
 
 
@@ -62,6 +63,29 @@ def commits(place: Place) -> list[Commit]:
         if len(parts) == 4:
             found.append(Commit(parts[0], tuple(parts[1].split()), parts[2], parts[3]))
     return found
+
+
+def is_between(place: Place, events: Sequence[ev.Recorded]) -> bool:
+    """The branch moved to the same commits without merges, and that is not told yet."""
+    last = next((e for r in reversed(events) if isinstance(e := r.event, ev.RebaseIntended | ev.HeadMoved)), None)
+    return isinstance(last, ev.RebaseIntended) and head(place) == last.tip
+
+
+def places_of(events: Sequence[ev.Recorded]) -> dict[str, str]:
+    """Where each commit is that was put on top of what others pushed. What is only intended may be so or not: then the
+    branch tells."""
+    places: dict[str, str] = {}
+    intended: dict[str, ev.RebaseIntended] = {}
+    for recorded in events:
+        match recorded.event:
+            case ev.RebaseIntended(repo=repo) as rebase:
+                intended[repo] = rebase
+            case ev.HeadMoved(repo=repo, before=before, head=tip):
+                last = intended.get(repo)
+                if last is not None and (last.head, last.tip) == (before, tip):
+                    moved = dict(last.commits)
+                    places = {old: moved.get(now, now) for old, now in places.items()} | moved
+    return places
 
 
 def head(place: Place) -> str:
@@ -137,6 +161,9 @@ def _files(place: Place) -> list[str]:
     wanted = place.scenario.expected_files()
     own = set(_git(place, "ls-tree", "-r", "--name-only", f"refs/ganger/{place.scenario.name}/base").splitlines())
     for commit in commits(place):
+        if not commit.task:
+            # Somebody else's, in a straight history.
+            own |= set(_git(place, "diff-tree", "-r", "--no-commit-id", "--name-only", commit.oid).splitlines())
         for other in commit.parents[1:]:
             own |= set(_git(place, "ls-tree", "-r", "--name-only", other).splitlines())
     wrong = [f"files: {path} is in the tree" for path in sorted(set(found) - wanted.keys() - own)]

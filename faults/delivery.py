@@ -222,6 +222,10 @@ def _remote_at_end(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
             wrong.append(f"remote: {there} {what}, not {expected}")
     if told.get("faults"):
         wrong.append(f"remote: the forge was asked what it does not know: {told['faults']}")
+    if scene.linear and (bent := stage.ground.git("rev-list", "--merges", "main").split()):
+        wrong.append(f"remote: main is to be straight, and {bent[0][:12]} is a merge")
+    if scene.linear and not any(isinstance(r.event, ev.RebaseIntended) for r in events):
+        wrong.append("remote: nothing was put on top of what somebody pushed")
     return [*wrong, *_mirror(stage, events)]
 
 

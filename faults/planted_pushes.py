@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 
 from ganger.core import events as ev
 from ganger.core.ci import RunFact, Word
+from ganger.core.delivery import RepoRules
 from ganger.core.request_merges import Look, Step, next_step
 from ganger.engine import request_merging
 from ganger.engine.messages import trigger_message
 from ganger.engine.sending import Sending
+from ganger.engine.straightening import Placed, Straightening, placed
 from ganger.engine.train import Train
 from ganger.forges.pulls import GiteaPulls
+from ganger.ports import Conflict
 from ganger.ports.forge import PushOutcome, Request
 
 
@@ -114,6 +117,25 @@ def _merged_without_an_update() -> None:
     setattr(request_merging, "next_step", step)  # noqa: B010
 
 
+def _rebased_without_intent() -> None:
+    """The run's branch is put on top of what others pushed before anybody has written down that it shall be."""
+    real = Sending.move
+
+    async def onto(self: Straightening, task: str, target: str, why: str, *, yields: bool = False) -> Conflict | None:
+        head = await self.repository.head()
+        found = await placed(self.repository, head, target, yields=yields)
+        assert isinstance(found, Placed)
+        await real(self.sending, task, head, found.tip, why)
+        return None
+
+    setattr(Straightening, "onto", onto)  # noqa: B010
+
+
+def _joined_all_the_same() -> None:
+    """What others pushed is taken in by a merge, whatever the settings say."""
+    setattr(RepoRules, "is_linear", False)  # noqa: B010
+
+
 BUGS: dict[str, Bug] = {
     "pushed-without-intent": Bug(_pushed_without_intent, "nobody intended that", ("before/push_intended/plain:1",)),
     "empty-commit-of-any-date": Bug(
@@ -123,5 +145,7 @@ BUGS: dict[str, Bug] = {
     "pushed-told-first": Bug(_pushed_told_first, "lacks it", ("after/pushed/plain:1",)),
     "verdict-before-the-push": Bug(_verdict_before_the_push, "verdicts"),
     "merge-believed-open": Bug(_merge_believed_open, "outcome", scene="request-merge"),
+    "rebased-without-intent": Bug(_rebased_without_intent, "outcome", ("before/head_moved/*:1",), "linear"),
+    "joined-all-the-same": Bug(_joined_all_the_same, "to be straight", scene="linear"),
     "merged-without-an-update": Bug(_merged_without_an_update, "pushes", scene="request-merge"),
 }

@@ -12,7 +12,8 @@ from pathlib import Path
 from faults.beside import TOKEN, Beside, Ground, kind_of
 from faults.scenario import Job, Place, Scenario
 from ganger.forges.command import CommandForge
-from ganger.ports.forge import Forge
+from ganger.ports.forge import Forge, PushOutcome
+from ganger.workspaces.remote import GitRemote
 
 _VARIABLE = "LOOPBACK_TOKEN"
 _SKIP = "out/skipped.txt"
@@ -95,6 +96,7 @@ class Scene:
     )
     starts: Mapping[str, int] = field(default_factory=lambda: {"plain": 1, "skipped": 1, "red": 2})
     together: bool = False
+    linear: bool = False
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -108,7 +110,24 @@ class Scene:
 
     def world(self) -> Callable[[], None] | None:
         """What is different in this scene's leads."""
+        if self.linear:
+            return _somebody_first
         return None if self.reruns else _no_reruns
+
+
+def _somebody_first() -> None:
+    """Just before the first push of a run, and before the one that comes after it, somebody pushes."""
+    real = GitRemote.push
+
+    async def push(self: GitRemote, commit: str, branch: str) -> PushOutcome:
+        ground = Ground(Path(self.address))
+        theirs = [one for one in ("theirs.txt", "more.txt") if one in ground.files(ground.tip("main"))]
+        ours = any(one.startswith("out/") for one in ground.files(ground.tip("main")))
+        if branch == "main" and (not theirs or (ours and len(theirs) == 1)):
+            ground.commit("main", "more.txt" if theirs else "theirs.txt", "theirs\n")
+        return await real(self, commit, branch)
+
+    setattr(GitRemote, "push", push)  # noqa: B010
 
 
 def _no_reruns() -> None:
@@ -124,6 +143,7 @@ SCENES = {
         Scene("rerun", again=1),
         Scene("empty", reruns=False, pushes=5, empty=1),
         Scene("train", together=True, pushes=6),
+        Scene("linear", together=True, pushes=6, linear=True),
         Scene("request", "gitea-1.27", again=1, requests=3),
         Scene("request-empty", "forgejo-16", pushes=5, empty=1, requests=3),
         Scene(
@@ -168,6 +188,7 @@ def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
     ground = Ground(base / "origin.git")
     beside = ends.enter_context(Beside(scene.flavour, ground.path)) if scene.flavour else None
     settings = _SETTINGS.format(remote=ground.path)
+    settings += 'history = "rebase"\n' if scene.linear else ""
     if beside is None:
         settings += _COMMAND.format(base=base)
     else:

@@ -15,6 +15,8 @@ ASKS = replace(PUSHES, style="request")
 MERGES = replace(ASKS, auto_merge=True)
 BY_MERGE, BY_SQUASH = replace(MERGES, merge_method="merge"), replace(MERGES, merge_method="squash")
 
+STRAIGHT, BENT = replace(PUSHES, history="rebase"), replace(MERGES, history="rebase")
+
 
 @pytest.mark.parametrize(
     ("rules", "branch", "stops"),
@@ -30,7 +32,11 @@ BY_MERGE, BY_SQUASH = replace(MERGES, merge_method="merge"), replace(MERGES, mer
         pytest.param(MERGES, BranchRules(checks=("CI / test (push)",)), [], id="the check is a required job"),
         pytest.param(MERGES, BranchRules(checks=("CI / lint (push)",)), [False], id="a check nobody waits for"),
         pytest.param(PUSHES, BranchRules(linear_push=True), [True], id="linear, pushed"),
-        pytest.param(PUSHES, BranchRules(linear_merge=True), [], id="linear merges, pushed"),
+        pytest.param(PUSHES, BranchRules(linear_merge=True), [False], id="linear merges, pushed"),
+        pytest.param(STRAIGHT, BranchRules(linear_push=True, linear_merge=True), [], id="a straight history, pushed"),
+        pytest.param(BENT, BranchRules(linear_push=True, linear_merge=True), [], id="a straight history, merged"),
+        pytest.param(BENT, BranchRules(only_merges=True), [True], id="a straight history, and merges alone"),
+        pytest.param(STRAIGHT, BranchRules(only_merges=True), [], id="merges alone, and none is asked for"),
         pytest.param(MERGES, BranchRules(linear_push=True), [True], id="linear, merged"),
         pytest.param(MERGES, BranchRules(linear_merge=True), [], id="merged in another way"),
         pytest.param(BY_MERGE, BranchRules(linear_merge=True), [True], id="merges are asked for"),

@@ -26,12 +26,14 @@ STEPS = {
     "rerun": ("before/push_intended", "after/push_intended", "before/pushed", "after/ci_seen", "before/retriggered",
               "before/ci_judged", "after/ci_judged"),
     "empty": ("before/pushed", "after/retrigger_intended", "before/head_moved", "before/pushed", "before/retriggered"),
+    "linear": ("before/rebase_intended", "after/rebase_intended", "before/head_moved", "after/head_moved",
+              "before/pushed"),
     "request": ("before/pushed", "before/request_opened", "after/request_opened", "before/request_changed"),
     "request-merge": ("before/request_opened", "after/update_intended", "before/pushed", "after/merge_intended",
               "before/request_changed", "before/tracking_moved", "after/ci_judged"),
     "request-empty": ("after/request_intended", "before/retrigger_intended", "after/push_intended", "before/pushed"),
 }  # fmt: skip
-BRIEF = ("rerun", "request")
+BRIEF = ("rerun", "request", "linear")
 
 
 @pytest.mark.needs("strace", "git")
