@@ -5,14 +5,10 @@ An event says what was decided or what came out. It never holds a secret, a file
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from functools import cache
 from typing import Any
 
 from ganger.core.change_events import (
@@ -90,6 +86,7 @@ from ganger.core.people_events import (
     SettingsChanged as SettingsChanged,
     StopRequested as StopRequested,
 )
+from ganger.core.plain_values import builder
 from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep
 from ganger.core.request_events import (
     LandedUnjudged as LandedUnjudged,
@@ -570,7 +567,7 @@ def encode(event: Event) -> str:
 def decode(name: str, text: str) -> Event:
     """The event a row holds; fields a newer version added are ignored, missing ones take their default."""
     kind: Any = EVENT_TYPES[name]
-    return typing.cast(Event, _builder(kind)(json.loads(text)))
+    return typing.cast(Event, builder(kind)(json.loads(text)))
 
 
 def fields_of(event: Event) -> dict[str, object]:
@@ -578,24 +575,3 @@ def fields_of(event: Event) -> dict[str, object]:
     data = json.loads(encode(event))
     assert isinstance(data, dict)
     return data
-
-
-Build = Callable[[Any], object]
-
-
-@cache
-def _builder(kind: Any) -> Build:
-    origin, args = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        inner = _builder(next(arg for arg in args if arg is not type(None)))
-        return lambda value: None if value is None else inner(value)
-    if origin is tuple:
-        item = _builder(args[0])
-        return lambda value: tuple(item(entry) for entry in value)
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return kind
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        makers = {f.name: _builder(hints[f.name]) for f in dataclasses.fields(kind)}
-        return lambda value: kind(**{name: make(value[name]) for name, make in makers.items() if name in value})
-    return lambda value: value

@@ -554,9 +554,6 @@ class Repository(History, Protocol):
     async def like(self, commit: str, tree: str, onto: str) -> Rebased:
         """A commit on `onto` with this tree and all else as `commit` has it; `onto` itself where that is its tree."""
 
-    async def is_straight(self, base: str, tip: str) -> bool:
-        """Whether nothing that came after `base` up to `tip` is a merge."""
-
     async def take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
         """One commit on `onto`, always the same and kept by a ref, that changes back what `commit` changed, if any."""
 

@@ -9,3 +9,6 @@ from typing import Protocol
 class History(Protocol):
     async def files_of(self, commit: str) -> Sequence[str]:
         """The paths that it changed, compared with its first parent."""
+
+    async def is_straight(self, base: str, tip: str) -> bool:
+        """Whether nothing that came after `base` up to `tip` is a merge."""
