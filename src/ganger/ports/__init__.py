@@ -545,9 +545,6 @@ class Repository(History, Protocol):
     ) -> Rebased | Conflict:
         """A merge of both, `ours` first, always the same; a ref keeps it. `yields`: in a conflict, `theirs` counts."""
 
-    async def fork_point(self, one: str, other: str) -> str:
-        """The newest commit that both hold; empty where they have nothing in common."""
-
     async def line(self, base: str, tip: str, most: int = 200) -> Sequence[Rebased]:
         """What came after `base` along the first parents of `tip`, the oldest first."""
 
@@ -559,8 +556,6 @@ class Repository(History, Protocol):
 
     async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
         """The change from `base` to `commit` for a reader, cut where it is longer."""
-
-    async def message(self, commit: str) -> str: ...
 
     async def tree_of(self, commit: str) -> str: ...
 

@@ -12,3 +12,8 @@ class History(Protocol):
 
     async def is_straight(self, base: str, tip: str) -> bool:
         """Whether nothing that came after `base` up to `tip` is a merge."""
+
+    async def fork_point(self, one: str, other: str) -> str:
+        """The newest commit that both hold; empty where they have nothing in common."""
+
+    async def message(self, commit: str) -> str: ...
