@@ -1,1 +1,1 @@
-"""Where agents work, and the one door through which their changes land."""
+"""Where agents work, and the single way in which their changes land."""

@@ -1,4 +1,4 @@
-"""Addresses of git remotes: what kind they are, what a person may see of them, which forge they belong to."""
+"""Addresses of git remotes: what kind they are, what of them may be shown, which forge they belong to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`text` is what git is called with and what people see: it holds no secret. Those are in `user`, `password`."""
+    """`text` is what git is called with and what is shown; it holds no secret. `user` and `password` hold those."""
 
     scheme: str
     text: str
@@ -28,7 +28,7 @@ class Address:
 
     @property
     def host(self) -> str:
-        """As people and forges call it; empty for a path. A port that is not the usual one belongs to it."""
+        """The name people and forges use, with any unusual port; empty for a path."""
         if self.local:
             return ""
         if _URL.match(self.text):
@@ -49,12 +49,12 @@ class Address:
 
 
 def parse_address(given: str, project: Path | None = None) -> Address:
-    """Raises for what git must not be called with. A relative path is one from the project's folder."""
+    """Raises for an address that git must not be called with. A relative path starts at the project's folder."""
     if any(ord(sign) < 32 or ord(sign) == 127 for sign in given) or not given or given.startswith("-"):
         raise _bad(given)
     found = _URL.match(given)
     if found is None:
-        # A name of Ganger's own making such as `ext::sh` has two colons and would be a program to run.
+        # A remote helper such as `ext::sh` has two colons; git would run it as a program.
         if "::" in given.partition("/")[0].partition("[")[0]:
             raise _bad(given)
         if _SCP.fullmatch(given) and not given.startswith("/"):
@@ -89,9 +89,9 @@ def _parsed_url(scheme: str, given: str) -> Address:
 
 
 def forge_of(address: str) -> tuple[str, str]:
-    """The forge's own address and the repository's `owner/name` there; two empty texts for a path.
+    """The forge's address and the repository's `owner/name` on it; two empty strings for a path.
 
-    A forge that is reached by ssh answers with https on its usual port.
+    A forge that is reached over ssh is assumed to serve https on the usual port.
     """
     found = parse_address(address, Path("/"))
     if found.local:
@@ -114,7 +114,7 @@ def _owner_name(path: str) -> str:
 
 
 def remote_address(project: Path, name: str) -> str:
-    """The address of a remote of the person's repository, where it is pushed to; an address stays as it is."""
+    """The push address of a named remote of the user's repository; an address is returned unchanged."""
     if not _URL.match(name) and not name.startswith(("/", "-")):
         words = ("remote", "get-url", "--push", "--", name)
         answer = Git(project / ".git").ask(*words, doing=f"looking for the remote {name}", fine=(0, 2, 128))
@@ -137,7 +137,7 @@ def _absolute(address: str, project: Path) -> str:
 def _bad(given: str) -> GangerError:
     shown = re.sub(r"//[^@/]*@", "//", given)[:120]
     return GangerError(
-        f"{shown!r} is no address Ganger pushes to",
+        f"{shown!r} is not an address Ganger can push to",
         hint="give a path, or an address that begins with https://, http://, ssh:// or host:",
         code="REMOTE_ADDRESS",
     )

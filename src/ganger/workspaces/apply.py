@@ -1,4 +1,4 @@
-"""A change set lands whole or not at all, and can be taken back from its backup folder alone, at any later time."""
+"""A change set lands whole or not at all, and can be rolled back later from its backup folder alone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ __all__ = [
 
 
 def saved_folder(backup: Path) -> Path:
-    """Where a rollback saves what somebody else had written."""
+    """Where a rollback saves what other programs had written."""
     return backup.with_name(f"{backup.name}.saved")
 
 
@@ -58,8 +58,8 @@ class Applied(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RollbackReport:
-    """What a rollback did. Nothing is ever thrown away that was not this change set's: it is moved aside, kept, or
-    saved beside the backup."""
+    """What a rollback did. Content that does not belong to this change set is never deleted: it is moved aside,
+    kept, or saved beside the backup."""
 
     restored: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class RollbackReport:
 
 
 def apply_changes(tree: Tree, changes: ChangeSet, backup: Backup | Path) -> None:
-    """Land every change, or put back what was landed and raise. On return all of it survives a power cut."""
+    """Land every change, or put back what was landed and raise. On return the whole change survives a power cut."""
     whole = _whole_backup(tree, changes, backup)
     progress = _Progress()
     complete = False
@@ -86,7 +86,7 @@ def apply_changes(tree: Tree, changes: ChangeSet, backup: Backup | Path) -> None
 
 
 def roll_back(root: Path, folder: Path) -> RollbackReport:
-    """Put back everything the backup knows, whoever changed it since. Harmless to repeat and to interrupt."""
+    """Put back everything in the backup, also files that were changed since. Safe to repeat and to interrupt."""
     backup = load_backup(folder)
     if backup is None:
         return RollbackReport()
@@ -107,7 +107,7 @@ def roll_back(root: Path, folder: Path) -> RollbackReport:
 
 
 def is_applied(root: Path, folder: Path) -> Applied:
-    """How much of a change set is in place, by hashes. Without a whole backup nothing was ever begun."""
+    """How much of a change set is in place, by hashes. Without a complete backup, nothing was started."""
     backup = load_backup(folder)
     if backup is None:
         return Applied.NONE
@@ -121,7 +121,7 @@ def is_applied(root: Path, folder: Path) -> Applied:
 
 
 def make_durable(root: Path, folder: Path) -> None:
-    """What a dead process had put in place survives a power cut from here on."""
+    """Make what a dead process had put in place survive a power cut."""
     backup = load_backup(folder)
     assert backup is not None
     with Tree(root) as tree:
@@ -131,7 +131,7 @@ def make_durable(root: Path, folder: Path) -> None:
 
 
 def _hash_at(tree: Tree, path: str) -> str | None:
-    """The hash of a regular file, None when missing; anything else equals no hash."""
+    """The hash of a regular file; None when it is missing. For anything else the result equals no hash."""
     try:
         image = tree.image(path)
     except WriteRefused:
@@ -141,7 +141,7 @@ def _hash_at(tree: Tree, path: str) -> str | None:
 
 @dataclass
 class _Progress:
-    """How far an apply came: paths it began with, directories it made, files whose name it was about to take."""
+    """How far an apply got: paths it started on, directories it made, files it was about to replace."""
 
     begun: list[str] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
@@ -152,7 +152,7 @@ def _whole_backup(tree: Tree, changes: ChangeSet, backup: Backup | Path) -> Back
     folder = backup if isinstance(backup, Path) else backup.folder
     found = load_backup(folder)
     if found is None or not found.covers(tree, changes):
-        raise refused(str(folder), "BACKUP_MISSING", "this folder holds no whole backup of this change set")
+        raise refused(str(folder), "BACKUP_MISSING", "this folder does not hold a complete backup of this change set")
     return found
 
 
@@ -168,7 +168,7 @@ def _land(tree: Tree, change: FileChange, tag: str, progress: _Progress) -> None
 
 
 def _settle(tree: Tree, changes: ChangeSet) -> None:
-    """Sync the directories, then read every file back by its path: a moved directory must not pass for success."""
+    """Sync the directories, then read every file back by its path: a moved directory must not count as success."""
     for directory in _directories_of(path for one in changes.files for path in (one.path, *one.new_dirs)):
         with named_failures(directory or "."):
             tree.sync([directory])
@@ -185,7 +185,7 @@ def _directories_of(paths: Iterable[str]) -> list[str]:
 
 
 def _undo(tree: Tree, backup: Backup, progress: _Progress) -> None:
-    """Only what this apply wrote: the last name may have been taken or not, so its bytes decide."""
+    """Only what this apply wrote. The last file may or may not have been replaced, so its content decides."""
     mine = {one.path for one in progress.taken[:-1]}
     for last in progress.taken[-1:]:
         if _hash_at(tree, last.path) == last.after_sha256:
@@ -199,7 +199,7 @@ def _undo(tree: Tree, backup: Backup, progress: _Progress) -> None:
 
 @dataclass
 class _Rollback:
-    """One pass over a backup's entries; a failure at one file never keeps the others from being restored."""
+    """One pass over a backup's entries; a failure at one file does not stop the others from being restored."""
 
     tree: Tree
     backup: Backup
@@ -257,7 +257,8 @@ class _Rollback:
                     self._guarded(path, partial(self.tree.unlink, path))
 
     def _save_foreign(self, entry: BackupEntry) -> None:
-        """What is neither the old nor the new content is somebody else's: it is kept beside the backup."""
+        """Content that is neither the old nor the new one was written by another program: it is kept beside the
+        backup."""
         present = self._present(entry.path)
         own = {entry.after_sha256, entry.before.sha256 if entry.before else ""}
         if present is None or present.sha256 in own:
@@ -313,7 +314,7 @@ class _Rollback:
         return found.data
 
     def _occupied(self, path: str) -> os.stat_result | None:
-        """What is at a path of the tree; a path through a link or a file is not in the tree at all."""
+        """What is at a path of the tree; a path through a link or a file is outside the tree."""
         try:
             return self.tree.look(path)
         except WriteRefused as refusal:
@@ -328,7 +329,8 @@ class _Rollback:
         self.tree.make_directories([path])
 
     def _clear(self, path: str) -> bool:
-        """Take a directory out of a file's place: gone if empty, else moved aside. False when it was none."""
+        """Clear a directory out of a file's place: removed if empty, else moved aside. False when there is no
+        directory."""
         entry = self.tree.look(path)
         if entry is None or not stat.S_ISDIR(entry.st_mode):
             return False
@@ -372,5 +374,5 @@ class _Rollback:
         ]
         raise RollbackFailed(
             f"{len(where)} of the files in {self.tree.root} could not be put back: {'; '.join(where)}",
-            hint="Mend the cause and run again: the backup is kept and can be rolled back as often as needed.",
+            hint="Fix the cause and run again: the backup is kept and can be rolled back as often as needed.",
         )

@@ -1,4 +1,4 @@
-"""Files that tools leave behind and nobody commits; everything else is somebody's work and is never dropped."""
+"""Files that tools leave behind and that are never committed; every other file is work and is never dropped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GENERATED_FILES = (
     *("*.swp", "*.swo", ".*.un~", ".#*", "*.tsbuildinfo", ".eslintcache", ".stylelintcache", ".phpunit.result.cache"),
     *("npm-debug.log*", "yarn-debug.log*", "yarn-error.log*", ".pnpm-debug.log*", "hs_err_pid*.log"),
 )
-# Folders with an ordinary name are generated only where they are laid out as the tool does it.
+# A folder with an ordinary name counts as generated only where it has the tool's layout.
 GENERATED_LAYOUTS = (
     r"[^/]+\.egg-info/(PKG-INFO|SOURCES|requires|top_level|dependency_links|entry_points|not-zip-safe)[^/]*",
     r"target/([^/]+-[^/]+-[^/]+/)?(debug|release)/(\.fingerprint|\.cargo-lock|build|deps|examples|incremental)(/.*)?",
@@ -35,7 +35,7 @@ _LAYOUT = re.compile(f"(?:.*/)?(?:{'|'.join(GENERATED_LAYOUTS)})", re.DOTALL)
 def is_generated(path: str) -> bool:
     """Whether a path, spelt with slashes from the workspace's root, is something a tool left behind.
 
-    To be asked only of paths that the base does not have: what somebody committed is a source, whatever its name.
+    Ask this only of paths that the base does not have: a committed file is a source, whatever its name.
     """
     parts = path.split("/")
     if not GENERATED_FOLDERS.isdisjoint(parts):

@@ -1,4 +1,4 @@
-"""From an attempt's workspace to a commit: judged as a change, or kept as it is."""
+"""Turns an attempt's workspace into a commit: judged as a change, or kept without judgement."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Attempts:
         return self.settings.work / ".index" / f"{attempt.name}.{commit}"
 
     def is_planted(self, attempt: Attempt) -> bool:
-        """Whether something that is no folder lies where no workspace was ever made."""
+        """Whether something other than a folder lies where no workspace was made."""
         folder = self.folder(attempt)
         return os.path.lexists(folder) and not _is_folder(folder) and not self._known_origin(attempt)
 
@@ -74,7 +74,7 @@ class Attempts:
         return found
 
     def _origin_by_index(self, attempt: Attempt) -> str:
-        """A power cut can empty the ref, but the index's name was on the disk before the folder's."""
+        """A power cut can empty the ref; the index's name reaches the disk before the folder's does."""
         folder = self.settings.work / ".index"
         names = [one.name for one in folder.iterdir()] if folder.is_dir() else []
         commits = [name.rpartition(".")[2] for name in names if name.rpartition(".")[0] == attempt.name]
@@ -99,7 +99,7 @@ class Attempts:
 
     def save(self, attempt: Attempt, told: Callable[[Sequence[Touched]], str]) -> tuple[str, tuple[str, ...]]:
         if not _is_folder(self.folder(attempt)):
-            # What an agent put in its place is none of its work.
+            # What an agent put in its place is not part of its work.
             return "", ()
         source = self._source(attempt)
         difference = to_keep(source)
@@ -115,7 +115,7 @@ class Attempts:
         return self._commit(tree, source.commit, ref, message), shown_paths(difference.files)
 
     def kept(self, attempt: Attempt, *, merged: bool) -> Kept:
-        """Whether what is in a workspace now is anywhere else too; unsaved where that cannot be told."""
+        """Whether the content of a workspace is also stored elsewhere; "unsaved" where that is unknown."""
         try:
             source = self._source(attempt)
             difference = to_keep(source)
@@ -156,7 +156,7 @@ class Attempts:
             difference.lay_over(plan_changes(tree, [_request(write) for write in writes], limits).files)
 
     def _judged(self, source: Source, difference: Difference, rules: Rules) -> str:
-        """The difference as a tree, once the judge has said nothing against it."""
+        """The difference as a tree, once the judge has accepted it."""
         git = self.bare.git
         write_blobs(git, list(difference.contents.values()), id_width(difference.before))
         with scratch_folder("take") as folder, Reader(git) as reader:
@@ -170,7 +170,7 @@ class Attempts:
             return write_tree(self.bare.git, scratch_index(source, difference, Path(folder)), difference.leaves)
 
     def _commit(self, tree: str, parent: str, ref: str, message: str) -> str:
-        """A commit kept at a ref; when that ref holds this very change already, it is that one."""
+        """A commit kept at a ref; the ref's own commit if it holds the same change already."""
         git, message = self.bare.git, self.settings.signed(message)
         known = git.resolve(ref)
         if known:
@@ -190,12 +190,12 @@ class Attempts:
 
 
 def _is_folder(path: Path) -> bool:
-    """One of its own, not one that a link leads to."""
+    """A folder of its own, not one that a link points to."""
     return path.is_dir() and not path.is_symlink()
 
 
 def _require_no_secret(message: str, handed: Masker) -> None:
-    """What an agent says of its change goes wherever the change goes."""
+    """Refuses a message with a secret in it: the message goes wherever the change goes."""
     for hit in handed.hits(message.encode("utf-8", "replace"))[:1]:
         told = f"it holds what {hit.name} was handed to it with; withdraw the secret and keep it out of summaries"
         raise refused("the commit message", "SECRET_FOUND", told)
@@ -207,7 +207,7 @@ def _require_no_secret(message: str, handed: Masker) -> None:
 
 
 def _with_reasons(message: str, reasons: Sequence[str]) -> str:
-    """Before the last paragraph: that one holds the trailers."""
+    """Inserts before the last paragraph, which holds the trailers."""
     above, blank, last = message.rstrip("\n").rpartition("\n\n")
     return "\n\n".join([above, "\n".join(reasons), last]) if blank else "\n\n".join([last, "\n".join(reasons)])
 
@@ -217,5 +217,5 @@ def _request(write: Write) -> WriteRequest:
 
 
 def _is_there(path: str, difference: Difference) -> bool:
-    """Whether the change leaves a file of that name: made by it, or there before and not taken away."""
+    """Whether a file of that name exists after the change: new, or there before and not removed."""
     return difference.leaves[path] is not None if path in difference.leaves else path in difference.before

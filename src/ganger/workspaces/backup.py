@@ -1,4 +1,4 @@
-"""The backup folder of one change set: copies of the originals, and an index whose presence says they are whole."""
+"""The backup folder of one change set: copies of the originals, and an index whose presence says they are complete."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BackupEntry:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A whole backup. The tag marks every temporary name that applying it may leave behind."""
+    """A complete backup. The tag marks every temporary name that applying it may leave behind."""
 
     folder: Path
     root: str
@@ -51,7 +51,8 @@ class Backup:
 
 
 def prepare_backup(tree: Tree, changes: ChangeSet, folder: Path) -> Backup:
-    """Copy every original into its own folder, then write the index. A left-over half is begun anew."""
+    """Copy every original into its own folder, then write the index. A half-made backup is made again from the
+    start."""
     with named_failures(str(folder)):
         _make_private(folder)
         with Tree(folder) as store:
@@ -68,7 +69,7 @@ def prepare_backup(tree: Tree, changes: ChangeSet, folder: Path) -> Backup:
 
 
 def load_backup(folder: Path) -> Backup | None:
-    """The backup, or None when it was never finished or has been discarded."""
+    """The backup; None when it was never finished or was discarded."""
     try:
         with named_failures(str(folder)), Tree(folder) as store:
             return _load(store, folder)
@@ -77,7 +78,7 @@ def load_backup(folder: Path) -> Backup | None:
 
 
 def discard_backup(folder: Path) -> None:
-    """Remove a backup that is no longer needed; the index goes first, so a half-removed one is none."""
+    """Remove a backup that is no longer needed. The index goes first: a half-removed backup is no backup."""
     with named_failures(str(folder)), suppress(FileNotFoundError):
         (folder / INDEX_NAME).unlink(missing_ok=True)
         shutil.rmtree(folder)
@@ -95,7 +96,7 @@ def _outline(backup: Backup) -> list[tuple[str, str | None, str]]:
 
 
 def _make_private(folder: Path) -> None:
-    """Make the folder for its owner alone, and make its name survive a power cut."""
+    """Make the folder, readable by its owner only, and make its name survive a power cut."""
     missing = [one for one in (folder, *folder.parents) if not os.path.lexists(one)]
     for one in reversed(missing):
         one.mkdir(mode=0o700)

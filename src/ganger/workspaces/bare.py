@@ -1,4 +1,4 @@
-"""Ganger's own bare repository: made from the user's project, fed from it, and given back to it; never collected."""
+"""Ganger's own bare repository: made from the user's project, updated from it, and never garbage-collected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ganger.workspaces.removal import discard
 
 _LOCK_LOOKS = 50
 _LOCK_LOOK_SEC = 0.1
-# What an agent wrote into a file that was saved unjudged is no damage to the repository.
+# Odd content that an agent wrote into a file that was saved without judgement is not repository damage.
 _NO_DAMAGE = re.compile(
     r"notice:|(error|warning) in (blob|tree) [0-9a-f]+: (git(modules|attributes)|(gitignore|mailmap)Symlink)"
 )
@@ -43,7 +43,7 @@ _CONFIG = """[core]
 
 
 class Bare:
-    """One per project, shared by its runs. `shared`: other users of this machine must be able to read the objects."""
+    """One per project, shared by its runs. `shared`: other users of this machine can read the objects."""
 
     def __init__(self, project: Path, store: Path, *, shared: bool = False) -> None:
         self.project = project
@@ -52,7 +52,7 @@ class Bare:
         self._shared = shared
 
     def make(self) -> None:
-        """Clones the project where that was not done yet. The name appears only when everything is in place."""
+        """Clones the project unless that is done already. The name appears only when everything is in place."""
         if (self.store / "HEAD").is_file():
             self._spare_unjudged(self.store)
             return
@@ -94,14 +94,14 @@ class Bare:
             )
         )
         self._spare_unjudged(made)
-        # One ref instead of the user's: theirs may clash with the run's, and what is fetched later is found quickly.
+        # One ref instead of the user's: theirs may clash with the run's, and a later fetch is quick.
         (made / "packed-refs").write_text(f"# pack-refs with: peeled fully-peeled sorted \n{head} {_SEED}\n")
         (made / "info" / "attributes").write_text(BYTE_EXACT)
         (made / "HEAD").write_text("ref: refs/heads/none\n")
 
     @staticmethod
     def _spare_unjudged(store: Path) -> None:
-        """Refused files are kept for people to look at, which is no damage; also in stores of earlier versions."""
+        """Refused files are kept for inspection and are not damage, also in stores of earlier versions."""
         config = store / "config"
         text = config.read_text(encoding="utf-8", errors="surrogateescape")
         if "[fsck]" not in text:
@@ -110,7 +110,7 @@ class Bare:
             fresh.rename(config)
 
     def project_head(self) -> str:
-        """The commit the user's checkout is at."""
+        """The commit of the user's checkout."""
         git = Git(self.project / ".git")
         doing = f"looking at {self.project}"
         if not (self.project / ".git").exists():
@@ -124,7 +124,7 @@ class Bare:
         if not head:
             raise GangerError(
                 f"the git repository in {self.project} has no commit yet",
-                hint="commit what the agents shall start from, for example `git add -A && git commit -m start`",
+                hint="commit what the agents start from, for example `git add -A && git commit -m start`",
                 code="NO_COMMIT",
             )
         return head
@@ -147,7 +147,7 @@ class Bare:
             self.git.call(_long(Call(words, doing, environment=environment)))
 
     def _require_whole(self, commit: str) -> None:
-        """A partial clone may lack files of the very commit the agents shall start from."""
+        """A partial clone may lack files of the commit the agents start from."""
         if not any((self.store / "objects" / "pack").glob("*.promisor")):
             return
         words = ("rev-list", "--objects", "--missing=print", f"{commit}^{{tree}}")
@@ -155,7 +155,7 @@ class Bare:
         if answer.code != 0 or any(line.startswith(b"?") for line in answer.out.splitlines()):
             raise GangerError(
                 f"{self.project} is a partial clone, and some files of its commit {commit[:12]} were never fetched",
-                hint="make it whole with `git fetch --refetch --no-filter`, or use a full clone",
+                hint="complete it with `git fetch --refetch --no-filter`, or use a full clone",
                 code="PARTIAL_CLONE",
             )
 
@@ -174,14 +174,14 @@ class Bare:
         return tuple(found)
 
     def set_ref(self, ref: str, commit: str, *, durable: bool = True) -> None:
-        """Without `durable` a power cut may lose it; what was written before it is not forced to the disk."""
+        """Without `durable` nothing is flushed to the disk, and a power cut may lose the ref."""
         settings = () if durable else ("core.fsync=none",)
         self.git.call(Call(("update-ref", ref, commit), f"writing {ref}", settings=settings))
         if durable:
             sync_folder((self.store / ref).parent)
 
     def free_locks(self, refs: RunRefs) -> None:
-        """A git process that was killed leaves its lock; of this run's refs nobody else has one for long."""
+        """A killed git process leaves its lock behind. Nothing else holds a lock on this run's refs for long."""
         for _ in range(_LOCK_LOOKS):
             branch = self.store / f"{refs.branch}.lock"
             own = [*(self.store / refs.own).rglob("*.lock"), *([branch] if branch.exists() else [])]
@@ -192,7 +192,7 @@ class Bare:
             lock.unlink(missing_ok=True)
 
     def drop_torn(self, refs: RunRefs) -> None:
-        """A power cut leaves a ref that was not durable as an empty file, and git complains of it ever after."""
+        """A power cut leaves a ref that was not durable as an empty file, and git fails on it from then on."""
         for ref in (self.store / refs.own / "at").rglob("*"):
             if ref.is_file() and not is_object(ref.read_text(errors="replace").strip()):
                 ref.unlink(missing_ok=True)
@@ -206,9 +206,9 @@ class Bare:
         return "\n".join(line for line in said if line.strip() and not _NO_DAMAGE.match(line))
 
     def export(self, commit: str, into: Path, ref: str) -> None:
-        """Makes a commit known in the user's repository under `ref`; its hooks and programs do not run.
+        """Stores a commit in the user's repository under `ref`, without running that repository's hooks or programs.
 
-        A branch that is checked out there, or that would lose commits, is not moved: that is an error.
+        Raises for a branch that is checked out there or that would lose commits.
         """
         wanted = f"{require_object(commit)}:{ref}"
         call = Call(("fetch", *_FETCH, "--", str(self.store), wanted), f"writing {ref} into {into}")
@@ -216,7 +216,7 @@ class Bare:
             Git(into / ".git").call(_long(Call(call.words, call.doing, environment=environment)))
 
     def uncommitted(self) -> tuple[str, ...]:
-        """Paths of the user's checkout that are not as in its commit; () when that cannot be told."""
+        """Paths of the user's checkout that differ from its commit; () when that is unknown."""
         try:
             with scratch_folder("index") as folder:
                 return self._uncommitted(Path(folder))
@@ -242,7 +242,7 @@ class Bare:
         return tuple(sorted({*changed, *new}))
 
     def _knowing(self, head: str, made: Path, doing: str) -> Git:
-        """The store; as long as it lacks the commit, one that borrows the user's objects and nothing else of theirs."""
+        """The store; while it lacks the commit, a repository that borrows the user's objects and nothing else."""
         if (self.store / "HEAD").is_file() and self.git.resolve(f"{head}^{{commit}}"):
             return self.git
         own = Git(self.project / ".git")
@@ -266,7 +266,7 @@ _FETCH = (
 
 
 def _pack(git: Git) -> None:
-    """Every checkout opens each object that lies in a file of its own; in a pack they are read at once."""
+    """Packs loose objects: every checkout opens each loose object separately, and reads a pack at once."""
     objects = git.directory / "objects"
     loose = sum(len(os.listdir(objects / name)) for name in os.listdir(objects) if len(name) == 2)  # noqa: PTH208
     if loose > _MANY_LOOSE:
@@ -280,7 +280,7 @@ def _long(call: Call) -> Call:
 
 @contextmanager
 def _trusting() -> Iterator[dict[str, str]]:
-    """The other end of a fetch reads no `-c`; without this it refuses a project that belongs to another user."""
+    """The other end of a fetch does not see `-c`; without this file it refuses another user's project."""
     with tempfile.NamedTemporaryFile("w", prefix=prefix("git"), suffix=".config") as config:
         config.write("[safe]\n\tdirectory = *\n")
         config.flush()
@@ -289,7 +289,7 @@ def _trusting() -> Iterator[dict[str, str]]:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """Inside, no other process makes the same thing; the lock of a dead process is gone with it."""
+    """Inside, no other process makes the same thing. A process's lock is released when it dies."""
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -299,7 +299,7 @@ def _alone(lock: Path) -> Iterator[None]:
 
 
 def _sync_new(folder: Path) -> None:
-    """Everything that is not a link to a file the user's repository holds already."""
+    """Everything that is not a hard link to a file of the user's repository."""
     for _, _, names, fd in os.fwalk(folder):
         for name in names:
             if os.stat(name, dir_fd=fd, follow_symlinks=False).st_nlink == 1:

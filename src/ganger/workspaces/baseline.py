@@ -19,7 +19,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Baseline:
-    """The first line is a whole snapshot, each later one a difference; a torn last line was never acknowledged."""
+    """The first line is a whole snapshot, each later one a difference. A torn last line is ignored."""
 
     def __init__(self, file: Path, root: Path) -> None:
         self._file, self._root = file, root
@@ -29,7 +29,7 @@ class Baseline:
         self._is_there = False
 
     def load(self) -> Snapshot | None:
-        """None when there is none, or it is of another folder or cannot be read."""
+        """None when there is no baseline, when it is of another folder, or when it cannot be read."""
         self._is_there = False
         try:
             lines = self._file.read_bytes().split(b"\n")
@@ -38,18 +38,18 @@ class Baseline:
                 return None
             self._files, self._folders = {}, {}
             taken_ns = self._add(head)
-            # Whatever follows the last line break was being written when its writer died.
+            # What follows the last line break was not fully written when its writer died.
             for line in lines[1:-1]:
                 taken_ns = self._add(json.loads(line))
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
         self._first_bytes, self._later_bytes = len(lines[0]), sum(map(len, lines[1:]))
-        # Nothing is appended behind a torn line.
+        # Nothing is appended after a torn line.
         self._is_there = not lines[-1]
         return Snapshot(taken_ns, dict(self._files), dict(self._folders))
 
     def save(self, snapshot: Snapshot) -> None:
-        """Durable on return. Nothing is written when only times have changed: digests tell, and they are there."""
+        """Durable on return. Nothing is written when only times have changed, because the digests stay valid."""
         put = {path: entry for path, entry in snapshot.files.items() if not self._knows(path, entry)}
         gone = [path for path in self._files if path not in snapshot.files]
         if self._is_there and not put and not gone and self._folders == snapshot.folders:
@@ -106,7 +106,7 @@ class Baseline:
 
 
 def _line(part: Mapping[str, Any]) -> bytes:
-    # Names that are no UTF-8 come back whole: their lone surrogates are escaped.
+    # Names that are not UTF-8 survive: their lone surrogates are escaped.
     return json.dumps(part, separators=(",", ":")).encode("ascii") + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""What an agent's folder holds, seen by descriptors alone: nothing in it is run, followed or waited for."""
+"""What an agent's folder holds, read through descriptors only: nothing in it is run, followed or waited for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_THE_MACHINE = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Files and links by path; folders that are repositories of their own, with their commit ("": none, or untold);
+    """Files and links by path; folders that are repositories of their own, with their commit ("": none, or unknown);
     generated folders that were not entered; and what cannot be taken."""
 
     files: dict[str, os.stat_result] = field(default_factory=dict)
@@ -38,10 +38,10 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a census looks at: nothing in or below `skipped`, no folder that `drop` names.
+    """What a census covers: nothing in or below `skipped`, and no folder that `drop` names.
 
-    `submodules` are those of the commit the folder was made from (an empty one was never filled), `tracked` its
-    folders: a git folder that appears in one of them does not hide what it holds.
+    `submodules` are those of the commit the folder was made from (an empty one was never filled). `tracked` are the
+    folders of that commit: a git folder that appears in one of them does not hide its content.
     """
 
     root: Path
@@ -53,7 +53,7 @@ class Scope:
 
 
 def is_git_name(name: str) -> bool:
-    """Whether some system would take this name for a git directory; git itself refuses to hold it."""
+    """Whether some operating system treats this name as `.git`; git itself refuses such names."""
     if name.isascii() and "git" not in name.lower():
         return False
     plain = folded(name)
@@ -104,7 +104,7 @@ class _Walk:
                 files[path] = found
 
     def _is_out(self, name: str, path: str) -> bool:
-        """The workspace's own `.git` and those of repositories inside it are no content; a disguised one is refused."""
+        """Skips the workspace's own `.git` and those of repositories inside it; a disguised one is refused."""
         if name != ".git":
             self.census.odd[path] = refused(path, "PATH_PROTECTED", "git and other systems take this for a git folder")
         return True
@@ -138,7 +138,7 @@ class _Walk:
         return _kind(below, ".git") is not None or looks_bare(below)
 
     def _commit(self, below: int, path: str) -> str:
-        """The commit an embedded repository is at, read without git. Its git folder may be one of the workspace's."""
+        """The commit of an embedded repository, read without git. Its git folder may lie in the workspace's own."""
         kind = _kind(below, ".git")
         if kind is None:
             return _head(below)
@@ -166,7 +166,7 @@ def _unreadable(path: str, problem: OSError) -> WriteRefused:
 
 @contextmanager
 def opened(name: str | Path, above: int | None, flags: int = _DIRECTORY) -> Iterator[int]:
-    """A directory (or with other flags a file), made readable for its owner where the agent took that away."""
+    """Opens a directory (or, with other flags, a file); gives its owner back a read permission the agent removed."""
     try:
         fd = os.open(name, flags, dir_fd=above)
     except PermissionError:
@@ -212,7 +212,7 @@ def _packed(fd: int, name: str) -> str:
 
 
 def _text(fd: int, path: str, limit: int) -> str:
-    """The beginning of a regular file below a directory; "" for everything else."""
+    """The start of a regular file below a directory; "" for everything else."""
     *folders, name = path.split("/")
     try:
         if folders:
@@ -229,7 +229,7 @@ def _text(fd: int, path: str, limit: int) -> str:
 
 
 def read_entry(root: Path, path: str, limit_bytes: int) -> bytes:
-    """A file's bytes or a link's target, reached without following anything; refused when it is larger."""
+    """A file's bytes or a link's target, read without following links; refused when it is too large."""
     with _at(root, path) as (fd, name):
         if stat.S_ISLNK(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
             return os.fsencode(os.readlink(name, dir_fd=fd))
@@ -239,7 +239,7 @@ def read_entry(root: Path, path: str, limit_bytes: int) -> bytes:
 
 @contextmanager
 def open_entry(root: Path, path: str) -> Iterator[int]:
-    """A regular file, for one that is too large to be held."""
+    """Opens a regular file that is too large to hold in memory."""
     with _at(root, path) as (fd, name), _file(fd, name, path) as file:
         yield file
 
@@ -251,7 +251,7 @@ def _file(fd: int, name: str, path: str) -> Iterator[int]:
             if stat.S_ISREG(os.fstat(file).st_mode):
                 yield file
                 return
-    raise refused(path, "SPECIAL_FILE", "this is no file any more")
+    raise refused(path, "SPECIAL_FILE", "this is no longer a file")
 
 
 def _bytes(file: int, path: str, limit_bytes: int) -> bytes:

@@ -1,4 +1,4 @@
-"""From an agent's writes to a checked change set: every safeguard is here, and nothing is written."""
+"""Turns an agent's writes into a checked change set. Every safeguard applies here; nothing is written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One write as the agent asked for it; when both contents are given, `content` counts."""
+    """One write as the agent requested it; when both contents are given, `content` is used."""
 
     path: str
     op: str
@@ -57,7 +57,7 @@ class WriteRules:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file, from what it is to what it shall be."""
+    """One file: its present and its new content."""
 
     path: str
     kind: ChangeKind
@@ -128,7 +128,7 @@ def check_path(path: str) -> None:
     """Refuse a path that is not a plain relative one, judged by its text alone."""
     if any(is_unseen(char) for char in path):
         raise refused(
-            path, "PATH_BAD_CHARACTER", "the path has a control, invisible or broken character; use plain names"
+            path, "PATH_BAD_CHARACTER", "the path has a control, invisible or invalid character; use plain names"
         )
     if path.startswith("/"):
         raise refused(path, "PATH_ABSOLUTE", "the path is absolute; name it relative to the workspace")
@@ -160,7 +160,7 @@ def _twin_key(path: str) -> str:
 
 @dataclass(slots=True)
 class _Pending:
-    """One path while the writes are being added up."""
+    """One path while the writes are combined."""
 
     before: FileImage | None
     content: bytes
@@ -213,7 +213,7 @@ class _Planner:
         self._remember(path, pending)
 
     def shrunken(self) -> list[WriteRefused]:
-        """Judged on the whole change set, so that a long file may come as one replace and several appends."""
+        """Judged on the whole change set, because a long file may arrive as one replace and several appends."""
         if self._rules.allow_shrinkage:
             return []
         return [
@@ -229,7 +229,7 @@ class _Planner:
         return ChangeSet(tuple(_file_change(path, pending) for path, pending in self._pending.items()))
 
     def _first_look(self, path: str) -> _Pending:
-        """The path on disk and beside the other paths of this change set."""
+        """Checks the path against the disk and against the other paths of this change set."""
         self._check_own_paths(path)
         with named_failures(path):
             new_dirs = self._tree.missing_parents(path)
@@ -264,7 +264,7 @@ class _Planner:
             try:
                 return request.content.encode("utf-8")
             except UnicodeEncodeError:
-                raise refused(request.path, "CONTENT_NOT_UTF8", "the content has a broken character in it") from None
+                raise refused(request.path, "CONTENT_NOT_UTF8", "the content has an invalid character in it") from None
         if request.content_ref is None:
             raise refused(request.path, "CONTENT_REF_MISSING", "the write has neither content nor content_ref")
         return self._referred(request.path, request.content_ref)
@@ -303,7 +303,9 @@ class _Planner:
 
 def _check_op(request: WriteRequest, pending: _Pending) -> None:
     if request.op not in (ChangeKind.CREATE, ChangeKind.REPLACE, ChangeKind.APPEND):
-        raise refused(request.path, "OP_UNKNOWN", f"{request.op!r} is no write; use create, replace or append")
+        raise refused(
+            request.path, "OP_UNKNOWN", f"{request.op!r} is not a write operation; use create, replace or append"
+        )
     if request.op == ChangeKind.CREATE and pending.exists:
         raise refused(request.path, "CREATE_EXISTS", "the file exists already; use replace")
     if request.op == ChangeKind.REPLACE and not pending.exists:
@@ -311,7 +313,7 @@ def _check_op(request: WriteRequest, pending: _Pending) -> None:
 
 
 def _check_hash(request: WriteRequest, pending: _Pending) -> None:
-    """A later write to a path may name the file on disk or what the earlier writes made of it."""
+    """A later write to a path may name the file on disk or the result of the earlier writes."""
     if request.sha256_before is None:
         return
     given = request.sha256_before.strip().lower().removeprefix("sha256:")

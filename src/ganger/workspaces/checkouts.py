@@ -1,4 +1,4 @@
-"""Folders made from Ganger's repository, each with a git of its own that shares the objects; nobody was in them yet."""
+"""New folders from Ganger's repository, each with its own git folder that shares the objects; still unused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ganger.workspaces.removal import discard, names_in
 
 BRANCH = "refs/heads/task"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A folder that was cut off by a power failure is seen by its contents; its index need not survive one.
+# A folder cut short by a power failure is recognized by its contents, so its index need not survive one.
 _QUICK = ("core.fsync=none",)
 _CONFIG = """[core]
 \trepositoryformatversion = {version}
@@ -37,7 +37,7 @@ _CONFIG = """[core]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What every folder is made of. `linked` and `copied` are ignored folders of the project that are needed too."""
+    """What folders are made from. `linked` and `copied` are ignored folders of the project that are needed too."""
 
     store: Path
     project: Path
@@ -48,7 +48,7 @@ class Recipe:
 
 
 class Checkouts:
-    """Makes folders. None appears under its final name before it is whole."""
+    """Makes folders. A folder gets its final name only when it is complete."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
@@ -61,14 +61,14 @@ class Checkouts:
         self.furnish(folder)
 
     def move(self, folder: Path, old: str, new: str) -> None:
-        """Brings a folder nobody was in from one commit to another."""
+        """Moves an unused folder from one commit to another."""
         if old != new:
             self._check_out(folder, old, new)
             (folder / ".git" / BRANCH).write_text(f"{new}\n")
             self.furnish(folder)
 
     def furnish(self, folder: Path) -> None:
-        """Adds what git does not hold, and makes everything the agent's own."""
+        """Adds what git does not hold, and gives everything to the agent's user."""
         for name in self.recipe.linked:
             self._bring(folder, name, copied=False)
         for name in self.recipe.copied:
@@ -127,7 +127,7 @@ class Checkouts:
 
 
 def plain_parts(name: str) -> list[str]:
-    """Of a name below the project that may be brought into a workspace."""
+    """The parts of a folder's name, if that folder may be brought into a workspace."""
     parts = name.split("/")
     if any(part in ("", ".", "..", ".git") for part in parts):
         raise GangerError(
@@ -149,7 +149,7 @@ def fresh_name(above: Path, name: str) -> Path:
 
 
 def put_in_place(made: Path, folder: Path) -> None:
-    """Gives a whole folder its name; whatever goes wrong, nothing half-made is left."""
+    """Gives a complete folder its name; after any error nothing half-made is left."""
     try:
         made.rename(folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""Copying folders and giving them away: by sharing blocks where the file system can, never through a link."""
+"""Copies folders and changes their owner: shares blocks where the file system can, and never follows a link."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Fill = Callable[[int, int], None]
 
 
 def share_blocks(source: int, target: int) -> None:
-    """The whole file without a byte being copied; OSError where the file system cannot."""
+    """Clones a file by sharing its blocks; OSError where the file system cannot."""
     fcntl.ioctl(target, _FICLONE, source)
 
 
 def fill(source: int, target: int) -> None:
-    """Shares blocks, or copies where that cannot be."""
+    """Shares blocks, or copies where that is not possible."""
     try:
         share_blocks(source, target)
     except OSError as problem:
@@ -37,7 +37,7 @@ def fill(source: int, target: int) -> None:
 
 
 def can_share_blocks(folder: Path) -> bool:
-    """Tried once with two small files."""
+    """Whether blocks can be shared; tried once with two small files."""
     one, two = folder / ".share-1", folder / ".share-2"
     try:
         one.write_bytes(b"x" * 4096)
@@ -113,7 +113,7 @@ def _copy_times(source: int, target: int) -> None:
 
 
 def give_away(folder: Path, owner: tuple[int, int]) -> None:
-    """Makes everything in a folder somebody's; links themselves, never what they point to."""
+    """Changes the owner of everything in a folder; of links themselves, never of what they point to."""
     for fd, names in _every_directory(folder):
         for name in names:
             os.chown(name, *owner, dir_fd=fd, follow_symlinks=False)
@@ -121,7 +121,7 @@ def give_away(folder: Path, owner: tuple[int, int]) -> None:
 
 
 def stats_of(folder: Path) -> dict[str, os.stat_result]:
-    """Every file and link of a folder nobody has been in yet, without its git folder."""
+    """Every file and link of an unused folder, without its git folder."""
     found: dict[str, os.stat_result] = {}
     waiting = [("", folder)]
     while waiting:
@@ -142,7 +142,7 @@ def _every_directory(folder: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def bytes_of(folder: Path) -> int:
-    """The space a folder takes on the disk; what cannot be read counts nothing."""
+    """The space a folder takes on the disk; what cannot be read counts as zero."""
     total = 0
     waiting = [folder]
     while waiting:

@@ -1,4 +1,4 @@
-"""Damage to a git repository: how git tells of it, and the error that stops everything built on it."""
+"""Damage to a git repository: how git reports it, and the error that stops all work that depends on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DAMAGE = re.compile(
 
 
 def shows_damage(said: str) -> bool:
-    """Whether git's words are of objects that are broken or gone, rather than of anything it was asked wrongly."""
+    """Whether git's message reports broken or missing objects, and not a bad request."""
     return _DAMAGE.search(said) is not None
 
 

@@ -31,7 +31,7 @@ Judge = Callable[[Change, Rules], None]
 
 class DirectWorkspace:
     def __init__(self, root: Path, protection: Protection, judge: Judge | None = None) -> None:
-        """`judge` has the last word on a change; it raises WriteRefused."""
+        """`judge` decides last on a change; it raises WriteRefused."""
         self._root = root
         self._protection = protection
         self._judge = judge
@@ -84,7 +84,7 @@ class DirectWorkspace:
     def roll_back(self, folder: Path) -> tuple[str, ...]:
         if load_backup(folder) is None:
             raise RollbackFailed(
-                f"there is no whole backup in {folder}, so what was written cannot be put back",
+                f"there is no complete backup in {folder}, so what was written cannot be put back",
                 hint="look at the files by hand; ganger events names them",
                 code="BACKUP_MISSING",
             )
@@ -99,7 +99,7 @@ _OF_THE_MACHINE = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM
 
 @contextlib.contextmanager
 def _machine_troubles() -> Iterator[None]:
-    """What the disk or the system refuses is no fault of the agent's: the run stops instead of blaming it."""
+    """An error of the disk or the system is not the agent's fault: the run stops and the agent is not charged."""
     try:
         yield
     except WriteRefused as refused:

@@ -1,4 +1,4 @@
-"""The `direct_edit` artifact: what an agent changed in place, and what it made, for people and for the next attempt."""
+"""The `direct_edit` artifact: what an agent changed and created in place, for people and for the next attempt."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LARGEST_SUMMARY = 256 << 20
 def save_edit(
     change: InPlace, folder: Path, *, contents: bool = True, limit_bytes: int = SAVED_LIMIT_BYTES
 ) -> tuple[str, ...]:
-    """Writes the artifact whole, the summary last. One that is there is never replaced: if it tells all of this change
-    nothing is written, else the artifact goes into `folder.2` and so on.
+    """Writes the complete artifact, the summary last. An existing one is never replaced: if it describes all of this
+    change nothing is written, else the artifact goes into `folder.2` and so on.
 
-    The files whose content is not in it, because they are too large or cannot be read.
+    Returns the files whose content is not in it, because they are too large or cannot be read.
     """
     for number in itertools.count(1):
         place = folder if number == 1 else folder.with_name(f"{folder.name}.{number}")
@@ -45,7 +45,7 @@ def save_edit(
 
 
 def _tells(store: Tree, change: InPlace) -> bool:
-    """Whether a summary has every path of the change as it is now; after half an undo there are fewer."""
+    """Whether a summary has every path of the change with its present content; half an undo leaves fewer paths."""
     try:
         summary = json.loads(store.read_file(SUMMARY_NAME, limit=_LARGEST_SUMMARY))
         told = {one["path"]: one["after"] for kind in _KINDS for one in summary[kind]}
@@ -62,7 +62,7 @@ def _write(change: InPlace, store: Tree, limit_bytes: int) -> None:
 
 
 def _made(change: InPlace) -> list[str]:
-    """Files alone: a link would lead whoever reads the artifact elsewhere, so its target stands in the summary."""
+    """Files only: a link could lead a reader out of the artifact, so its target stands in the summary."""
     present = change.present.files
     return [one.path for one in change.touched if one.after is not None and present[one.path].is_file]
 
@@ -116,5 +116,5 @@ def _side(side: Side | None) -> dict[str, object] | None:
 
 
 def _shown(path: str) -> str:
-    """Bytes that are no UTF-8 as escapes, so that every reader of JSON takes it."""
+    """Escapes bytes that are not UTF-8, so that every JSON reader accepts the text."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""What a passing run of a test command prints, where that can be told before it ran: by the runner at its end."""
+"""What a passing run of a test command prints at its end, where that is known from the test runner."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ganger.workspaces.recipes import Read, Step, unfolded
 
 _PYTEST = r"[1-9][0-9]* passed"
 _UNITTEST = r"Ran [1-9][0-9]* tests? in [0-9.]+s\s+OK"
-# By program or Python module. A run in which no test ran shows none of these.
+# By program or Python module. A run without any test prints none of these.
 _PRINTED = {
     "pytest": _PYTEST,
     "py.test": _PYTEST,
@@ -23,7 +23,7 @@ _PRINTED = {
     "rspec": r"[1-9][0-9]* examples?, 0 failures",
     "phpunit": r"OK \([1-9]|Tests: [1-9]",
 }
-# By program and the word behind it.
+# By program and the word after it.
 _PRINTED_BY = {
     ("go", "test"): r"(?m)^ok\s+\S+\s+(?:\(cached\)|[0-9.]+s)(?! \[no tests)",
     ("cargo", "test"): r"test result: ok\. [1-9][0-9]* passed",
@@ -40,7 +40,7 @@ _ADDED = re.compile(r"^\s*addopts\s*=\s*(.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
 
 
 def expected_output(command: str, read: Read) -> str:
-    """A pattern for `verify.expect`; "" where it cannot be told what a pass prints."""
+    """A pattern for `verify.expect`; "" where it is unknown what a pass prints."""
     steps = unfolded(command, read)
     if any(word in (">", ">>", "|", ">&", "&>") for step in steps for word in step.argv):
         return ""
@@ -49,7 +49,7 @@ def expected_output(command: str, read: Read) -> str:
 
 
 def is_quiet_pytest(read: Read) -> bool:
-    """Whether the settings of pytest make it quiet already: quieter still it does not count its tests."""
+    """Whether pytest's settings make it quiet already: one more `-q` hides its count of tests."""
     return any(word in ("-q", "--quiet") for word in _added_options(read))
 
 

@@ -1,6 +1,6 @@
-"""What lies in the project's own folder and is no task's to change: git's settings, installed packages, linked folders.
+"""What no task may change in the project's own folder: git's settings, installed packages, linked folders.
 
-Git's data is left alone: objects, index and refs are never put back, for they may be a person's own commit.
+Git's data is left alone: objects, index and refs are never put back, because they may be the user's own commit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PACKAGES = frozenset({".venv", "venv", "node_modules", ".tox", ".nox", ".direnv"
 _ENVIRONMENT = "pyvenv.cfg"
 _GIT = ".git"
 _NAMED = PACKAGES | {_GIT, _ENVIRONMENT}
-# Tools write these by themselves when they run what is installed: put back, and held against nobody.
+# Tools write these on their own when they run what is installed: put back, and charged to no agent.
 _CACHES = frozenset({"__pycache__", ".cache", ".vite", ".vite-temp", ".vitest"})
 _UNENTERED = frozenset({"__pycache__"})
 
@@ -51,12 +51,12 @@ _STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_data_of_git(inside: Sequence[str]) -> bool:
-    """Whether a path in a git folder is history, index or a note of git's; all else tells git what to do."""
+    """Whether a path in a git folder is history, index or a state file; everything else configures git."""
     top = inside[0]
     if top == "worktrees":
         return len(inside) > 2 and is_data_of_git(inside[2:])
     if top == "modules":
-        # The name of a submodule has any number of parts.
+        # A submodule's name can have any number of parts.
         return any(is_data_of_git(inside[start:]) for start in range(2, len(inside)))
     if top == "objects":
         return "/".join(inside) not in _BORROWED
@@ -75,8 +75,8 @@ def is_left_alone(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """What is not as it was: paths that changed, and whole places that came. `grave` are those an agent answers for;
-    the others are what tools leave by themselves."""
+    """What differs: paths that changed, and whole places that are new. An agent is responsible for the `grave` ones;
+    the others are what tools leave on their own."""
 
     change: InPlace | None
     came: tuple[str, ...]
@@ -95,8 +95,8 @@ class Found:
 class Fixed:
     """The `Fixed` port. `folder` is Ganger's own.
 
-    `walled` finds out whether the sandbox keeps agents from writing these; then, of what is installed, only what is new
-    is looked for.
+    `walled` finds out whether the sandbox keeps agents from writing these. If it does, Ganger only looks for what
+    is new among the installed packages.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Fixed:
         self._linked = tuple(name for given in linked if (name := _inside(self._root, self._root / given)))
         self._opened = tuple(name for place in opened if (name := _inside(self._root, place)))
         self._find_out, self._now_ns = walled, now_ns
-        # Flushing some thousand files would hold up a run's start for longer than reading them.
+        # Flushing thousands of files would delay a run's start more than reading them.
         self._kept = Kept(folder / "contents", limit_bytes, durable=False)
         self._record = Baseline(folder / "baseline", self._root)
         self._aside = folder / "aside"
@@ -127,7 +127,7 @@ class Fixed:
 
     @cached_property
     def walled(self) -> bool:
-        """Found out only where there is something to keep."""
+        """Found out only where there is something to protect."""
         return self._find_out()
 
     @property
@@ -136,7 +136,7 @@ class Fixed:
             return bool(self._places(tree)) and not self.walled
 
     def begin(self) -> tuple[str, ...]:
-        """What is there now counts from now on; refs that moved since the last time somebody looked."""
+        """Takes the present state as the new baseline; returns the refs that moved since the last look."""
         known = self._refs if self._baseline is not None else None
         earlier = self._baseline or self._record.load()
         with self._tree() as tree:
@@ -150,7 +150,7 @@ class Fixed:
         return () if known is None else moves(known, self._refs)
 
     def resume(self) -> None:
-        """What an earlier lead began with."""
+        """Loads the baseline of an earlier lead."""
         earlier = self._record.load()
         if earlier is None:
             self.begin()
@@ -165,7 +165,7 @@ class Fixed:
         self._baseline, self._tops = snapshot, _tops(snapshot)
 
     def _know_refs(self, now: dict[str, str]) -> None:
-        """Also for the next lead."""
+        """Saves the baseline for the next lead too."""
         if now == self._refs:
             return
         self._refs = now
@@ -175,11 +175,11 @@ class Fixed:
             temp.replace(self._refs_file)
 
     def folders(self) -> tuple[Path, ...]:
-        """What no confined program may write although it lies in a folder that it writes."""
+        """What a sandboxed program may not write although it lies in a folder that it may write."""
         return tuple(self._root / place for place in self._tops)
 
     def look(self) -> Found:
-        """What is different now. Refs are told once."""
+        """What differs now. Each moved ref is reported once."""
         baseline = self._baseline
         assert baseline is not None, "begin or resume first"
         with self._tree() as tree:
@@ -197,7 +197,7 @@ class Fixed:
         return Found(change, came, tuple(grave), moved)
 
     def put_back(self, found: FixedChange, folder: Path) -> tuple[str, ...]:
-        """Everything as it was; what was found goes to `folder` first. The paths for which that was not possible."""
+        """Puts everything back, after saving what it finds in `folder`. Returns the paths for which that failed."""
         assert isinstance(found, Found)
         if found.change is None:
             return ()
@@ -212,7 +212,7 @@ class Fixed:
         return tuple(left)
 
     def mark(self) -> FolderMark:
-        """Places that come or go are seen in the folder around them."""
+        """The parent folders, which show when a place appears or disappears."""
         return FolderMark(self._snapshot(), self._snapshot)
 
     def _snapshot(self) -> Snapshot:
@@ -222,7 +222,7 @@ class Fixed:
             return self._take(tree, self._tops, self._baseline)
 
     def _places(self, tree: Reach) -> list[str]:
-        """Where there is something of this kind, by names alone."""
+        """Where places of this kind are, judged by names only."""
         with tree.top() as fd:
             found = [*_find(fd, "", self._own, 1)]
         for name in self._linked:
@@ -289,7 +289,7 @@ def _find(fd: int, above: str, own: str, level: int) -> Iterator[str]:
 
 
 def _tops(snapshot: Snapshot) -> list[str]:
-    """The places a snapshot was taken of: what lies in nothing else of it."""
+    """The places a snapshot was taken of: entries that lie inside no other entry."""
     paths = (*snapshot.folders, *snapshot.files)
     return sorted(path for path in paths if path.rpartition("/")[0] not in snapshot.folders)
 
@@ -299,7 +299,7 @@ def _is_within(path: str, place: str) -> bool:
 
 
 def _inside(root: Path, place: Path) -> str:
-    """A place as it is called from the root; empty where it lies elsewhere."""
+    """A place's path from the root; empty where it lies elsewhere."""
     try:
         name = Path(os.path.normpath(place)).relative_to(root).as_posix()
     except ValueError:
@@ -314,7 +314,7 @@ def _look(tree: Reach, place: str) -> os.stat_result | None:
 
 
 def _moved_out(tree: Reach, place: str, folders: Iterable[Path], name: str) -> bool:
-    """Whole, to the first folder that is on the same file system."""
+    """Moves it whole, to the first folder on the same file system."""
     for folder in folders:
         try:
             tree.carry_out(place, folder, f"{secrets.token_hex(4)}-{name}")
@@ -324,7 +324,7 @@ def _moved_out(tree: Reach, place: str, folders: Iterable[Path], name: str) -> b
             if problem.errno not in (errno.EXDEV, errno.EACCES, errno.EPERM, errno.EBUSY):
                 raise RollbackFailed(
                     f"{place} cannot be moved out of the project: {problem.strerror}",
-                    hint="Mend the cause and run again.",
+                    hint="Fix the cause and run again.",
                 ) from problem
         else:
             return True

@@ -21,7 +21,7 @@ WRAPPERS = listed(
     " pnpx bunx bundle busybox coverage strace ltrace winpty"
 )
 SUBCOMMANDS = listed("run exec dlx tool command discover")
-# Programs that look at the files they are given; these are what is judged, not what judges.
+# Programs that examine the files they are given: those files are judged, they do not judge.
 LINTERS = listed(
     "ruff mypy flake8 pylint black isort pyright pyflakes pycodestyle bandit vulture eslint tsc prettier stylelint"
     " biome jshint standard xo tslint htmlhint markdownlint yamllint shellcheck hadolint codespell rubocop perlcritic"
@@ -31,7 +31,7 @@ EXAMINERS = LINTERS | listed(
     " py_compile compileall tabnanny ast doctest gcc g++ cc c++ clang clang++ rustc rustfmt javac kotlinc gofmt go vet"
     " luac"
 )
-# What follows one of these is read by the program, whoever it is.
+# The argument after one of these is read by the program, whichever it is.
 CONFIG_OPTIONS = listed(
     "-c --config --config-file --configfile --rcfile --conf --settings --ini -f --file --makefile --justfile -r"
     " --require --import --setupFiles -p --project --tsconfig --reporter --rulesdir --rule-dir --ignore-path --baseline"
@@ -44,7 +44,7 @@ MAKES = listed("make gmake")
 # Programs that run the scripts of a package.
 PACKAGERS = listed("npm yarn pnpm bun npm-run-all run-s run-p concurrently nx turbo lerna rush wireit")
 _KNOWN = WRAPPERS | EXAMINERS | SHELLS | INTERPRETERS | TEST_RUNNERS | MAKES | PACKAGERS
-# Programs of the product by the custom of their names; a check may run them, and they are the work.
+# Names that products' own programs usually have; a check may run them, and they are the work.
 _PRODUCT = re.compile(r"(?:app|main|cli|server|index|__main__|manage|program)(?:\.(?:py|js|ts|mjs|cjs|sh))?")
 _CHECKING = re.compile(
     r"(?:^|[._-])(?:checks?|checker|tests?|testing|testsuite|selftest|verify|verifier|verification|validate|lint|linter"
@@ -63,10 +63,10 @@ _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "(", ")", "|&", ";;", "\n"})
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """`named` are paths from the root; whether they exist is for the caller to know.
+    """`named` are paths from the root; they may not exist.
 
     `run` are those of them that are run; `roots` are folders Python imports from, whatever they hold; `suites` are
-    folders and the names of the tests in them; `goals` and `scripts` are words told to make and to npm and its like;
+    folders and the names of the tests in them; `goals` and `scripts` are arguments of make, npm and similar programs;
     `program_folders` are searched for programs before all others.
     """
 
@@ -82,18 +82,18 @@ class Orders:
 
 
 def read_orders(commands: Iterable[str]) -> Orders:
-    """What these command lines call and name."""
+    """Everything these command lines call and name."""
     return _orders(tuple(commands))
 
 
-# The tasks of a run share their profiles.
+# Cached, because the tasks of a run share their profiles.
 @lru_cache(maxsize=256)
 def _orders(commands: tuple[str, ...]) -> Orders:
     return merged([Orders(folders=frozenset({""})), *(_step(*step) for text in commands for step in _steps(text, 0))])
 
 
 def merged(orders: Sequence[Orders]) -> Orders:
-    """All that any of them says."""
+    """The union of several results."""
     return Orders(
         frozenset().union(*(one.programs for one in orders)),
         frozenset().union(*(one.folders for one in orders)),
@@ -108,12 +108,12 @@ def merged(orders: Sequence[Orders]) -> Orders:
 
 
 def is_known_program(name: str) -> bool:
-    """By its name; there are more."""
+    """By file name; the list is not complete."""
     return PYTHONS.fullmatch(name) is not None or name in _KNOWN
 
 
 def is_checking(path: str) -> bool:
-    """Whether a part of the path says that it checks something."""
+    """Whether some part of the path suggests that it checks something."""
     return any(_CHECKING.search(part) for part in path.split("/"))
 
 
@@ -122,17 +122,17 @@ def _is_product(path: str) -> bool:
 
 
 def steps_of(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Argument lists and where they run, also those inside `sh -c`."""
+    """Argument lists and the folders they run in, also those inside `sh -c`."""
     return _steps(text, 0)
 
 
 def programs_of(argv: tuple[str, ...]) -> list[str]:
-    """The program, those it is a wrapper of, and for Python the module."""
+    """The program, those it wraps, and for Python the module."""
     return _programs(argv)[0]
 
 
 def _steps(text: str, depth: int) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Argument lists and where they run; the text of `sh -c` is opened as well."""
+    """Argument lists and the folders they run in; the text of `sh -c` is parsed as well."""
     parsed = parse_command(text, deny=())
     if isinstance(parsed, CommandFault):
         steps = [(argv, ".") for argv in _shell_words(text)]
@@ -145,7 +145,7 @@ def _steps(text: str, depth: int) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _shell_words(text: str) -> Iterator[tuple[str, ...]]:
-    """Words of a line only a shell can run, split where another command begins."""
+    """The words of a shell line, split where another command starts."""
     lexer = shlex.shlex(text.replace("\n", " ; "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     try:
@@ -205,7 +205,7 @@ def _tests_django(words: tuple[str, ...]) -> bool:
 
 
 def _started(argv: tuple[str, ...], at: int, program: str) -> Iterator[str]:
-    """The script that is run; after an option also the word behind it, which may be the option's own."""
+    """The script that is run; after an option also the next word, which may be the option's value."""
     called = argv[at - 1] if 0 < at <= len(argv) else ""
     if program and ("/" in called or called.endswith(_SCRIPT_ENDS)) and posixpath.basename(called) == program:
         yield called
@@ -230,7 +230,7 @@ def _import_roots(argv: tuple[str, ...], programs: list[str], cwd: str) -> Itera
 
 
 def _in_front(argv: tuple[str, ...], cwd: str) -> Iterator[str]:
-    """Folders that `PATH=tools:…` names before those of the machine."""
+    """Folders that `PATH=tools:…` puts before those of the machine."""
     for word in argv:
         if word.startswith("PATH="):
             words = re.sub(r"\$(?:PWD|\{PWD\})(?=[/:]|$)", ".", word[5:]).split(":")
@@ -239,7 +239,7 @@ def _in_front(argv: tuple[str, ...], cwd: str) -> Iterator[str]:
 
 
 def _suites(argv: tuple[str, ...], programs: list[str], cwd: str) -> Iterator[tuple[str, str]]:
-    """Folders and the names of what is collected in them, where a command says so itself."""
+    """Folders and the name patterns collected in them, where a command gives them."""
     if "unittest" in programs and "discover" in argv:
         start, pattern, _ = _discovered(argv)
         yield _normal(cwd, start), pattern
@@ -255,7 +255,7 @@ def _suites(argv: tuple[str, ...], programs: list[str], cwd: str) -> Iterator[tu
 
 
 def _discovered(argv: tuple[str, ...]) -> tuple[str, str, str]:
-    """Where unittest starts, the names it wants, and the top folder."""
+    """Unittest's start folder, name pattern and top folder."""
     given = {"-s": "", "-p": "", "-t": ""}
     words = list(argv[argv.index("discover") + 1 :]) if "discover" in argv else []
     plain: list[str] = []
@@ -278,7 +278,7 @@ def _is_python(program: str) -> bool:
 
 
 def _programs(argv: tuple[str, ...]) -> tuple[list[str], int]:
-    """The program, those it is a wrapper of, for Python the module; and where the arguments of the last one begin."""
+    """The program, those it wraps, for Python the module; and the index of the last one's arguments."""
     programs: list[str] = []
     at = 0
     while at < len(argv):
@@ -299,7 +299,7 @@ def _programs(argv: tuple[str, ...]) -> tuple[list[str], int]:
 
 
 def _path_words(words: tuple[str, ...], *, only_options: bool) -> Iterator[str]:
-    """Words that may be paths; of a program that examines files only the values of its options are."""
+    """Words that may be paths; for a program that examines files, only its option values."""
     for before, word in zip(("", *words), words, strict=False):
         option, equals, value = word.partition("=")
         if word.startswith("-"):
@@ -326,7 +326,7 @@ def _module_files(argv: tuple[str, ...], programs: list[str]) -> Iterator[str]:
 
 
 def _normal(cwd: str, word: str) -> str:
-    """From the root, in plain form; empty for the root itself and for what is outside."""
+    """A plain path from the root; empty for the root itself and for paths outside."""
     if not word or word.startswith(("/", "~")) or "\0" in word or len(word) > 1000:
         return ""
     path = posixpath.normpath(posixpath.join(cwd, word))

@@ -1,4 +1,4 @@
-"""What inside a file with many purposes belongs to the gate: tables of TOML, sections of INI, keys of JSON, lines."""
+"""Which parts of a multi-purpose file belong to the gate: TOML tables, INI sections, JSON keys, lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from ganger.workspaces.gate_packages import replaced_package
 from ganger.workspaces.lines import added_lines, changed_lines
 
-_UNREADABLE = "cannot be read as it is or as it was"
+_UNREADABLE = "cannot be read before or after the change"
 
 
 def toml_tables(*tables: str) -> Callable[[bytes, bytes], str | None]:
@@ -57,7 +57,7 @@ def _at(tree: object, dotted: str) -> object:
 
 
 def ini_sections(*globs: str) -> Callable[[bytes, bytes], str | None]:
-    """Says which section under these names differs; readers disagree on details, so a changed header counts as well."""
+    """Says which section under these names differs. Parsers disagree on details, so a changed header counts as well."""
     words = re.compile("|".join(re.escape(glob.split("*")[0].rstrip(":")) for glob in globs).encode())
 
     def look(before: bytes, after: bytes) -> str | None:
@@ -81,7 +81,7 @@ def _sections(content: bytes) -> dict[str, list[tuple[str, str | None]]]:
 
 
 def lines_with(either: str, *, removed: str = "") -> Callable[[bytes, bytes], str | None]:
-    """Says that a line with such a word came or went; `removed` are words whose lines may come but not go."""
+    """Says that a line with such a word was added or removed; lines with a word of `removed` may be added."""
     touchy = re.compile(either.encode())
     kept = re.compile((removed or r"(?!)").encode())
 

@@ -12,7 +12,7 @@ from ganger.workspaces.lines import listed
 
 Look = Callable[[bytes, bytes], str | None]
 
-# Tests that the base has. Spelt as their owners spell them, because a test that exists cannot hide behind its name.
+# Tests in the base, spelt exactly: an existing test cannot hide behind another spelling of its name.
 TEST_FILES = (
     *("test_*.py", "*_test.py", "test.py", "tests.py"),
     *(f"*.{kind}.{end}" for kind in ("test", "spec", "cy", "e2e") for end in ("js", "jsx", "ts", "tsx", "mjs", "cjs")),
@@ -28,7 +28,7 @@ TEST_FOLDERS = listed(
     "test tests __tests__ __mocks__ __snapshots__ testdata test-data test_data golden goldens e2e integration_tests"
     " cypress"
 )
-# What a check compares with, where it lies at the root; deeper down these names also mean data of the product.
+# Expected output at the root; deeper down these names also mean data of the product.
 EXPECTED_FOLDERS = listed("fixtures snapshots golden goldens expected testdata")
 EXPECTED_NAME = re.compile(r"(?:.*[._-])?(?:expected|golden|snapshot)(?:[._-].*)?", re.DOTALL)
 SOURCE_ENDS = (
@@ -37,11 +37,11 @@ SOURCE_ENDS = (
     *(".h", ".hh", ".hpp", ".m", ".ex", ".exs", ".erl", ".hs", ".clj", ".lua", ".pl", ".pm", ".r", ".jl", ".dart"),
     *(".zig", ".nim", ".sh", ".bash", ".zsh", ".ps1", ".bat", ".sql", ".css", ".scss"),
 )
-# A document about what is expected is none of it, unless this is all it is called.
+# A document about expectations is not expected output, unless this is its whole name.
 DOCUMENT = re.compile(
     r"(?:.*[._-])?(?:expected|golden|snapshot)\.(?:md|rst|adoc)|(?!.*\.(?:md|rst|adoc)$).*", re.DOTALL
 )
-# Folders of this name also hold documents, so that only code in them counts.
+# Folders with this name also hold documents, so only code in them counts.
 SPEC_FOLDERS = frozenset({"spec", "specs"})
 SPEC_ENDS = (".rb", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".py", ".lua", ".exs", ".php", ".coffee", ".hs")
 
@@ -52,8 +52,9 @@ _NODE = "npm npx yarn pnpm bun bunx node nodejs deno jest vitest mocha ava tap k
 class GateFile:
     """Names (globs, folded; a slash reaches into the folders above), what they are, and when they count.
 
-    `runs`: only where a verify command runs one of these programs. `look`: only where it says what changed inside.
-    `only_new`: an existing one may be worked on; one that comes changes what a check reads.
+    `runs`: only where a verify command runs one of these programs. `look`: only where it finds
+    a change inside.
+    `only_new`: an existing one may be edited; a new one changes what a check reads.
     """
 
     names: str
@@ -66,7 +67,7 @@ class GateFile:
 CONFIGURATION = "configures what tests the change"
 LINTING = "configures a linter or type checker"
 RECIPE = "says what a verify command does"
-BUILT = "is taken for the work of the build that a check runs"
+BUILT = "looks like output of the build that a check runs"
 LOADED = "is loaded by the interpreter before any test"
 TOOLS = "picks the programs the checks run with"
 
@@ -184,7 +185,7 @@ GATE_FILES: tuple[GateFile, ...] = (
     GateFile(".rubocop.yml .rubocop_todo.yml .standard.yml", LINTING),
     GateFile("mix.exs", CONFIGURATION, look=lines_with(r"\b(test|aliases|elixirc_paths|test_coverage)\b")),
     GateFile("test_helper.exs .formatter.exs .credo.exs", CONFIGURATION),
-    # Recipes of the programs that verify commands call
+    # Recipe files of the programs that verify commands call
     GateFile("makefile gnumakefile *.mk *.mak", RECIPE, runs="make gmake"),
     GateFile("justfile .justfile", RECIPE, runs="just"),
     GateFile("taskfile.yml taskfile.yaml taskfile.dist.yml taskfile.dist.yaml", RECIPE, runs="task"),
@@ -205,7 +206,7 @@ GATE_FILES: tuple[GateFile, ...] = (
     GateFile("uv.toml poetry.toml pdm.toml .pdm.toml", TOOLS, runs="uv uvx poetry pdm"),
 )
 
-# Modules that, put beside the tests, would be imported in place of the real ones.
+# Modules that would be imported in place of the real ones if they lay beside the tests.
 RUNNER_MODULES = listed(
     "pytest _pytest py pluggy iniconfig packaging exceptiongroup coverage xdist execnet pytest_cov pytest_asyncio"
     " pytest_timeout pytest_mock hypothesis nose nose2 testtools mock tox nox attr attrs pygments colorama ruff mypy"
@@ -213,7 +214,7 @@ RUNNER_MODULES = listed(
 )
 SHADOWABLE = (sys.stdlib_module_names | RUNNER_MODULES) - {"test", "__main__", "this", "antigravity", "idlelib"}
 MODULE_ENDS = (".py", ".pyc", ".pyd", ".so")
-# Where a test run looks for modules besides the folders the commands name.
+# Where a test run looks for modules, besides the folders in the commands.
 MODULE_FOLDERS = frozenset({"", "src", "lib", "test", "tests"})
 PROGRAM_FOLDERS = frozenset({"", "bin", ".bin", "sbin", "scripts", "tools"})
 INSTALLED = (

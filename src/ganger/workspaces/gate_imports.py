@@ -1,4 +1,4 @@
-"""What Python code of a check imports only if it is there, and the folders a test run puts in front of all others."""
+"""What Python code of a check imports only if it exists, and the folders a test run puts first in its path."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_test_module(name: str) -> bool:
 
 
 def module_place(path: str) -> tuple[str, str]:
-    """Where a path is imported from and as what; "" where it is no module."""
+    """The folder a path is imported from and its module name; "" where it is not a module."""
     folder, _, name = path.rpartition("/")
     if name.startswith("__init__."):
         folder, _, name = folder.rpartition("/")
@@ -36,7 +36,7 @@ def module_place(path: str) -> tuple[str, str]:
 
 
 class Layout:
-    """The folders of a project as a test run finds them after a change."""
+    """The project's folders as a test run sees them after a change."""
 
     def __init__(self, change: Change) -> None:
         self._change = change
@@ -52,11 +52,11 @@ class Layout:
         self._settings: str | None = None
 
     def names(self, folder: str) -> set[str]:
-        """Of files and folders, those that come among them."""
+        """The new ones among these files and folders."""
         return {*self._change.names_before(folder), *self._new.get(folder, ())}
 
     def is_searched(self, folder: str) -> bool:
-        """Whether pytest puts this folder in front: it is no package, and tests lie in it or in packages below."""
+        """Whether pytest puts this folder first: it is not a package, and tests lie in it or in packages below."""
         if folder not in self._searched:
             is_open = "__init__.py" not in self.names(folder)
             self._searched[folder] = is_open and self._holds_tests(folder, 0)
@@ -70,7 +70,7 @@ class Layout:
         return any("__init__.py" in self.names(one) and self._holds_tests(one, depth + 1) for one in inner)
 
     def test_folders(self, folder: str) -> Iterator[str]:
-        """All folders below the same top folder of tests, this one among them."""
+        """All folders below the same top folder of tests, including this one."""
         parts = folder.split("/")
         top = next((at for at, part in enumerate(parts) if part.lower() in TEST_FOLDERS), len(parts) - 1)
         waiting = ["/".join(parts[: top + 1])]
@@ -83,11 +83,11 @@ class Layout:
 
     @property
     def puts_folders_in_front(self) -> bool:
-        """pytest does unless it is told to import by itself."""
+        """Whether pytest changes the path: it does unless `--import-mode=importlib` is set."""
         return _MODE.search(self._configured()) is None
 
     def python_path(self) -> set[str]:
-        """Folders that pytest's own settings put in front."""
+        """Folders that pytest's own settings put first."""
         found = {word for match in _PATHS.findall(self._configured()) for word in re.findall(r"[^\s\[\]\"',]+", match)}
         return {"" if (plain := posixpath.normpath(word)) == "." else plain for word in found}
 
@@ -106,7 +106,7 @@ class Layout:
 
 
 def base_text(change: Change, path: str) -> str:
-    """Nothing where there was no such file, or where it is too large to be looked at."""
+    """None where there was no such file or it is too large to read."""
     try:
         content = change.before(path)
     except LookupError:
@@ -115,9 +115,9 @@ def base_text(change: Change, path: str) -> str:
 
 
 def optional_modules(text: str, package: str) -> set[str]:
-    """Dotted names that this code can do without, and does something else if they are there.
+    """Dotted names this code can do without, and behaves differently with.
 
-    What it demands, or leaves out a test for, is work still to be done. `package` is where relative names begin.
+    A module it requires, or skips a test without, is work still to be done. `package` is where relative names start.
     """
     try:
         tree = ast.parse(text)
@@ -151,7 +151,7 @@ def _suppresses(call: ast.expr) -> bool:
 
 
 def _goes_on(body: list[ast.stmt], tried: list[ast.stmt], steering: Collection[str]) -> bool:
-    """Whether the code works without the module; `x = None` alone says so only if something asks for x later."""
+    """Whether the code works without the module; `x = None` alone means that only if x is tested later."""
     if _ends(body):
         return False
     if not all(isinstance(one, ast.Assign) and _is_nothing(one.value) for one in body):
@@ -165,7 +165,7 @@ def _is_nothing(value: ast.expr) -> bool:
 
 
 def _ends(body: list[ast.stmt]) -> bool:
-    """With an error, an exit that is no success, or a test that is left out."""
+    """Whether the code ends with an error, a failing exit or a skipped test."""
     for one in (node for statement in body for node in ast.walk(statement)):
         if isinstance(one, ast.Raise):
             return True

@@ -1,4 +1,4 @@
-"""What a makefile does for the goals of a check, and whether lines that were added to its end leave that alone."""
+"""What a makefile does for the goals of a check, and whether added lines leave that unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ASSIGNED = re.compile(r"\s*(?:export\s+|override\s+)*([\w.-]+)\s*(?:\?|\+|!|:{1
 _RULE = re.compile(r"([^\t#:=][^:=#]*)::?(?!=)([^;]*)(?:;(.*))?")
 _WILDCARD = re.compile(r"\$[({]wildcard\s+([^)}]*)[)}]")
 _SEARCHED = re.compile(r"\s*vpath\s+(\S+)\s+(.+)")
-# The folder make runs in, or one that cannot be told and most often is the same.
+# The folder make runs in, or an unknown one that most often is the same.
 _PLACE = re.compile(r"^\$[({][^)}]*[)}]/")
 _CONDITION = re.compile(r"\s*(?:else\s+)?ifn?eq\b.*")
 _REFERENCE = re.compile(r"\$[({]([\w.-]+)[)}]")
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[\w.-]+")
 _NAME = r"[A-Za-z][\w-]*"
 _NEW_RULE = re.compile(rf"((?:\.PHONY|{_NAME})(?:[ ]+{_NAME})*)[ ]*:[ ]*([\w./ -]*)(?:#.*)?")
 _NEW_VARIABLE = re.compile(rf"({_NAME})[ ]*(?:\?|:{{1,3}})?=[^$`]*")
-# Read by make itself, by its own rules, or handed on to every program it starts.
+# Read by make itself or its built-in rules, or passed to every program it starts.
 _READ_ANYWAY = re.compile(
     r"PATH|HOME|SHELL|VPATH|CURDIR|SUFFIXES|CC|CXX|CPP|FC|AR|AS|LD|LEX|YACC|RM|TMPDIR|LANG|ENV|BASH_ENV|IFS|CDPATH"
     r"|\w*FLAGS|(?:MAKE|PYTHON|PYTEST|NODE|NPM|LD_|GIT|LC_|CARGO|RUST|GO|JAVA|RUBY|PERL|COVERAGE)\w*|make\w*"
@@ -38,14 +38,14 @@ _SPECIAL = listed(
     ".PHONY .SUFFIXES .DEFAULT .PRECIOUS .INTERMEDIATE .SECONDARY .DELETE_ON_ERROR .IGNORE .SILENT .ONESHELL .POSIX"
     " .NOTPARALLEL .EXPORT_ALL_VARIABLES .SECONDEXPANSION .LOW_RESOLUTION_TIME .NOTINTERMEDIATE"
 )
-# What make's own rules build a file from.
+# What make's built-in rules build a file from.
 _SOURCES = ("c", "cc", "cpp", "C", "o", "s", "S", "f", "sh", "y", "l", "p", "r", "mod", "tex", "texi")
 _MADE_ANYWAY = listed("makefile Makefile GNUmakefile FORCE all default")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One target, what it needs and what it runs."""
+    """One target, its prerequisites and its commands."""
 
     target: str
     needs: tuple[str, ...]
@@ -54,7 +54,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Makefile:
-    """`included` are the names behind `include`; both sides of a condition count. `asked_for`: conditions on files.
+    """`included` are the names after `include`; both sides of a condition count. `asked_for`: conditions on files.
 
     `searched` are patterns and the folders in which make also looks for files of such names.
     """
@@ -65,11 +65,11 @@ class Makefile:
     searched: tuple[tuple[str, str], ...] = ()
 
     def lines_for(self, goals: Collection[str]) -> list[str]:
-        """The commands that these goals lead to; of all targets where the goals cannot be told."""
+        """The commands that these goals lead to; those of all targets where the goals are unknown."""
         return [line for rule in self.rules_for(goals) for line in rule.lines]
 
     def made_for(self, goals: Collection[str]) -> Made:
-        """What make looks for as a file before it does anything for these goals."""
+        """The files make looks for before it does anything for these goals."""
         phony = {need for rule in self.rules if rule.target == ".PHONY" for need in rule.needs}
         reached = [rule for rule in self.rules_for(goals) if rule.target not in phony and rule.target[:1] != "."]
         reached += [rule for rule in self.rules_for(goals) if rule.target[:1] == "." and rule.target not in _SPECIAL]
@@ -101,7 +101,7 @@ def _default_goal(targets: list[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Targets by name, rules with a pattern, and what is needed without a rule of its own."""
+    """Targets by name, pattern rules, and prerequisites without a rule."""
 
     targets: frozenset[str]
     patterns: tuple[Rule, ...]
@@ -109,7 +109,7 @@ class Made:
     searched: tuple[tuple[str, str], ...] = ()
 
     def names_of(self, path: str) -> Iterator[str]:
-        """What make may call this file: its path, and what is left of it in a folder that is searched."""
+        """Names make may use for this file: its path, and the rest of it below a searched folder."""
         yield path
         yield from (
             path[len(folder) + 1 :]
@@ -122,7 +122,8 @@ class Made:
         return [name, *(f"{folder}/{name}" for pattern, folder in self.searched if _fits(pattern, name))]
 
     def is_made(self, path: str, exists: Callable[[str], bool]) -> bool:
-        """Whether make would take a file or folder of this name for finished work. `exists`: what was there before."""
+        """Whether make would treat a file or folder of this name as finished work. `exists`: whether a path was there
+        before."""
         if path in self.targets or f"./{path}" in self.targets:
             return True
         folder, _, name = path.rpartition("/")
@@ -148,7 +149,7 @@ def _fits(pattern: str, name: str) -> bool:
 
 
 def read_makefile(text: str) -> Makefile:
-    """As far as it can be told without running it."""
+    """Reads a makefile, as far as possible without running it."""
     lines = text.replace("\\\n", " ").splitlines()
     plain = [line for line in lines if not line.startswith("\t")]
     variables = {match[1]: match[2] for match in map(_ASSIGNED.fullmatch, plain) if match}
@@ -205,7 +206,7 @@ def _expanded(text: str, variables: dict[str, str]) -> str:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Every name that a makefile may mean. What a recipe only hands to a shell means nothing to make."""
+    """Every name that a makefile may refer to. Text that a recipe only passes to a shell means nothing to make."""
     if _EXPORTS_ALL.search(text):
         return frozenset(_WORD.findall(text))
     found: set[str] = set()
@@ -218,7 +219,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def only_adds(before: str, after: str, known: Collection[str]) -> bool:
-    """Whether `after` is `before` and between its rules more targets and variables whose names nothing has used so far.
+    """Whether `after` is `before` plus new targets and variables between its rules, with names that are still unused.
 
     `known` are the words of all makefiles of the check, and its goals.
     """
@@ -240,7 +241,7 @@ def only_adds(before: str, after: str, known: Collection[str]) -> bool:
 
 
 def _more_phony(old: str, new: str) -> set[str] | None:
-    """What a line names beyond the old one: nothing where they are the same, None where they are not one line."""
+    """The names a line adds to the old one: empty where both are equal, None where it is a different line."""
     if old == new:
         return set()
     one, two = _PHONY.fullmatch(old), _PHONY.fullmatch(new)
@@ -251,7 +252,7 @@ def _more_phony(old: str, new: str) -> set[str] | None:
 
 
 def _names_added(added: list[str], old: list[str], at: int) -> set[str] | None:
-    """What lines bring that were put before the line `at`; None where they are no plain rules between two others."""
+    """What the lines inserted before line `at` add; None where they are not plain rules between two others."""
     if not added:
         return set()
     above = old[:at]
@@ -275,12 +276,12 @@ def _names_added(added: list[str], old: list[str], at: int) -> set[str] | None:
         elif line.endswith("\\"):
             return None
     begun = [rule.target for rule in read_makefile("\n".join(above)).rules]
-    # The first rule is what make does when it is asked for nothing.
+    # The first rule is make's default goal.
     return names if not names or _default_goal(begun) else None
 
 
 def _names_in(line: str) -> set[str]:
-    """What a line brings; nothing where it is none of the plain kinds."""
+    """What a line adds; None where it is not one of the plain kinds."""
     if line.endswith("\\") or len(line) > _LONGEST:
         return set()
     if variable := _NEW_VARIABLE.fullmatch(line):

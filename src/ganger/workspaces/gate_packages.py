@@ -1,4 +1,4 @@
-"""What of a package list belongs to the gate: the test programs it takes, and the scripts that a check reaches."""
+"""Which parts of a package file belong to the gate: the test programs it depends on, and the scripts a check runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NODE_RUNNERS = listed(
 INSTALL_SCRIPTS = listed("preinstall install postinstall prepublish preprepare prepare postprepare dependencies")
 _INSTALLS = listed("install i ci add install-test it clean-install")
 _LISTS = ("dependencies", "devDependencies", "optionalDependencies", "overrides", "resolutions")
-# A range or a tag comes from the registry; these come from a place the change can choose.
+# A version range or a tag comes from the registry; these come from a place that the change chooses.
 _CHOSEN = ("file:", "link:", "portal:", "npm:", "git", "http:", "https:", "./", "../", "/", "~")
 
 
 def replaced_package(old: Mapping[str, object], new: Mapping[str, object]) -> str | None:
-    """`"jest": "file:./mine"` is no dependency, it is another test runner."""
+    """Whether a test program comes from elsewhere: `"jest": "file:./mine"` is another test runner."""
     known = set(_sources(old))
     for name, source in _sources(new):
         if (name, source) not in known and source.startswith(_CHOSEN) and not _is_range(source):
@@ -48,17 +48,17 @@ def _is_text(source: object) -> bool:
 
 
 def changed_script(before: bytes, after: bytes, called: Collection[str]) -> str | None:
-    """Which script differs that a check reaches: `test`, what a command calls, and what these call in turn."""
+    """Which changed script a check reaches: `test`, the scripts a command calls, and those they call in turn."""
     try:
         old, new = (_scripts(content) for content in (before, after))
     except (ValueError, RecursionError):
-        return "cannot be read as it is or as it was"
+        return "cannot be read before or after the change"
     reached = sorted({*reached_scripts(old, called), *reached_scripts(new, called)})
     return next((f"changes the script {name!r}" for name in reached if old.get(name) != new.get(name)), None)
 
 
 def reached_scripts(scripts: Mapping[str, str], called: Collection[str]) -> set[str]:
-    """Names among these or not; npm runs `pre` and `post` of each as well."""
+    """The scripts these names stand for, known or not; npm also runs the `pre` and `post` script of each."""
     waiting = ["test", *(word.removeprefix("npm:") for word in called)]
     reached: set[str] = set()
     while waiting:
@@ -75,7 +75,7 @@ def reached_scripts(scripts: Mapping[str, str], called: Collection[str]) -> set[
 
 
 def package_scripts(text: str) -> dict[str, str]:
-    """Nothing where the text is no package."""
+    """None where the text is not a package file."""
     try:
         return _scripts(text.encode())
     except (ValueError, RecursionError):

@@ -14,9 +14,9 @@ from ganger.workspaces.gate_packages import package_scripts, reached_scripts
 from ganger.workspaces.gate_sources import optional_files, searched_first
 from ganger.workspaces.lines import listed
 
-# A script also calls the program it tests. What it only names belongs to the gate beside it or in a folder of tools.
+# A script also calls the program it tests. A file it only names is a gate beside the script or in a tools folder.
 TOOL_FOLDERS = listed("scripts script tools tool ci .ci hack devtools dev build-tools checks check qa bin etc")
-# Folders of these names hold the product, except among the tools.
+# Folders with these names hold the product, except inside tools folders.
 PRODUCT_FOLDERS = listed("src source sources lib app apps pkg packages cmd internal docs dist build public static")
 _DEEP = 3
 _LARGEST = 256 << 10
@@ -32,10 +32,10 @@ ReadBase = Callable[[str], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """`files` leads from a path to the script that uses it; `orders` is what commands and scripts say together.
+    """`files` maps a path to the script that uses it; `orders` is the text of all commands and scripts.
 
-    `texts` is what scripts say about folders. `make_words` is None where the makefiles could not all be read.
-    `optional` are globs of what is read if it is there, and who reads it; `made` is what make looks for, by its folder.
+    `texts` is what scripts say about folders. `make_words` is None where some makefile could not be read.
+    `optional` are globs of files that are read if they exist, with the reader; `made` is what make looks for, by folder.
     """
 
     files: Mapping[str, str]
@@ -47,17 +47,17 @@ class Reach:
     made: Mapping[str, Made]
 
     def reader_of(self, path: str) -> str | None:
-        """Who would read a file of this name if it came."""
+        """Which script would read a new file of this name."""
         return next((user for glob, user in self.optional.items() if fnmatch.fnmatchcase(path, glob)), None)
 
     def user_of(self, path: str) -> str | None:
-        """The script that runs this file, or goes through a folder below its own that holds it."""
+        """The script that runs this file, or that reads through a folder below its own that holds it."""
         return self.files.get(path) or next(
             (user for user, text in self.texts.items() if _goes_through(user, text, path)), None
         )
 
     def is_collected(self, path: str) -> bool:
-        """Whether a test run that names its own patterns collects this file."""
+        """Whether a test run with its own patterns collects this file."""
         return any(
             (path == folder or not folder or path.startswith(f"{folder}/"))
             and (folder or glob != "*.py")
@@ -67,7 +67,7 @@ class Reach:
 
 
 def reach_of(orders: Orders, read_base: ReadBase) -> Reach:
-    """What the commands name themselves is not among the files."""
+    """Files that the commands name directly are not included."""
     walk = _Walk(orders, read_base)
     for _ in range(_DEEP):
         walk.go_on()
@@ -79,7 +79,7 @@ def reach_of(orders: Orders, read_base: ReadBase) -> Reach:
 
 
 class _Walk:
-    """From the commands to what they use, one step after the other."""
+    """Follows the commands to the files they use, step by step."""
 
     def __init__(self, orders: Orders, read_base: ReadBase) -> None:
         self.files: dict[str, str] = {}
@@ -97,7 +97,7 @@ class _Walk:
         for user in sorted({*known.named, *self.files}):
             if user not in self.texts and (text := self._text(user)) and user not in self.makefiles:
                 self._read_script(user, text)
-        # These are read again, because a script may have named another goal.
+        # Makefiles are read again, because a script may have named another goal.
         for folder in sorted(known.folders):
             if not known.programs.isdisjoint(MAKES):
                 for name in MAKEFILES:
@@ -161,7 +161,7 @@ class _Walk:
         self._follow(user, user.rpartition("/")[0], lines, "\n".join(lines))
 
     def _follow(self, user: str, folder: str, lines: list[str], text: str) -> None:
-        """A recipe runs in its own folder, a script wherever it is called: both are looked at."""
+        """A recipe runs in its own folder, a script in the folder it is called from: both are tried."""
         orders = read_orders(lines)
         called = [read_orders([line]) for line in lines if _CALLS.search(line)]
         folders = {posixpath.join(folder, place) for one in called for place in one.folders if place}
@@ -198,7 +198,7 @@ def _is_shell(name: str, text: str) -> bool:
 
 
 def _told_by(path: str, text: str) -> str:
-    """What a script says about folders; nothing where it is no script."""
+    """What a script says about folders; nothing for other files."""
     if not path.endswith(_CODE_ENDS) and not text.startswith("#!"):
         return ""
     if not _is_shell(path, text):
@@ -207,7 +207,7 @@ def _told_by(path: str, text: str) -> str:
 
 
 def _goes_through(user: str, text: str, path: str) -> bool:
-    """`cases/*.py`, `verify.d/cases` or "cases" in `verify.d/run.sh`, for all that lies in `verify.d/cases`."""
+    """`cases/*.py`, `verify.d/cases` or "cases" in `verify.d/run.sh`, for every file in `verify.d/cases`."""
     folder = posixpath.dirname(user)
     if not folder or not path.startswith(f"{folder}/"):
         return False
@@ -227,6 +227,6 @@ def _mentions(text: str, folder: str, inner: str, is_shell: bool) -> bool:
 
 
 def _only_examines(line: str) -> bool:
-    """A linter or a runner of tests is given the product as well; its own patterns say what it collects."""
+    """Linters and test runners are given the product as well; their own patterns say what they collect."""
     programs = read_orders([line]).programs - SHELLS
     return not programs.isdisjoint(LINTERS | TEST_RUNNERS)

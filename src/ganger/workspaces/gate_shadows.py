@@ -1,6 +1,6 @@
-"""New files that make a check read something else than before: finished targets, settings, modules over modules.
+"""New files that make a check read something else than before: finished targets, settings, shadowing modules.
 
-Nothing that exists is touched by them, so that only the place and the name of a file tell what it does.
+They touch no existing file, so only a file's place and name show what it does.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ganger.workspaces.gate_scripts import PRODUCT_FOLDERS, TOOL_FOLDERS, Reach
 from ganger.workspaces.lines import listed
 from ganger.workspaces.tree import parents_of
 
-# The order in which a script's import without an ending is looked for; folders come last.
+# The order in which an import without a suffix is resolved; folders come last.
 SCRIPT_ENDS = ("", ".mjs", ".js", ".mts", ".ts", ".jsx", ".tsx", ".cjs", ".cts", ".json", ".node")
-# A file of this name makes its folder a package of its own, and takes its files out of the one around it.
+# A file with this name makes its folder a separate package and takes its files out of the package around it.
 BOUNDARIES = listed("package.json go.mod deno.json deno.jsonc")
 SOURCE_ROOTS = ("", "src", "lib", "python")
 _NOT_IMPORTED = listed("__init__ __main__ conftest setup test tests")
 _PYTHON_RUNS = re.compile(r"(?:python|pypy)[\d.]*w?|pytest|py\.test|unittest|nose2?|coverage|tox|nox|hatch|poe")
 # These put the folder of a test in front of the path.
 _PUT_FOLDERS = listed("pytest py.test nose nose2 tox nox hatch poe")
-# Folders with scripts in them, which nobody imports by the folder's name.
+# Folders with scripts in them, which are not imported by the folder's name.
 _NO_PACKAGES = TOOL_FOLDERS | PRODUCT_FOLDERS | listed("examples example benchmarks")
 _ROOT_MARKS = listed("setup.py pyproject.toml")
 _EXTENSIONS = (".so", ".pyd")
@@ -53,7 +53,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Known:
-    """What holds for all files of one change: paths the task declared, and modules that come from elsewhere."""
+    """Facts about one change: paths the task declared, and modules that come from elsewhere."""
 
     def __init__(self, declared: Collection[str]) -> None:
         self.declared = declared
@@ -67,7 +67,7 @@ class Known:
         return self._layout
 
     def optional(self, path: str, text: str) -> frozenset[str]:
-        """Modules that this code imports if they are there."""
+        """Modules that this code imports if they exist."""
         if path not in self._optional:
             self._optional[path] = frozenset(optional_modules(text, posixpath.dirname(path)))
         return self._optional[path]
@@ -102,7 +102,7 @@ def was_there(path: str, change: Change) -> bool:
 
 
 def _stays(path: str, change: Change) -> bool:
-    """A file of the base that the change does not take away."""
+    """A file of the base that the change does not remove."""
     return was_there(path, change) and not any(one.path == path and one.after is None for one in change.touched)
 
 
@@ -125,30 +125,30 @@ def _finished(path: str, change: Change, reach: Reach) -> str | None:
 
 
 def _made_or_found(name: str, place: str, made: Made, exists: Callable[[str], bool]) -> str | None:
-    """`place` is where the file lies that make may look for as `name`."""
+    """`place` is the folder of the file that make may look for as `name`."""
     places = made.places_of(name)
     at = places.index(place)
     if any(map(exists, places[:at])):
         return None
     if made.is_made(name, lambda need: any(map(exists, made.places_of(need)))):
-        return f"make would take it for the finished target {name!r} (name that under .PHONY if it is no file)"
+        return f"make would take it for the finished target {name!r} (list it under .PHONY if it is not a file)"
     later = next(filter(exists, places[at + 1 :]), None) if name in made.needed else None
     return f"make would read it in place of {later!r}" if later else None
 
 
 def _program(touched: Touched, reach: Reach, declared: Collection[str]) -> str | None:
-    """A folder that a check puts in front of PATH."""
+    """Whether a check puts this folder first in PATH."""
     folder, _, name = touched.path.rpartition("/")
     if folder not in reach.orders.program_folders or touched.path in declared:
         return None
-    # What no machine has is the work that the check asks for.
+    # A program that no machine has is the work the check asks for.
     is_there = is_known_program(name) or shutil.which(name) is not None
     return f"it would run in place of the program {name!r}" if is_there else None
 
 
 def _read_if_there(path: str, reach: Reach, declared: Collection[str]) -> str | None:
     user = None if path in declared else reach.reader_of(path)
-    return f"the check {user!r} reads it if it is there" if user else None
+    return f"the check {user!r} reads it if it exists" if user else None
 
 
 # --- Python --------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def _joined(folder: str, name: str) -> str:
 
 
 def _package_over_module(touched: Touched, change: Change) -> str | None:
-    """Python takes a package before a module, and a compiled module before a source."""
+    """Python prefers a package to a module, and a compiled module to a source file."""
     path = touched.path
     folder, module = module_place(path)
     is_link = touched.after is not None and stat.S_ISLNK(touched.after.mode)
@@ -184,16 +184,16 @@ def _package_over_module(touched: Touched, change: Change) -> str | None:
 
 
 def _new_root(path: str, change: Change, reach: Reach) -> str | None:
-    """pytest takes the nearest such file above the tests for the top of the project, and looks no higher."""
+    """pytest takes the nearest such file above the tests as the project's top folder and looks no higher."""
     folder, _, name = path.rpartition("/")
     is_top = folder.rpartition("/")[2].lower() in TEST_FOLDERS or folder in reach.orders.folders
     if name in _ROOT_MARKS and folder and is_top and change.names_before(folder) and _runs_python(reach):
-        return "it would make a folder of tests the top of the project for the test runner"
+        return "it would make a folder of tests the project's top folder for the test runner"
     return None
 
 
 def _roots(change: Change, reach: Reach, known: Known) -> set[str]:
-    """Folders Python imports from, besides those of tests."""
+    """Folders Python imports from, apart from test folders."""
     configured = known.layout(change).python_path() if _puts_folders(reach) else set()
     return {"", *reach.orders.roots, *configured}
 
@@ -203,7 +203,7 @@ def _puts_folders(reach: Reach) -> bool:
 
 
 def _over_the_product(touched: Touched, change: Change, reach: Reach, known: Known) -> str | None:
-    """The folder a check runs in comes before the one the product lies in, and those of tests before both."""
+    """The folder a check runs in comes before the product's folder, and test folders come before both."""
     path = touched.path
     folder, module = module_place(path)
     if touched.after is not None and stat.S_ISLNK(touched.after.mode) and "." not in posixpath.basename(path):
@@ -225,7 +225,7 @@ def _over_the_product(touched: Touched, change: Change, reach: Reach, known: Kno
 
 
 def _hidden_module(path: str, folder: str, module: str, roots: Collection[str], change: Change) -> str | None:
-    """What lies in another root and is not found any more."""
+    """A module in another root that would no longer be found."""
     if module in _NOT_IMPORTED or is_test_module(f"{module}.py") or _was_module(_joined(folder, module), change):
         return None
     for root in sorted({*roots} - {folder}):
@@ -240,7 +240,7 @@ def _hidden_module(path: str, folder: str, module: str, roots: Collection[str], 
 
 
 def _hidden_part(path: str, first: str, roots: Collection[str], change: Change) -> str | None:
-    """Packages without a first file are put together from all folders, and the first that has a module gives it."""
+    """Packages without `__init__.py` are joined from all folders; the first folder that has a module wins."""
     inside = path[len(first) + 1 :]
     package, _, rest = inside.partition("/")
     for root in sorted({*roots} - {first}) if rest else ():
@@ -256,7 +256,7 @@ def _was_module(inner: str, change: Change) -> bool:
 
 
 def _imported_if_there(path: str, change: Change, reach: Reach, known: Known) -> str | None:
-    """`try: import settings` in a check or a test that goes on without it."""
+    """`try: import settings` in a check or a test that also runs without it."""
     folder, module = module_place(path)
     if not module or path in known.declared or not _runs_python(reach):
         return None
@@ -273,7 +273,7 @@ def _imported_if_there(path: str, change: Change, reach: Reach, known: Known) ->
             for name in known.optional(user, text)
             for root in places
         ):
-            return f"the check {user!r} imports it if it is there"
+            return f"the check {user!r} imports it if it exists"
     return None
 
 
@@ -287,7 +287,7 @@ def _code_of_checks(folder: str, change: Change, reach: Reach, known: Known) -> 
 
 
 def _is_product(root: str, name: str, user: str, change: Change) -> bool:
-    """A part of a package that was there, neither among the tests nor beside the check: it is to be written."""
+    """A part of an existing package, neither among the tests nor beside the check: it is work to be done."""
     package, _, rest = name.partition(".")
     place = _joined(root, package)
     among_tests = not TEST_FOLDERS.isdisjoint(part.lower() for part in place.split("/"))
@@ -305,7 +305,7 @@ def _over_a_dependency(path: str, change: Change, reach: Reach, known: Known) ->
 
 
 def _dependencies(change: Change) -> Iterator[str]:
-    """Modules of what the base says it needs, by the customs of their names; a project may name itself with extras."""
+    """Modules of the base's dependencies, by naming conventions; a project may depend on itself with extras."""
     own = re.search(r"""^name\s*=\s*["']([^"']+)""", base_text(change, "pyproject.toml"), re.MULTILINE)
     for dist in _required(change):
         name = _plain(dist)
@@ -357,7 +357,7 @@ def _at(tree: object, *names: str) -> object:
 
 
 def _script_over_script(path: str, change: Change) -> str | None:
-    """`helper.js` beside `helper.ts` or `helper/index.js`: among the tests, where it belongs to the gate."""
+    """`helper.js` beside `helper.ts` or `helper/index.js` among the tests, where it is a gate file."""
     folder, _, name = path.rpartition("/")
     if TEST_FOLDERS.isdisjoint(part.lower() for part in folder.split("/")):
         return None
@@ -375,11 +375,11 @@ def _boundary(path: str, change: Change, declared: Collection[str]) -> str | Non
     folder, _, name = path.rpartition("/")
     if name not in BOUNDARIES or not folder or path in declared or not change.names_before(folder):
         return None
-    return f"it would make a package of its own of {folder!r}, which has files already"
+    return f"it would make a separate package of {folder!r}, which has files already"
 
 
 def _automatic_mock(path: str, reach: Reach) -> str | None:
-    """jest takes what lies in the mocks beside node_modules for the packages themselves, without being told."""
+    """jest uses files in `__mocks__` beside node_modules in place of the packages, without any setting."""
     if path.startswith("__mocks__/") and not reach.orders.programs.isdisjoint(("jest", "react-scripts")):
         return "jest would load it in place of the package of its name"
     return None

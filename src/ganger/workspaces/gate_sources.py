@@ -1,4 +1,4 @@
-"""What a shell script reads if it is there, settings it sources and switches, and the folders it searches first."""
+"""What a shell script reads if it exists: settings it sources, switches; and the folders it searches first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SWITCH = re.compile(rf"{_TESTED}[ \t]*(?:\\\n[ \t]*)?&&(?P<rest>[^\n]*)")
 _BLOCK = re.compile(
     rf"\b(?:if|elif)[ \t]+{_TESTED}(?P<rest>.*?)(?=\bfi\b|\bel(?:se|if)\b)(?P<end>fi|else|elif)", re.DOTALL
 )
-# Ends the script well, or sets, loads or runs something; what only looks at the file demands that it is there.
+# Ends the script with success, or sets, loads or runs something; a mere look at the file requires that it exists.
 _STEERS = re.compile(
     r"\b(?:exit|return)\b(?![ \t]*[1-9])|(?:^|[\s;&|])(?:\.|source|export|exec|eval|set)[ \t]|(?:^|[\s;&|])\w+\+?="
 )
@@ -32,7 +32,7 @@ _MOST, _DEEPEST = 200, 4
 
 def optional_files(text: str, folder: str) -> set[str]:
     """Globs, from the root: a word may mean the folder of the script or the one it is called in."""
-    # What a command prints is not known; most often it is the folder of the script.
+    # A command's output is unknown; most often it is the script's folder.
     script = _Script(_plain(text))
     words = [word for found in _SOURCED.findall(script.text) for word in script.meanings(found)]
     run = [word for found in _PARTS.finditer(script.text) for word in found[1].split() if word[:1] != "-"]
@@ -44,12 +44,12 @@ def optional_files(text: str, folder: str) -> set[str]:
 
 
 def searched_first(variable: str, text: str, folder: str) -> set[str]:
-    """Folders that a script or makefile puts in front of PATH, PYTHONPATH or their like; "" is the root."""
+    """Folders that a script or makefile puts first in PATH, PYTHONPATH or similar variables; "" is the root."""
     script = _Script(_plain(text.replace("$(CURDIR)", "$PWD").replace(f"$({variable})", f"${variable}")))
     found: set[str] = set()
     for word in re.findall(rf"(?<![\w$]){variable}[ \t]*[:?+]{{0,3}}=[ \t]*{_WORD}", script.text)[:_MOST]:
         for place in word.strip("\"'").split(":"):
-            # What comes behind the folders that were searched anyway takes the place of nothing.
+            # A folder after those that are searched anyway shadows nothing.
             if place.strip("{}$") == variable:
                 break
             found |= {path for meant in script.meanings(place) for path in _folders(meant, folder)}
@@ -57,7 +57,7 @@ def searched_first(variable: str, text: str, folder: str) -> set[str]:
 
 
 def _plain(text: str) -> str:
-    """Without comments and with what other commands list, so far as that can be told."""
+    """The text without comments, with the output of listing commands filled in as far as it is known."""
     return _INNER.sub("$_", _LISTED.sub(_globs, _COMMENT.sub("", text)))
 
 
@@ -67,7 +67,7 @@ def _globs(listing: re.Match[str]) -> str:
     plain = list(takewhile(lambda word: word[:1] != "-", dropwhile(lambda word: word[:1] == "-", words)))
     if not listing[0].startswith(("$(ls", "$(find")):
         return " ".join(plain)
-    # The bare star is for a loop that says the folder again.
+    # The bare star is for a loop that names the folder again.
     return " ".join(word if "*" in word else f"{word} {word.rstrip('/')}/* *" for word in plain)
 
 
@@ -78,7 +78,7 @@ def _steers(word: str, rest: str) -> bool:
 
 
 class _Script:
-    """A text and what its variables stand for, as far as that can be told."""
+    """A text and the values of its variables, as far as they are known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -91,7 +91,7 @@ class _Script:
             yield _PLACE.sub("", value.replace('"', "").replace("'", ""))
 
     def _expanded(self, word: str, depth: int) -> Iterator[str]:
-        """With every variable whose value can be told; the others stay."""
+        """The text with known variables replaced; the others stay."""
         known = next((found for found in _VARIABLE.finditer(word) if self._values(found)), None)
         if known is None or depth > _DEEPEST:
             yield word
@@ -110,7 +110,7 @@ class _Script:
 
 
 def _folders(place: str, folder: str) -> Iterator[str]:
-    """As `_places`; the root or the script's own folder where nothing else is said."""
+    """Like `_places`; the root or the script's folder where no other folder is named."""
     if place in _HERE:
         yield from {"", folder}
     yield from _places(place, folder)

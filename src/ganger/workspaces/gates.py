@@ -44,13 +44,14 @@ _HAPPENED = {
     "retyped": "was replaced by another kind of file",
     "mode": "had its mode changed",
 }
-_IF_MEANT = "list it under metadata.files_modify if it is what the task shall change"
+_IF_MEANT = "list it under metadata.files_modify if the task is meant to change it"
 
 _TEST_NAME = re.compile("|".join(fnmatch.translate(glob) for glob in TEST_FILES))
 
 
 def _sorted_table() -> tuple[dict[str, list[GateFile]], list[tuple[re.Pattern[str], GateFile]]]:
-    """Plain names apart from patterns; `*` stays inside one part of a path, except at the end of a folder's row."""
+    """Plain names and patterns, separately; `*` stays inside one part of a path, except at the end of a folder's
+    row."""
     by_name: dict[str, list[GateFile]] = {}
     by_glob: list[tuple[re.Pattern[str], GateFile]] = []
     for row in GATE_FILES:
@@ -73,7 +74,7 @@ def _rows_for(path: str) -> list[GateFile]:
 
 
 def is_test(path: str) -> bool:
-    """Whether a path is a test or test data by its name."""
+    """Whether a path is a test or test data, judged by its name."""
     *folders, name = path.split("/")
     if _TEST_NAME.match(name) or not TEST_FOLDERS.isdisjoint(folder.lower() for folder in folders):
         return not name.lower().startswith("readme")
@@ -81,7 +82,7 @@ def is_test(path: str) -> bool:
 
 
 def is_expectation(path: str) -> bool:
-    """Whether a path is what results are compared with, by its name: data, never code."""
+    """Whether a path is expected output, judged by its name: data, never code."""
     folder, _, name = path.lower().rpartition("/")
     if name.startswith("readme"):
         return False
@@ -95,9 +96,9 @@ def _is_file(side: Side | None) -> bool:
 
 
 class Gates:
-    """The gates of one change of one task, by the commands that will judge it.
+    """The gates for one change of one task, given the commands that judge it.
 
-    `declared` are paths the manifest lets the task write: a script a command names may be its very subject.
+    `declared` are paths the manifest lets the task write: the task may be about a script that a command names.
     """
 
     def __init__(self, verify: Sequence[str], *, declared: Collection[str] = ()) -> None:
@@ -108,7 +109,7 @@ class Gates:
         self._of_all = Known(self._declared)
 
     def gate_of(self, touched: Touched, change: Change) -> str | None:
-        """Why this path is a gate, as the part of a sentence; None when it is none."""
+        """Why this path is a gate, as part of a sentence; None when it is not one."""
         if touched.before is not None and is_test(touched.path):
             return f"a test that exists in the base {_HAPPENED[touched.kind]}"
         return (
@@ -150,7 +151,7 @@ class Gates:
         return changed_script(*_contents(touched, change), called)
 
     def _only_adds(self, touched: Touched, change: Change) -> bool:
-        """A target that nothing has asked for so far changes no check."""
+        """A target that nothing asked for before changes no check."""
         reach = self._reach(change)
         is_makefile = touched.path in reach.makefiles or touched.path.rpartition("/")[2] in MAKEFILES
         if not is_makefile or reach.make_words is None or touched.kind != "modified" or not _is_small(touched):
@@ -161,7 +162,7 @@ class Gates:
     def _is_expected(self, touched: Touched) -> str | None:
         if touched.before is None or touched.path in self._declared or not is_expectation(touched.path):
             return None
-        return f"what results are compared with {_HAPPENED[touched.kind]} ({_IF_MEANT})"
+        return f"expected output {_HAPPENED[touched.kind]} ({_IF_MEANT})"
 
     def _is_named(self, touched: Touched) -> str | None:
         if touched.before is None or touched.path in self._declared or touched.path not in self._orders.named:
@@ -218,7 +219,7 @@ class Gates:
         return f"it would be imported in place of the module {module!r}"
 
     def _imports_from(self, folder: str, change: Change) -> bool:
-        """Inside a package a name shadows nothing; but a package that is made now cannot close a known folder."""
+        """Inside a package a name shadows nothing; but a new package must not close a known folder."""
         roots = {"", *self._reach(change).orders.roots}
         if folder in {"/".join(folded_parts(root)) for root in roots}:
             return True
@@ -230,7 +231,7 @@ class Gates:
         return (among_tests or folder in self._collected_folders()) and not is_package and not is_made
 
     def _collected_folders(self) -> frozenset[str]:
-        """Runners that put the folder of a test in front of the path."""
+        """Whether a command's runner puts a test's folder first in the path."""
         return self._orders.folders if self._puts_folders() else frozenset()
 
     def _puts_folders(self) -> bool:
@@ -246,7 +247,7 @@ class Gates:
 
 
 def _product_shadow(path: str, change: Change) -> str | None:
-    """Test runners put the folders of tests in front of the path, so that `tests/calc.py` would be imported as calc."""
+    """Test runners put test folders first in the path, so `tests/calc.py` would be imported as calc."""
     parts = path.split("/")
     depth = next((at for at, part in enumerate(parts) if part.lower() in TEST_FOLDERS), None)
     inside = "/".join(parts[depth + 1 :]) if depth is not None else ""
@@ -261,7 +262,7 @@ def _product_shadow(path: str, change: Change) -> str | None:
 
 
 def _base(change: Change, path: str) -> bytes:
-    """Also of a path the change does not touch, where the change can tell."""
+    """Also for a path the change does not touch, where the change knows its content."""
     try:
         return change.before(path)
     except LookupError:
@@ -273,7 +274,7 @@ def _is_small(touched: Touched) -> bool:
 
 
 def _inside(row: GateFile, touched: Touched, change: Change) -> str | None:
-    """Nothing when the change leaves alone what makes the file a gate; else what to add to the reason."""
+    """None when the change does not touch what makes the file a gate; else what to add to the reason."""
     look = row.look
     return "" if look is None else _compared(lambda one, whole: look(*_contents(one, whole)), touched, change)
 

@@ -1,4 +1,4 @@
-"""The one way Ganger runs git: a git directory it owns, an environment made from nothing, no code but git's own."""
+"""The only way Ganger runs git: on a git directory it owns, with an empty environment, and no code but git's own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ganger.errors import DiskFullError, GangerError
 from ganger.workspaces.damage import damaged, shows_damage
 
 OLDEST_GIT = (2, 38)
-# What `git fsck` finds in files with these names; a git that does not know one of them refuses the setting.
+# What `git fsck` checks in files with these names; an older git that lacks one of them refuses the setting.
 _OF_MODULES = (
     *(
         f"gitmodules{what}"
@@ -29,8 +29,8 @@ _KNOWS_ATTRIBUTES = (2, 39, 1)
 LONG_SEC = 3600.0
 _USUAL_SEC = 300.0
 
-# What is in a file is what is in the repository, whatever .gitattributes says; only how two changes are merged is left
-# to the project. "!" and not "-" for the encoding: git dies on a false one.
+# A file's bytes are the repository's bytes, whatever .gitattributes says; only the merge driver is left to the project.
+# "!" and not "-" for the encoding: git fails on a false one.
 BYTE_EXACT = "* -text -ident -filter !working-tree-encoding !eol\n"
 
 _SETTINGS = (
@@ -101,7 +101,7 @@ _DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a git process said: exit code and output always come together, because neither is enough alone."""
+    """A git process's result: exit code and output come together, because neither is enough alone."""
 
     code: int
     out: bytes
@@ -119,7 +119,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One git command. `doing` ends the sentence "git failed while …"; `fine` are the exit codes that are answers."""
+    """One git command. `doing` completes the sentence "git failed while …"; `fine` are the exit codes that are
+    results."""
 
     words: tuple[str, ...]
     doing: str
@@ -139,7 +140,7 @@ def git_program() -> str:
     found = shutil.which("git")
     if found is None:
         raise GangerError(
-            "there is no git on this machine",
+            "git is not installed on this machine",
             hint="install git 2.38 or newer, or set workspace.mode = 'direct'",
             code="GIT_MISSING",
         )
@@ -153,7 +154,7 @@ class Git:
         self.directory = directory
 
     def call(self, call: Call) -> Answer:
-        """Runs it to its end; raises when the exit code is none of the fine ones. Blocks: call it in a thread."""
+        """Runs the call to its end; raises when the exit code is not a fine one. Blocks: call it in a thread."""
         fed = call.data if not isinstance(call.data, bytes) else None
         try:
             done = subprocess.run(
@@ -181,7 +182,7 @@ class Git:
         return answer
 
     def ask(self, *words: str, doing: str, data: bytes = b"", fine: tuple[int, ...] = (0,)) -> Answer:
-        """A call that needs nothing but words."""
+        """Runs a call that needs only words."""
         return self.call(Call(words, doing, data=data, fine=fine))
 
     def argv(self, call: Call) -> list[str]:
@@ -193,7 +194,7 @@ class Git:
         return [git_program(), *settings, *place, *call.words]
 
     def resolve(self, name: str) -> str:
-        """The object id of a ref or an expression Ganger wrote itself; "" when there is none."""
+        """The object id of a ref or of an expression that Ganger wrote; "" when there is none."""
         answer = self.ask("rev-parse", "--verify", "--quiet", name, doing=f"looking up {name}", fine=(0, 1, 128))
         return answer.text if answer.code == 0 and is_object(answer.text) else ""
 
@@ -206,7 +207,7 @@ def environment_for(call: Call) -> dict[str, str]:
 
 
 def failed(call: Call, said: str) -> GangerError:
-    """The error a person sees for a git process that did not do its work."""
+    """The error shown for a git process that failed."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     first = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[0] if lines else "no message")
     if _DISK_FULL.search(said):
@@ -216,27 +217,27 @@ def failed(call: Call, said: str) -> GangerError:
         )
     return GangerError(
         f"git {call.words[0]} failed while {call.doing}: {first[:300]}",
-        hint="the message is git's own; mend what it names, then run the same command again",
+        hint="the message is git's own; fix what it names, then run the same command again",
         code="GIT_FAILED",
     )
 
 
 def is_object(text: str) -> bool:
-    """Whether this is a whole object id and so can never be taken for an option or an expression."""
+    """The text, if it is a full object id; an option or an expression raises."""
     return _OBJECT.fullmatch(text) is not None
 
 
 def require_object(text: str) -> str:
     if not is_object(text):
         raise GangerError(
-            f"{text[:80]!r} is no commit id", hint="give the whole id that Ganger recorded", code="GIT_FAILED"
+            f"{text[:80]!r} is not a commit id", hint="give the full id that Ganger recorded", code="GIT_FAILED"
         )
     return text
 
 
 @cache
 def version() -> tuple[int, int, int]:
-    """Zeros where git does not tell."""
+    """Zeros where git's version is unknown."""
     found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", _said_version())
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found is not None else (0, 0, 0)
 
@@ -246,13 +247,13 @@ def _said_version() -> str:
 
 
 def unjudged() -> str:
-    """Settings under which `git fsck` does not complain of files that agents wrote and nobody let through."""
+    """Settings with which `git fsck` does not complain about agents' files that no safeguard has accepted."""
     names = [*_OF_MODULES, *(_OF_ATTRIBUTES if version() >= _KNOWS_ATTRIBUTES else ())]
     return "[fsck]\n" + "".join(f"\t{name} = ignore\n" for name in names)
 
 
 def check_version() -> None:
-    """Refuses a git that cannot merge without a folder."""
+    """Refuses a git that cannot merge without a work tree."""
     if version()[:2] < OLDEST_GIT:
         said = _said_version()
         raise GangerError(

@@ -1,4 +1,4 @@
-"""What a git repository of Ganger's is told: where everything is, who the author is, what the safeguards are."""
+"""The settings of one of Ganger's git repositories: where everything is, who the author is, what the safeguards are."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ganger.workspaces.protect import Protection
 class GitSettings:
     """`store` is shared by all runs of a project; `work`, `checks` and `pool` are this run's.
 
-    `linked` and `copied` are folders of the project that git ignores and that are needed all the same. `warm` is how
-    many workspaces are made ahead. `sign_off`: each commit says that its author answers for it. `owner` (uid, gid) gets
-    every folder an agent or a check works in. `secrets` are what no message may hold.
+    `linked` and `copied` are folders of the project that git ignores and that agents need. `warm` is how many
+    workspaces are made ahead. `sign_off`: each commit has a Signed-off-by line. `owner` (uid, gid) gets every folder
+    an agent or a check works in. `secrets` are what no message may hold.
     """
 
     project: Path
@@ -46,7 +46,7 @@ class GitSettings:
     now: Callable[[], float] = time.time
 
     def signed(self, message: str) -> str:
-        """With the author's line below its trailers, where the project wants that."""
+        """The message with a Signed-off-by line below its trailers, where the project wants that."""
         if not self.sign_off:
             return message
         who = Who.parse(self.author)
@@ -58,9 +58,9 @@ class GitSettings:
 
 
 def settings_for(base: GitSettings, repo: str, path: Path, *, state: Path, run_folder: Path) -> GitSettings:
-    """What holds for the project, for another repository of the same run: its own store and folders, nothing shared.
+    """The project's settings for another repository of the same run, with a store and folders of its own.
 
-    They lie beside the project's, never in its folders: a sweep of those takes whatever it does not know.
+    Its folders lie beside the project's and not inside them: a sweep removes everything it does not know.
     """
     mine = run_folder / repo_place(repo)
     return replace(
@@ -91,7 +91,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class RunRefs:
-    """Where one run keeps its branch, its beginning, and what its attempts made."""
+    """The refs of one run: its branch, its start, and what its attempts made."""
 
     run: str
 
@@ -108,7 +108,7 @@ class RunRefs:
         return f"{self.own}/base"
 
     def made(self, commit: str) -> str:
-        """Keeps a commit that Ganger made itself, whatever becomes of the branch it was made for."""
+        """Keeps a commit that Ganger made, whatever happens to the branch it was made for."""
         return f"{self.own}/made/{commit}"
 
     def at(self, attempt: Attempt) -> str:
@@ -131,7 +131,7 @@ def ref_part(name: str) -> str:
 
 
 def _allowed(stem: str) -> str:
-    """What git forbids in a ref is written as file names write what they forbid."""
+    """Characters that git forbids in a ref are escaped as in file names."""
     stem = stem.replace("~", "%7E").replace("..", ".%2E")
     if stem.endswith("."):
         stem = f"{stem[:-1]}%2E"

@@ -1,4 +1,4 @@
-"""What somebody did to the project's own folder: two snapshots, and the contents behind them."""
+"""What changed in the project's own folder: two snapshots, and the contents they refer to."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ganger.workspaces.twins import Listing
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InPlace:
-    """A `Change`. Beside the paths that were touched: files of which only permissions changed that git does not know,
-    and folders that came, went or changed their mode; those are undone and never judged."""
+    """A `Change`. Besides the touched paths it has files with changed permissions that git does not record, and folders
+    that are new, gone or have another mode; those are undone and never judged."""
 
     touched: tuple[Touched, ...]
     permissions: tuple[str, ...]
@@ -32,7 +32,7 @@ class InPlace:
 
     @property
     def is_nothing(self) -> bool:
-        """Nothing to judge and nothing to undo."""
+        """Whether there is nothing to judge and nothing to undo."""
         return not (self.touched or self.permissions or self.folders)
 
     @property
@@ -41,12 +41,12 @@ class InPlace:
         return tuple(one.path for one in self.touched if one.before and not self.kept.has(one.before.digest))
 
     def before(self, path: str) -> bytes:
-        """Empty also where the content was not kept; `lost` names those."""
+        """The earlier content; empty also where it was not kept, and `lost` names those."""
         entry = self.baseline.files.get(path)
         return (self.kept.read(entry.digest) if entry is not None and entry.has_digest else None) or b""
 
     def after(self, path: str) -> bytes:
-        """Exactly what the digest says, or a refusal: what is judged must be what was seen."""
+        """Content that matches the digest, or a refusal: the judged content must be the content that was seen."""
         entry = self.present.files.get(path)
         if entry is None or not (entry.is_file or entry.is_link):
             return b""
@@ -56,10 +56,10 @@ class InPlace:
             except WriteRefused as refusal:
                 if refusal.code != "TOO_LARGE":
                     raise
-                # It has grown since: its size then is no limit of anybody's.
+                # It has grown since: its earlier size is not a limit to report.
                 data = b""
         if sha256_of(data) != entry.digest:
-            raise refused(path, "HASH_MISMATCH", "the file was changed after the change was looked at")
+            raise refused(path, "HASH_MISMATCH", "the file was changed after the change was examined")
         return data
 
     def names_before(self, folder: str) -> Collection[str]:
@@ -82,9 +82,9 @@ def compare(
     only: Callable[[str], bool] | None = None,
     last: Snapshot | None = None,
 ) -> InPlace:
-    """What differs. `ignoring` are paths with the digest they shall have; `""`: they shall not be there.
+    """What differs. `ignoring` are paths with their expected digest; `""`: the path must not exist.
 
-    `last` is what an earlier comparison saw: a file that is as it was then is not read again.
+    `last` is the result of an earlier comparison: a file that is unchanged since is not read again.
     """
     differing = _differing(baseline, present)
     if only is not None:
@@ -125,7 +125,7 @@ def _differing(baseline: Snapshot, present: Snapshot) -> list[str]:
 
 
 def _with_what_is_in_the_way(paths: list[str], only: Callable[[str], bool]) -> list[str]:
-    """A watched path can be hidden by a link above it, or by a folder with its own name."""
+    """A watched path can be hidden by a link above it or by a folder with the same name."""
     watched = {path for path in paths if only(path)}
     above = {parent for path in watched for parent in parents_of(path)}
     return [path for path in paths if path in watched or path in above or watched.intersection(parents_of(path))]
@@ -144,7 +144,7 @@ def _alike(before: Entry | None, after: Entry | None) -> bool:
 def _folders(
     baseline: Snapshot, present: Snapshot, touched: list[str] | None, ignoring: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """All that differ, or those that the touched paths have to do with; not those that Ganger made for its writes."""
+    """All folders that differ, or those related to the touched paths; without those that Ganger made for its writes."""
     old, new = baseline.folders, present.folders
     if old == new:
         return ()

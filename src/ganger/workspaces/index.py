@@ -1,4 +1,4 @@
-"""Git's index as Ganger reads it: what each file of a fresh workspace was, so that what changed is found by stat."""
+"""Git's index as Ganger reads it: the state of each file in a new workspace, so that changes are found by stat."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Entry(NamedTuple):
 
 
 def stamp_of(entry: os.stat_result) -> tuple[int, ...]:
-    """What changes when a file does. The change time is among it: nobody can set that back."""
+    """The values that change with a file. They include the change time, which no program can set back."""
     low = _LOW
     return entry.st_ctime_ns, entry.st_mtime_ns, entry.st_ino & low, entry.st_uid, entry.st_gid, entry.st_size & low
 
 
 def git_mode(mode: int) -> int:
-    """The mode git knows for what the file system says; 0 for what git cannot hold."""
+    """Git's mode for a file-system mode; 0 for what git cannot hold."""
     if stat.S_ISLNK(mode):
         return LINK
     if stat.S_ISREG(mode):
@@ -42,7 +42,7 @@ def git_mode(mode: int) -> int:
 
 
 def read_index(path: Path) -> dict[str, Entry] | None:
-    """The entries by path; None when there is no whole index there."""
+    """The entries by path; None when there is no complete index."""
     try:
         found = path.lstat()
         if not stat.S_ISREG(found.st_mode):
@@ -58,14 +58,14 @@ def read_index(path: Path) -> dict[str, Entry] | None:
     for at, name_at, end in _spans(data, width):
         c_sec, c_ns, m_sec, m_ns, _, ino, mode, uid, gid, size = unpack(data, at)
         written = m_sec * 1_000_000_000 + m_ns
-        # A file written as late as the index may have been changed in the same moment.
+        # A file as new as the index may have changed again in the same clock tick.
         stamp = None if written >= index_ns else (c_sec * 1_000_000_000 + c_ns, written, ino, uid, gid, size)
         entries[decode(data[name_at:end])] = Entry(mode, data[at + 40 : at + 40 + width].hex(), stamp)
     return entries
 
 
 def restamp(path: Path, found: Mapping[str, os.stat_result]) -> None:
-    """Writes new stamps of files whose content is known to be unchanged, after they were copied or given away."""
+    """Writes new stamps for files whose content is known to be unchanged, after a copy or a change of owner."""
     data = bytearray(path.read_bytes())
     width = _width(bytes(data))
     if width == 0:
@@ -94,14 +94,14 @@ def _digest(data: bytes, width: int) -> bytes:
 
 
 def _width(data: bytes) -> int:
-    """The length of an object id in this index; 0 when it is damaged or of a kind that is not written here."""
+    """The length of an object id in this index; 0 when it is damaged or in a format that Ganger does not write."""
     if len(data) < _HEAD.size or data[:4] != b"DIRC" or data[7] not in (2, 3):
         return 0
     return next((width for width in (20, 32) if _digest(data[:-width], width) == data[-width:]), 0)
 
 
 def _spans(data: bytes, width: int) -> list[tuple[int, int, int]]:
-    """Where each entry, its name and the name's end are."""
+    """The positions of each entry, of its name and of the name's end."""
     spans: list[tuple[int, int, int]] = []
     at = _HEAD.size
     for _ in range(_HEAD.unpack_from(data)[2]):

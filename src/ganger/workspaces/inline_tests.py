@@ -10,7 +10,7 @@ _RUST_OFF = re.compile(rb"#\[ignore|#\[cfg_attr\([^\n]*ignore|/\*")
 
 
 def weakened_tests(path: str, before: bytes, after: bytes, *, doctests: bool) -> str | None:
-    """What a change takes from the tests inside this file, as the part of a sentence. Adding to them is fine."""
+    """What a change takes from the tests inside this file, as part of a sentence. Adding tests is fine."""
     if path.endswith(".rs"):
         return _rust(before, after)
     if (
@@ -23,7 +23,7 @@ def weakened_tests(path: str, before: bytes, after: bytes, *, doctests: bool) ->
 
 
 def _rust(before: bytes, after: bytes) -> str | None:
-    """Every line from the first test module on must still be there; how often a test is switched off may not grow."""
+    """Every line from the first test module on must still be there, and the number of disabled tests may not grow."""
     start = _RUST_REGION.search(before)
     if start is None:
         return None
@@ -33,7 +33,7 @@ def _rust(before: bytes, after: bytes) -> str | None:
     if Counter(_lines(old)) - Counter(_lines(new)):
         return "a test inside it was changed"
     if len(_RUST_OFF.findall(new)) > len(_RUST_OFF.findall(old)):
-        return "a test inside it was switched off"
+        return "a test inside it was disabled"
     return None
 
 
@@ -42,7 +42,7 @@ def _lines(content: bytes) -> list[bytes]:
 
 
 def _examples(content: bytes) -> list[bytes]:
-    """Each `>>>` with what follows it, up to the next one or an empty line."""
+    """Each `>>>` with the lines after it, up to the next one or an empty line."""
     examples: list[bytes] = []
     open_one = False
     for line in map(bytes.strip, content.split(b"\n")):

@@ -1,5 +1,5 @@
-"""Copies of a project in folders beside it: installed, editable, linked or built. A check that meets one does not see
-the change it shall judge. Names of entries are looked at and a few small files are read, never whole packages."""
+"""Copies of a project in folders beside it: installed, editable, linked or built. A check that imports one does not see
+the change it judges. Only entry names and a few small files are read, never whole packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ganger.workspaces.lines import listed
 _LARGEST = 256 << 10
 _MOST_PACKAGES = 2000
 _SITES = ("lib/python3*/site-packages", "lib/pypy3*/site-packages", "lib/python3*/dist-packages", "Lib/site-packages")
-# Folders of a project that are not what it installs.
+# Folders of a project that are not part of what it installs.
 _NO_PRODUCT = listed(
     "test tests docs doc examples example scripts tools benchmarks bench build dist setup conftest noxfile tasks venv"
 )
@@ -30,8 +30,8 @@ _DIST = re.compile(r"(.+?)(?:-[^-]*)?(?:-py[\d.]+)?\.(?:dist|egg)-info")
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """`kind`: installed and editable are Python's, and harmless to a check that imports from the folders `instead_of`
-    of its checkout first; link and build lead or belong to the project's own folder. `remedy` is what to do."""
+    """`kind`: installed and editable are Python's, and harmless to a check that first imports from the folders
+    `instead_of` of its checkout; link and build point or belong to the project's own folder. `remedy` is what to do."""
 
     place: Path
     kind: str
@@ -42,7 +42,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Product:
-    """What the project is called, and what it brings where it is installed. `modules` leads from names to folders."""
+    """The project's names and what it installs. `modules` maps names to folders."""
 
     root: Path
     names: frozenset[str] = frozenset()
@@ -51,7 +51,7 @@ class Product:
     loads_itself: bool = False
 
     def holds(self, path: str | Path, beside: Path | None = None) -> bool:
-        """Whether a path is one of the project, and not of the folder `beside` that was looked at."""
+        """Whether a path belongs to the project and not to the examined folder `beside`."""
         real = Path(os.path.realpath(path))
         is_beside = beside is not None and real.is_relative_to(os.path.realpath(beside))
         return real.is_relative_to(self.root) and not is_beside
@@ -71,7 +71,7 @@ def product_at(root: Path) -> Product:
 
 
 def copies_in(folder: Path, product: Product, *, copied: bool = False) -> list[Copy]:
-    """All kinds, in a folder that workspaces are given; `copied`: its relative links lead into the workspace then."""
+    """All kinds, in a folder that workspaces get; if `copied`, its relative links point into the workspace."""
     if not folder.is_dir():
         return []
     found = [copy for site in sites_of(folder) for copy in python_copies(site, product, folder)]
@@ -83,7 +83,7 @@ def copies_in(folder: Path, product: Product, *, copied: bool = False) -> list[C
 
 
 def sites_of(prefix: Path) -> list[Path]:
-    """Where an environment keeps what is installed; also those of environments in it (tox), or a bare target folder."""
+    """An environment's package folders; also those of environments inside it (tox), or a bare target folder."""
     prefixes = [prefix, *(one.parent for one in sorted(prefix.glob("*/pyvenv.cfg")))]
     found = [site for one in prefixes for glob in _SITES for site in sorted(one.glob(glob)) if site.is_dir()]
     found += [site for site in sorted(prefix.glob("3.*/lib")) if prefix.name == "__pypackages__"]
@@ -93,7 +93,7 @@ def sites_of(prefix: Path) -> list[Path]:
 
 
 def python_copies(site: Path, product: Product, beside: Path) -> list[Copy]:
-    """At most one: the first that shows."""
+    """At most one: the first that is found."""
     names = _names(site)
     editable = next(_editable(site, names, product, beside), None)
     if editable is not None:
@@ -108,24 +108,24 @@ def python_copies(site: Path, product: Product, beside: Path) -> list[Copy]:
 
 
 def _installed(place: Path, name: str, modules: list[str], product: Product) -> Copy:
-    remedy = f"take it out (pip uninstall {name}, or uv sync --no-install-project)"
+    remedy = f"remove it (pip uninstall {name}, or uv sync --no-install-project)"
     folders = frozenset(product.modules[module] for module in modules)
     return Copy(place, "installed", f"an installed copy of the project ({name})", remedy, folders)
 
 
 def _editable(site: Path, names: list[str], product: Product, beside: Path) -> Iterator[Copy]:
-    """What leads there comes first; who says only that it is editable tells less."""
+    """Entries with a target come first; those that only say "editable" tell less."""
     for name in sorted(names, key=lambda one: one.endswith("-info")):
         for target, folder in _targets(site, name):
             if target and product.holds(target, beside):
-                remedy = "take it out (pip uninstall, or uv sync --no-install-project)"
+                remedy = "remove it (pip uninstall, or uv sync --no-install-project)"
                 folders = {os.path.relpath(os.path.realpath(folder), product.root)} if folder else set()
                 places = frozenset("" if one == "." else one for one in folders or product.modules.values())
-                yield Copy(site / name, "editable", f"an editable install that leads to {target}", remedy, places)
+                yield Copy(site / name, "editable", f"an editable install that points to {target}", remedy, places)
 
 
 def _targets(site: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Where an entry leads, and the folder that is imported from then, where that can be told."""
+    """An entry's target, and the folder that is then imported from, where known."""
     if name.endswith((".pth", ".egg-link")):
         yield from ((target, target) for target in _lines_that_lead(site, _text(site / name)))
     elif name.startswith("__editable__") and name.endswith(".py"):
@@ -178,7 +178,7 @@ def _plain(name: str) -> str:
 
 
 def _modules(root: Path) -> dict[str, str]:
-    """Packages of the project that could be imported by name, and the folder they lie in."""
+    """Packages of the project that can be imported by name, and their folder."""
     found: dict[str, str] = {}
     for folder in _SOURCE_ROOTS:
         for name in _names(root / folder):
@@ -192,13 +192,13 @@ def _modules(root: Path) -> dict[str, str]:
 
 
 def _linked_packages(folder: Path, product: Product, *, copied: bool) -> Iterator[Copy]:
-    """Packages as npm, pnpm, yarn and composer lay them: one level deep, two where there is a scope or vendor."""
+    """Packages as npm, pnpm, yarn and composer place them: one level deep, or two with a scope or vendor."""
     for place in _packages_of(folder):
         target = str(place.readlink()) if place.is_symlink() else ""
         name = place.relative_to(folder).as_posix()
         if target and product.holds(place, folder) and (not copied or target.startswith("/")):
             remedy = "name the folder under workspace.copied instead of workspace.linked, or remove the link"
-            yield Copy(place, "link", f"a link that leads to {os.path.realpath(place)}", remedy)
+            yield Copy(place, "link", f"a link that points to {os.path.realpath(place)}", remedy)
             return
         if name in product.packages and not (target and product.holds(place, folder)):
             yield Copy(
@@ -216,25 +216,25 @@ def _packages_of(folder: Path) -> Iterator[Path]:
 
 
 def _built(folder: Path, product: Product, *, copied: bool) -> Iterator[Copy]:
-    """What was built of the project's own folder, and what finds it by its own place."""
+    """Builds made in the project's own folder, and builds that refer to it by its path."""
     cache = folder / "CMakeCache.txt"
     source = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", _text(cache, 1 << 22), re.MULTILINE)
     if source and product.holds(source[1], folder):
         yield Copy(cache, "build", f"a build of {source[1]}", "let the check configure a build of its own")
     if (folder / ".rustc_info.json").is_file():
         remedy = "leave it out of workspace.linked and workspace.copied; CARGO_TARGET_DIR may name one for all checks"
-        yield Copy(folder, "build", "what cargo built of the project", remedy)
+        yield Copy(folder, "build", "cargo's build of the project", remedy)
     modules = folder / "modules.txt"
     if replaced := re.search(r"^# (\S+).* => (\.\.?/\S*)", _text(modules, 1 << 22), re.MULTILINE):
         yield Copy(modules, "build", f"a copy of {replaced[2]} as {replaced[1]}", "commit vendor, or check without it")
     if not copied and product.loads_itself and (folder / "composer" / "autoload_real.php").is_file():
         remedy = "name the folder under workspace.copied instead of workspace.linked"
-        text = f"an autoloader that loads the classes of {product.root}, wherever it is linked to"
+        text = f"an autoloader that loads the classes of {product.root}, wherever it is linked"
         yield Copy(folder / "autoload.php", "link", text, remedy)
 
 
 def _package_names(root: Path, package: dict[str, object]) -> Iterator[str]:
-    """Of the project and of its workspaces."""
+    """The package names of the project and of its workspaces."""
     globs = package.get("workspaces", [])
     if isinstance(globs, dict):
         globs = globs.get("packages", [])

@@ -1,4 +1,4 @@
-"""Files that other repositories build on: what a change takes away from them."""
+"""Files that other repositories depend on: what a change removes from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BINARY_HEAD = 8000
 
 
 class Interface:
-    """`patterns` are read as those of protected paths: without a slash any part, with one from the root."""
+    """`patterns` work like those of protected paths: without a slash they match any part, with one from the root."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
         self._patterns = tuple(pattern.lower() for pattern in patterns)
@@ -22,7 +22,7 @@ class Interface:
         return any(_matches(pattern, parts) for pattern in self._patterns)
 
     def broken_by(self, touched: Touched, change: Change, *, comparable: bool) -> tuple[str, str] | None:
-        """The path and what was taken away from it; None when it only grew. `comparable`: both sides can be read."""
+        """The path and what was removed from it; None when it only grew. `comparable`: both sides can be read."""
         if touched.renamed_from and self.covers(touched.renamed_from):
             return touched.renamed_from, f"it was moved to {touched.path!r}"
         if touched.before is None or not self.covers(touched.path):
@@ -34,7 +34,7 @@ class Interface:
         if touched.kind == "mode":
             return None
         if not comparable:
-            return touched.path, "it is too large to see whether something was taken away"
+            return touched.path, "it is too large to see whether something was removed"
         lost = _lost(change.before(touched.path), change.after(touched.path))
         return (touched.path, lost) if lost else None
 
@@ -51,11 +51,11 @@ def _same_kind(before: Side, after: Side) -> bool:
 
 
 def _lost(before: bytes, after: bytes) -> str:
-    """Lines that moved are not lost, nor are empty ones."""
+    """The lines that are gone. Moved and empty lines do not count."""
     if b"\0" in before[:_BINARY_HEAD] or b"\0" in after[:_BINARY_HEAD]:
-        return "it is no text, and it was changed"
+        return "it is not text, and it was changed"
     gone = [line for line in added_lines(after, before) if line.text.strip()]
     if not gone:
         return ""
     more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-    return f"line {gone[0].number}{more} of it was changed or taken away"
+    return f"line {gone[0].number}{more} of it was changed or removed"

@@ -32,9 +32,10 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Kept:
-    """`whole` is False while something did not fit or cannot be read: its change is seen then, and not undone.
+    """`whole` is False while something did not fit or cannot be read: a change to it is seen and cannot be undone.
 
-    `durable`: it survives a power cut. Without, what did not is known by its digest and counts as not held.
+    `durable`: the contents survive a power cut. Without it, a lost content is detected by its digest and counts as not
+    held.
     """
 
     def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, *, durable: bool = True) -> None:
@@ -48,7 +49,7 @@ class Kept:
         self._numbers = itertools.count()
 
     def keep(self, tree: Reach, snapshot: Snapshot) -> Snapshot:
-        """Copies what is not held yet; returns the snapshot with every digest that was learnt."""
+        """Copies what is not held yet; returns the snapshot with the digests computed on the way."""
         if self.covers(snapshot):
             return snapshot
         held, files = self._open(), dict(snapshot.files)
@@ -59,7 +60,7 @@ class Kept:
         ]
         if self._total + sum(size for size, _ in wanted) > self._limit_bytes:
             self.drop_all_but(entry.digest for entry in files.values())
-        # The smallest first: one large file must not keep the sources out.
+        # Smallest first: one large file must not displace the sources.
         wanted.sort()
         with named_failures(str(self._folder)):
             for start in range(0, len(wanted), _BATCH_FILES):
@@ -70,7 +71,7 @@ class Kept:
         return found
 
     def covers(self, snapshot: Snapshot) -> bool:
-        """Whether every file and link of it is held; `whole` says so from now on."""
+        """Whether every file and link of it is held; sets `whole`."""
         held = self._open()
         missing = (entry for entry in snapshot.files.values() if entry.digest not in held)
         self.whole = not any(entry.is_file or entry.is_link for entry in missing)
@@ -100,7 +101,7 @@ class Kept:
         return self._total + size <= self._limit_bytes
 
     def fill(self, target: int, source: int, size: int) -> str:
-        """The source's bytes into the target, shared on disk where the file system can; their digest."""
+        """Copies the source's bytes into the target, sharing blocks where the file system can; returns their digest."""
         os.ftruncate(target, 0)
         os.lseek(target, 0, os.SEEK_SET)
         if size >= _CLONED_FROM_BYTES and self._cloned(target, source):
@@ -113,7 +114,7 @@ class Kept:
         return digest.hexdigest()
 
     def settle(self, temps: Mapping[str, tuple[str, int]]) -> None:
-        """Gives written files their names, on disk before any name is."""
+        """Gives written files their names, after their content is on disk."""
         held = self._open()
         fd = os.open(self._folder, _FOLDER)
         try:
@@ -145,7 +146,7 @@ class Kept:
         return self._can_clone
 
     def _open(self) -> dict[str, int]:
-        """What is held, by digest with sizes; what a killed process was writing is removed."""
+        """What is held, sizes by digest; removes what a killed process was writing."""
         if self._held is None:
             with named_failures(str(self._folder)):
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -161,7 +162,7 @@ class Kept:
 
 
 class _Batch:
-    """Copies that become durable together."""
+    """A batch of copies that become durable together."""
 
     def __init__(self, kept: Kept, tree: Reach, files: dict[str, Entry]) -> None:
         self._kept, self._tree, self._files = kept, tree, files
@@ -219,7 +220,7 @@ class _Batch:
         self._bytes += found.size
 
     def _only_read(self, path: str, seen: Entry) -> Entry | None:
-        """No room: its digest still tells whether it changes, as long as it is not too large to be judged at all."""
+        """For a file that does not fit: its digest still shows a change, unless it is too large to be judged at all."""
         if seen.has_digest:
             return seen
         return seen.unread() if seen.size > _READ_UNKEPT_UP_TO_BYTES else read_through(self._tree, path, seen)
@@ -232,7 +233,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def _sync_files(directory: int, names: Iterable[str]) -> None:
-    """One flush of the file system is many times quicker than one for each of many files."""
+    """Flushes the file system once, which is many times faster than flushing many files one by one."""
     each = list(names)
     if len(each) >= _SYNCED_TOGETHER_FROM and _synced_together(directory):
         return
@@ -245,7 +246,7 @@ def _sync_files(directory: int, names: Iterable[str]) -> None:
 
 
 def _synced_together(directory: int) -> bool:
-    """False where the system has no such call."""
+    """False where the system lacks this call."""
     with suppress(AttributeError):
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.syncfs(directory) == 0:

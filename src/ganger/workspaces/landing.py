@@ -1,4 +1,4 @@
-"""From the run's branch into the project's own: what would move, and the move itself."""
+"""Lands the run's branch in the project's own: what would move, and the move itself."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ganger.workspaces.git import Git, git_program
 from ganger.workspaces.git_settings import RunRefs, ref_part
 from ganger.workspaces.merging import is_ancestor, join
 
-# The one place where git runs with the person's own configuration, in the person's own checkout, because they asked
-# for it: what lies there must look as their git makes it look. Hooks and background work stay off.
+# The only place where git runs with the user's own configuration, in the user's own checkout, because they asked for
+# it: the files must look as their git writes them. Hooks and background work stay off.
 _OWN_CHECKOUT = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`how` is one of nothing, fast-forward, merge and conflict. `tip` is where the project's branch would be."""
+    """`how` is nothing, fast-forward, merge or conflict. `tip` is the commit the project's branch would move to."""
 
     branch: str
     before: str
@@ -34,14 +34,14 @@ class Plan:
 
 class Landing:
     def __init__(self, project: Path, store: Path, run: str, environ: Mapping[str, str]) -> None:
-        """`environ` is the person's own."""
+        """`environ` is the user's own."""
         self._project, self._run, self._environ = project, run, environ
         self._bare = Bare(project, store)
         self._git = self._bare.git
         self._refs = RunRefs(run)
 
     def plan(self, commit: str = "") -> Plan:
-        """Looks at both branches, or at a commit instead of the run's; writes nothing the project can see."""
+        """Compares both branches, or a commit instead of the run's; writes nothing the project can see."""
         head = commit or self._git.resolve(self._refs.branch)
         if not head:
             raise GangerError(
@@ -70,13 +70,13 @@ class Landing:
         if said.returncode != 0:
             lines = said.stderr.decode("utf-8", "replace").strip().splitlines()
             raise GangerError(
-                f"git does not move {plan.branch or 'HEAD'}: {' '.join(lines[:6]) or 'it gave no reason'}",
-                hint="commit or stash what is in the way, then ganger land again; nothing was changed",
+                f"git refuses to move {plan.branch or 'HEAD'}: {' '.join(lines[:6]) or 'it gave no reason'}",
+                hint="commit or stash the files it names, then run ganger land again; nothing was changed",
                 code="LAND_REFUSED",
             )
 
     def to_branch(self, plan: Plan, name: str) -> None:
-        """Makes or moves another branch; the checkout stays as it is."""
+        """Creates or moves another branch; the checkout stays unchanged."""
         if name == plan.branch:
             raise GangerError(
                 f"{name} is checked out", hint="ganger land without --branch moves it, with your files", code="USAGE"

@@ -1,4 +1,4 @@
-"""What a run leaves on the disk: workspaces, whether their work is kept elsewhere, and what nobody needs any more."""
+"""What a run leaves on the disk: workspaces, whether their work is stored elsewhere, and what is no longer needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIELDS = "%H%x00%(trailers:only,unfold)%x00"
 
 
 class Kept(StrEnum):
-    """Where the work of a workspace is besides the folder itself."""
+    """Where the work of a workspace is stored besides the folder itself."""
 
     MERGED = "merged"
     SAVED = "saved"
@@ -55,7 +55,7 @@ def workspaces_in(work: Path) -> Iterator[Attempt]:
 
 
 def sweep(above: Path, *, everything: bool = False) -> None:
-    """Removes half-made and thrown-away folders, or all of them but those of CI jobs, which may still run in them."""
+    """Removes half-made and discarded folders, or all of them except those of CI jobs, which may still run in them."""
     for name in (".new", ".trash"):
         if (above / name).is_dir():
             for left in list((above / name).iterdir()):
@@ -67,7 +67,7 @@ def sweep(above: Path, *, everything: bool = False) -> None:
 
 
 def remove_indexes(work: Path, name: str) -> None:
-    """The private index of one workspace, whatever commit it is of."""
+    """The private index of one workspace, whatever its commit."""
     if (work / ".index").is_dir():
         for index in (work / ".index").iterdir():
             if index.name.rpartition(".")[0] == name:

@@ -1,4 +1,4 @@
-"""Which lines a change brought and which it took, counted rather than aligned, so that the time is linear."""
+"""Which lines a change added and removed, counted rather than aligned, so that the time is linear."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 
 class Line(NamedTuple):
-    """One line of a file as it is now; `number` counts from 1."""
+    """One line of the present file; `number` counts from 1."""
 
     number: int
     text: bytes
 
 
 def added_lines(before: bytes, after: bytes) -> list[Line]:
-    """The lines of `after` that `before` does not have as often; moved lines are not among them."""
+    """The lines that `after` has more often than `before`; moved lines do not count."""
     if not before:
         return [Line(number, text) for number, text in enumerate(after.split(b"\n"), 1)]
     known = Counter(_bare(before))
@@ -29,7 +29,7 @@ def added_lines(before: bytes, after: bytes) -> list[Line]:
 
 
 def changed_lines(before: bytes, after: bytes) -> list[bytes]:
-    """What was added and what was taken away."""
+    """The lines added and the lines removed."""
     return [line.text for line in (*added_lines(before, after), *added_lines(after, before))]
 
 
@@ -38,5 +38,5 @@ def _bare(content: bytes) -> Sequence[bytes]:
 
 
 def listed(text: str) -> frozenset[str]:
-    """The words of a table's row."""
+    """The words of a table row."""
     return frozenset(text.split())

@@ -1,4 +1,4 @@
-"""Secrets taken out of text that comes from outside: CI logs, what git and forges say."""
+"""Removes secrets from text that comes from outside: CI logs, output of git and forges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHORTEST = 6
 _MOST_REPEATED = 100
 _LONGEST_REPEATED = 1024
 _WITHOUT_WIDTH = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
-# Taken out wherever they stand. They say nothing of a leak: a forge's own log is full of them.
+# Removed wherever they stand. They do not indicate a leak: a forge's own log is full of them.
 _ALWAYS = re.compile(
     rb"://[^\s:/@'\"<>]{0,64}:([^\s@/'\"<>]{1,256})@"
     rb"|[Aa]uthorization: ?(?:[Bb]asic|[Bb]earer|[Tt]oken) ([^\s'\"]{6,4096})"
@@ -24,7 +24,7 @@ _ALWAYS = re.compile(
 
 
 class Mask:
-    """`known` are secrets in use, such as the forge's token; `handed` knows what agents and checks were given."""
+    """`known` are secrets in use, such as the forge's token; `handed` knows what agents and checks received."""
 
     def __init__(self, known: Iterable[str] = (), handed: Masker = NOTHING) -> None:
         forms = (form for one in known if len(one) >= _SHORTEST for form in forms_of(one))
@@ -32,9 +32,10 @@ class Mask:
         self._handed = handed
 
     def __call__(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """The text as it is seen without secrets, and which kinds it held. Its time is bounded by its length.
+        """The text without secrets, and which kinds it held. The time is bounded by the length.
 
-        Terminal codes go first: a colour in the middle of a token would hide it here and be gone where it is shown.
+        Terminal codes are removed first: a colour code in the middle of a token would hide the token here and vanish
+        where the text is shown.
         """
         data = _seen(text)
         spans = [*secret_spans(data), *_everywhere(data, self._known, IN_USE)]
@@ -58,7 +59,7 @@ def _seen(text: str) -> bytes:
 
 
 def _everywhere(data: bytes, values: Iterable[bytes], kind: str) -> list[Span]:
-    """A secret that was named once may stand again where nothing tells what it is."""
+    """Masks every further occurrence: a secret named once may stand again without its name."""
     found: list[Span] = []
     for value in values:
         at = data.find(value)

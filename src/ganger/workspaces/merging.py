@@ -1,4 +1,4 @@
-"""Putting a change onto another commit, in memory: no folder, no index, no checkout."""
+"""Applies a change to another commit in memory: no folder, no index, no checkout."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Merged:
 
 
 def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
-    """The change from `start` to `commit` as one commit on `onto`. The same question gets the same answer."""
+    """The change from `start` to `commit` as one commit on `onto`. Equal arguments give the same commit."""
     with Reader(git) as reader:
         change, beginning, head = (known(git, reader, one) for one in (commit, start, onto))
         if change.parents == (onto,) and start == onto:
@@ -65,7 +65,7 @@ def like(git: Git, commit: str, tree: str, onto: str) -> Rebased:
 
 
 def take_back(git: Git, commit: str, onto: str, message: str, who: Who) -> Rebased | Conflict:
-    """What `commit` changed is changed back on top of `onto`. The same question gets the same answer."""
+    """Reverts `commit` on top of `onto`. Equal arguments give the same commit."""
     with Reader(git) as reader:
         made, head = known(git, reader, commit), known(git, reader, onto)
         before = known(git, reader, made.parents[0])
@@ -81,7 +81,7 @@ def take_back(git: Git, commit: str, onto: str, message: str, who: Who) -> Rebas
 
 
 def join(git: Git, ours: str, theirs: str, message: str, who: Who | None = None) -> Rebased | Conflict:
-    """A merge commit of two histories. Without `who`: whoever made the other side, at the later of both moments."""
+    """A merge commit of two histories. Without `who` it has the other side's author and the later of both dates."""
     with Reader(git) as reader:
         one, other = known(git, reader, ours), known(git, reader, theirs)
         merged = _merge(git, reader, ours, theirs)
@@ -94,7 +94,7 @@ def join(git: Git, ours: str, theirs: str, message: str, who: Who | None = None)
 
 
 def known(git: Git, reader: Reader, oid: str) -> Commit:
-    """Raises for a commit that was recorded once and is not there."""
+    """Raises for a recorded commit that is missing."""
     found = reader.commit(oid)
     if found is None:
         raise damaged(git.directory, f"the commit {oid[:12]} is not in it")
@@ -105,7 +105,7 @@ Named = tuple[str, Commit]
 
 
 def _sides(git: Git, change: Named, start: Named, onto: Named) -> tuple[str, str]:
-    """Two commits whose merge base is `start`. Where history does not say so, commits are made that do."""
+    """Two commits whose merge base is `start`. Where it is not, new commits are made with that base."""
     if change[1].parents == (start[0],) and is_ancestor(git, start[0], onto[0]):
         return onto[0], change[0]
 
@@ -117,19 +117,19 @@ def _sides(git: Git, change: Named, start: Named, onto: Named) -> tuple[str, str
 
 
 def is_ancestor(git: Git, one: str, other: str) -> bool:
-    """False also when one of them is not there."""
+    """False also when one of them is missing."""
     words = ("merge-base", "--is-ancestor", require_object(one), require_object(other))
     return git.ask(*words, doing="comparing two commits", fine=(0, 1, 128)).code == 0
 
 
 def fork_point(git: Git, one: str, other: str) -> str:
-    """Empty where they have nothing in common."""
+    """Empty where they have no common history."""
     words = ("merge-base", require_object(one), require_object(other))
     return git.ask(*words, doing="comparing two histories", fine=(0, 1)).text.partition("\n")[0]
 
 
 def first_parents(git: Git, base: str, tip: str, most: int) -> list[Rebased]:
-    """The oldest first."""
+    """The commits, oldest first."""
     words = ("rev-list", "--first-parent", f"--max-count={most}", require_object(tip), f"^{require_object(base)}")
     listed = git.ask(*words, doing="reading a history").text.split()
     with Reader(git) as reader:
@@ -142,7 +142,7 @@ def is_straight(git: Git, base: str, tip: str) -> bool:
 
 
 def _merge(git: Git, reader: Reader, ours: str, theirs: str) -> _Merged:
-    """The branch's own attributes say how to merge, such as `merge=union`; git reads them in the folder it runs in."""
+    """Applies the branch's own attributes, such as `merge=union`; git reads them in the folder it runs in."""
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs)
     call = Call(words, "merging a change", fine=(0, 1))
     attributes = reader.read(f"{ours}:.gitattributes", _LARGEST_ATTRIBUTES) or b""
@@ -155,7 +155,7 @@ def _merge(git: Git, reader: Reader, ours: str, theirs: str) -> _Merged:
         answer = git.call(call)
     tree, _, rest = os.fsdecode(answer.out).partition("\0")
     tree = tree.strip()
-    # Exit code 1 is also that of a bad name: only a tree makes it a conflict.
+    # Exit code 1 also means a bad name: only with a tree is it a conflict.
     if not is_object(tree):
         raise failed(call, answer.err)
     if answer.code == 0:
@@ -165,7 +165,7 @@ def _merge(git: Git, reader: Reader, ours: str, theirs: str) -> _Merged:
 
 
 def _messages(pieces: list[str]) -> Iterator[str]:
-    """Each is: how many paths, the paths, a kind, a text."""
+    """Each message has: a number of paths, the paths, a kind, a text."""
     at = 0
     while at < len(pieces) and pieces[at].isdigit():
         at += int(pieces[at]) + 1
@@ -176,7 +176,7 @@ def _messages(pieces: list[str]) -> Iterator[str]:
 
 
 def _excerpt(git: Git, reader: Reader, merged: _Merged) -> str:
-    """What git says about each conflict and the lines around its marks, short enough for a prompt."""
+    """Git's message about each conflict and the lines around its markers, short enough for a prompt."""
     lines = [*merged.messages]
     for path in merged.files:
         text = _content(git, reader, merged.tree, path)
@@ -191,7 +191,7 @@ def _excerpt(git: Git, reader: Reader, merged: _Merged) -> str:
 
 
 def _twins(reader: Reader, merged: str, *sides: str) -> Conflict | None:
-    """Each side is fine by itself; together they have names that only some systems can tell apart."""
+    """Each side is valid by itself; together they have names that only some systems can tell apart."""
     pairs = merged_twins(reader, merged, sides)
     if not pairs:
         return None
@@ -210,7 +210,7 @@ def _content(git: Git, reader: Reader, tree: str, path: str) -> str:
 
 
 def _hunks(lines: list[str]) -> Iterator[str]:
-    """The lines between conflict marks and a few around them."""
+    """The lines between conflict markers and a few around them."""
     wanted: set[int] = set()
     inside = False
     for number, line in enumerate(lines):

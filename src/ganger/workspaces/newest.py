@@ -1,8 +1,8 @@
-"""Whether the files of a folder change while somebody works in it: a little of a big tree at each look.
+"""Whether the files of a folder change while a worker uses it: each look covers part of a big tree.
 
-An agent owns the folder and may put anything into it, also meanwhile: nothing is followed, opened or waited for but
-folders, and a time in the future says nothing. Only what differs from the look before counts as a change, so one touch
-is one sign of life and not many.
+An agent owns the folder and may put anything into it at any time: only folders are followed, opened or waited for, and
+a time in the future is ignored. Only a difference from the look before counts as a change, so one touch is one sign of
+life and not many.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 128
 _MOST_FOLDERS = 200_000
-# Of one processor's time, at most: there may be many workers to be looked at.
+# The largest share of one processor's time: there may be many workers to watch.
 _SHARE = 0.02
 _GIT = ".git"
 
 
 class Newest:
-    """`look` goes on where the last one stopped; each folder is compared with itself a whole round before.
+    """`look` continues where the last one stopped; each folder is compared with its state one whole round before.
 
-    Nothing named `.git` is entered: whoever only asks git for the state of things lets it write there. Paths for which
-    `skip` holds are passed over, with all below them. `budget` is how many entries one look takes in, within a factor
-    of two; of a folder with more than that, the rest is known by its number of changes alone.
+    Nothing named `.git` is entered: even a plain `git status` writes there. Paths for which `skip` holds are passed over,
+    with everything below them. `budget` is how many entries one look reads, within a factor of two; of a larger folder the rest is
+    known by its number of changes only.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class Newest:
         self._rest_until = float("-inf")
 
     def look(self, now: float) -> float:
-        """When a change was last seen, by the clock `now` is of; 0 while there was none.
+        """When a change was last seen, on the clock of `now`; 0 while there was none.
 
-        Before the first round is through there is nothing to compare with; what was written since this was made, by the
-        times the files themselves show, counts then.
+        Until the first round is finished there is nothing to compare with. Until then a file counts if its own time is
+        later than the start of the watch.
         """
         if now < self._rest_until:
             return self._changed_at
@@ -70,7 +70,7 @@ class Newest:
             try:
                 times = self._read(folder, now)
             except (OSError, ValueError):
-                # Gone, closed to us, or something else by now: then the folder above has changed.
+                # Gone, unreadable, or something else by now: the folder above has changed then.
                 left -= 1
                 continue
             left -= len(times)
@@ -80,7 +80,7 @@ class Newest:
             self._before, self._seen, self._ahead = self._seen, {}, [""]
 
     def _read(self, folder: str, now: float) -> list[int]:
-        """Compares a folder with what it was; when it and each of its files were last written."""
+        """Compares a folder with its earlier state; returns when it and each of its files were last written."""
         with _opened(self._root, folder) as fd:
             times = [os.fstat(fd).st_mtime_ns]
             total = hash(("", times[0]))
@@ -108,7 +108,7 @@ class Newest:
         return hash((entry.name, found.st_mtime_ns, found.st_size))
 
     def _date(self, times: list[int], now: float, wall: float) -> None:
-        """A time that is yet to come says nothing."""
+        """A time in the future counts as none."""
         newest = max((at for at in times if at <= wall * 1e9), default=0) / 1e9
         if newest >= self._since:
             self._changed_at = max(self._changed_at, now - (wall - newest))
@@ -116,7 +116,7 @@ class Newest:
 
 @contextmanager
 def _opened(root: Path, folder: str) -> Iterator[int]:
-    """Step by step from the root, so that no link on the way leads elsewhere."""
+    """Opens a folder step by step from the root, so that no link on the way leads elsewhere."""
     fd = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
     try:
         for name in folder.split("/") if folder else ():

@@ -14,7 +14,7 @@ from typing import Self
 
 from ganger.workspaces.git import Call, Git, environment_for, failed, lines_of, require_object
 
-# From here on one pack is cheaper than a file for each object.
+# From this number on one pack is cheaper than a file for each object.
 _MANY = 100
 _BLOB = 3
 _FAST = 1
@@ -23,7 +23,7 @@ _WHO = re.compile(r"(?P<name>.*?) ?<(?P<mail>[^>]*)>(?: (?P<moment>-?\d+) (?P<zo
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """An author: a name, an address and, where it is known, a moment (git's: seconds and a zone)."""
+    """An author: a name, an address and, where known, a time in git's form (seconds and a zone)."""
 
     name: str
     mail: str
@@ -61,7 +61,7 @@ class Commit:
 
 
 def blob_id(data: bytes, width: int) -> str:
-    """The id git gives this content; `width` is that of the repository's ids."""
+    """Git's id for this content; `width` is the length of the repository's ids."""
     header = b"blob %d\0" % len(data)
     digest = hashlib.sha1(header, usedforsecurity=False) if width == 40 else hashlib.sha256(header)
     digest.update(data)
@@ -212,7 +212,7 @@ def _parsed(data: bytes) -> Commit:
 
 
 def ignored(git: Git, mirror: Path, paths: Iterable[str]) -> set[str]:
-    """Which paths the .gitignore files in `mirror` leave out. The agent's folder itself is not looked at."""
+    """The paths that the .gitignore files in `mirror` exclude. The agent's folder itself is not read."""
     # The dot keeps a name that begins with a colon from being read as a pattern.
     data = lines_of([f"./{path}" for path in paths])
     words = ("check-ignore", "--no-index", "-z", "--stdin")

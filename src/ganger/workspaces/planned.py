@@ -1,4 +1,4 @@
-"""The writes of an answer as a change like any other, so that the same safeguards judge them."""
+"""The writes of an answer as a `Change`, so that the usual safeguards judge them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ganger.workspaces.tree import Tree
 
 
 class PlannedChange:
-    """A change set that is not written yet, beside the tree it is meant for."""
+    """A change set that is not written yet, with the tree it is meant for."""
 
     def __init__(self, changes: ChangeSet, tree: Tree, limit: int) -> None:
         self._changes, self._tree, self._limit = {change.path: change for change in changes.files}, tree, limit
@@ -23,7 +23,7 @@ class PlannedChange:
         return tuple(_touched(one) for one in self._changes.values() if one.kind is not ChangeKind.UNCHANGED)
 
     def before(self, path: str) -> bytes:
-        """Also of a file that is not touched: a check may reach it through one that is."""
+        """Also for an untouched file: a check may reach it through a touched one."""
         change = self._changes.get(path)
         if change is not None and change.before is None:
             return b""

@@ -1,4 +1,4 @@
-"""Folders made ahead of need, and a folder to copy from where blocks can be shared; no agent was ever in one."""
+"""Folders made in advance, and a template folder to copy from where blocks can be shared; no agent has used them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Pool:
-    """Ready folders, moved to the newest commit when they are taken. Those of an earlier process are not trusted."""
+    """Ready folders, moved to the newest commit when they are taken. Those of an earlier process are discarded."""
 
     def __init__(self, checkouts: Checkouts, folder: Path, warm: int) -> None:
         self._checkouts = checkouts
@@ -54,7 +54,7 @@ class Pool:
             return len(self._ready) < self._warm
 
     def fill(self, commit: str) -> None:
-        """Makes one folder more, if there are too few."""
+        """Makes one more folder if there are too few."""
         if not self.wants_more():
             return
         folder = self._folder / f"{self._mark}-{secrets.token_hex(6)}"
@@ -76,7 +76,7 @@ class Pool:
 
 
 class Template:
-    """One folder that follows the branch; others are copied from it without their bytes being copied."""
+    """One folder that follows the branch; others are cloned from it by sharing blocks."""
 
     def __init__(self, checkouts: Checkouts, pool: Path, fill_file: Fill | None = None) -> None:
         self._checkouts = checkouts

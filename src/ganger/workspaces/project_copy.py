@@ -1,4 +1,4 @@
-"""Copies of the project's own folder, to try things out in: without git and Ganger's files, packages linked."""
+"""Copies of the project's own folder for trials: without git's and Ganger's files, with packages linked."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Stamp = tuple[int, int, int, int]
 
 
 class ProjectCopies:
-    """`skip` names paths that are no part of the project. Nothing larger than `limit_bytes` is copied or read."""
+    """`skip` names paths that are not part of the project. Nothing larger than `limit_bytes` is copied or read."""
 
     def __init__(self, root: Path, skip: Callable[[str], bool], limit_bytes: int) -> None:
         self._root, self._skip, self._limit = root, skip, limit_bytes
         self._read: dict[str, tuple[Stamp, str]] = {}
 
     def identity(self, earlier: Mapping[str, bytes | None]) -> str | None:
-        """Names exactly these files with this content, `earlier` in the place of what is there now (None: nothing)."""
+        """A key for exactly these files and contents, with `earlier` replacing present files (None: no file)."""
         found: dict[str, str] = {}
         size = 0
         for path, seen in self._files():
@@ -42,7 +42,7 @@ class ProjectCopies:
         return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
 
     def copy(self, folder: Path, earlier: Mapping[str, bytes | None]) -> tuple[Path, ...]:
-        """Makes `folder`; the answer names the folders it leads to."""
+        """Makes `folder`; returns the folders it links to."""
         folder.mkdir(mode=0o755, parents=True)
         linked: list[Path] = []
         for name in sorted(entry.name for entry in self._root.iterdir()):
@@ -113,7 +113,7 @@ class ProjectCopies:
 
 
 def _was_built_by_cmake(folder: Path) -> bool:
-    """What knows by name the folder it was made in is of no use in another."""
+    """Whether an entry stores the path of its own folder and so is useless in a copy."""
     return (folder / "CMakeCache.txt").is_file()
 
 
@@ -131,14 +131,14 @@ def _copy_file(source: Path, target: Path) -> None:
 
 
 def _put(folder: Path, path: str, data: bytes | None) -> None:
-    """Into a copy nobody else has seen yet."""
+    """Writes into a copy that no other program has seen yet."""
     place = folder / path
     if data is None:
         with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
             place.unlink()
         return
     there = place.is_file() and not place.is_symlink()
-    # A program that was removed is one again, and not only its text.
+    # A removed program is executable again, not only its text restored.
     anew = 0o755 if data.startswith((b"#!", b"\x7fELF")) else 0o644
     mode = stat.S_IMODE(place.lstat().st_mode) if there else anew
     place.parent.mkdir(parents=True, exist_ok=True)

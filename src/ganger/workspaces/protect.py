@@ -1,4 +1,4 @@
-"""Which paths no agent may write, whatever it calls them: patterns, one matcher, and the operator's exceptions."""
+"""Which paths no agent may write, however it spells them: patterns, one matcher, and the operator's exceptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GIT_FILES = (
     "gitmod~?",
     "gi7eba~?",
     ".gitconfig",
-    # Attributes pick filters and merge drivers, and `-diff` hides a change from its reviewer.
+    # Attributes select filters and merge drivers, and `-diff` hides a change from its reviewer.
     ".gitattributes",
     ".lfsconfig",
     ".husky",
@@ -33,7 +33,7 @@ SECRET_FILES = (
     "id_rsa",
     "id_ed25519",
 )
-# Files that say which variables there are: to be copied, and what is in them is looked through for secrets.
+# Templates that list variables: they may be written, and their content is scanned for secrets.
 _ENDINGS = ("example", "sample", "template", "dist")
 TEMPLATES_OF_SECRETS = tuple(f".env{stage}.{ending}" for stage in ("", ".*") for ending in _ENDINGS)
 CI_FILES = (
@@ -120,7 +120,7 @@ def is_unseen(char: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def folded(name: str) -> str:
-    """The form in which names are compared: what the most forgiving file system would call the same."""
+    """The form in which names are compared: equal wherever some file system treats the names as equal."""
     seen = name if name.isascii() and name.isprintable() else "".join(c for c in name if not is_unseen(c))
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
     stream = plain.find(":")
@@ -133,7 +133,8 @@ def folded_parts(path: str) -> tuple[str, ...]:
 
 
 def glob_match(pattern: str, name: str) -> bool:
-    """`*` and `?` inside one component. Only the last star is ever retried, so the time is bounded by the product."""
+    """`*` and `?` inside one component. Only the last star is retried, so the time is bounded by the product of the
+    lengths."""
     at = star = mark = 0
     starred = False
     position = 0
@@ -168,7 +169,7 @@ def path_match(segments: tuple[str, ...], parts: tuple[str, ...], *, below: bool
 
 
 def _checked(pattern: str) -> str:
-    """The pattern without its closing slash, or a refusal: an unread sign would silently protect nothing."""
+    """The pattern without its closing slash, or a refusal: an unsupported sign would silently protect nothing."""
     bare = pattern.rstrip("/")
     segments = bare.removeprefix("/").split("/")
     if not bare or any(part in ("", ".", "..") for part in segments):
@@ -176,9 +177,7 @@ def _checked(pattern: str) -> str:
     elif pattern.startswith("!"):
         message = f"{pattern!r} begins with '!'; name what may be written as an exception instead"
     elif any(sign in pattern for sign in "[]\\"):
-        message = (
-            f"{pattern!r} uses a bracket or backslash; only '*', '?' and '**' have a meaning, '?' stands for one sign"
-        )
+        message = f"{pattern!r} uses a bracket or backslash; only '*', '**' and '?' (one character) have a meaning"
     elif any("**" in part and part != "**" for part in segments):
         message = f"{pattern!r} has '**' inside a name; it must stand alone between slashes"
     else:
@@ -190,7 +189,7 @@ def _checked(pattern: str) -> str:
 class Protection:
     """Patterns without a slash match any component, with a slash from the root; both cover everything below.
 
-    Exceptions are spelt exactly, always from the root, and open only what they match in full (`dir/**` opens a folder).
+    Exceptions are matched exactly, always from the root, and open only what they match in full (`dir/**` opens a folder).
     """
 
     patterns: tuple[str, ...] = DEFAULT_PROTECTED

@@ -1,4 +1,4 @@
-"""What watching and undoing need of a tree beyond writing files: descriptors, links, folder modes, moves out of it."""
+"""A tree with what watching and undoing need beyond file writes: descriptors, links, folder modes, moves out of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HANDLE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | 
 
 
 class Reach(Tree):
-    """A tree that can also be looked through and mended."""
+    """A tree that can also be searched and repaired."""
 
     @contextmanager
     def top(self) -> Iterator[int]:
@@ -36,7 +36,7 @@ class Reach(Tree):
 
     @contextmanager
     def opened(self, path: str) -> Iterator[int]:
-        """A regular file for reading; it is looked at first, so that no FIFO blocks and no device is touched."""
+        """A regular file for reading; checked first, so that no FIFO blocks and no device is touched."""
         with self._parent(path) as (directory, name):
             _require_regular(os.stat(name, dir_fd=directory, follow_symlinks=False), path)
             fd = os.open(name, _CONTENT, dir_fd=directory)
@@ -47,7 +47,7 @@ class Reach(Tree):
                 os.close(fd)
 
     def target(self, path: str) -> bytes:
-        """Where a link points, as it stands there."""
+        """A link's target, as it is written in the link."""
         with self._parent(path) as (directory, name):
             return os.fsencode(os.readlink(name, dir_fd=directory))
 
@@ -64,7 +64,7 @@ class Reach(Tree):
                 raise
 
     def set_folder_mode(self, path: str, mode: int) -> None:
-        """Only ever a folder's: a file's mode belongs to its inode, which may have a second name outside."""
+        """Sets a folder's mode, never a file's: a file's inode may have a second name outside."""
         with self._parent(path) as (directory, name):
             try:
                 fd = os.open(name, _FOLDER, dir_fd=directory)
@@ -89,7 +89,7 @@ class Reach(Tree):
 
 
 def _unlock(directory: int, name: str, mode: int) -> None:
-    """A folder that its owner may not even open has no other handle than this."""
+    """The only handle on a folder that its owner may not even open."""
     fd = os.open(name, _HANDLE, dir_fd=directory)
     try:
         Path(f"/proc/self/fd/{fd}").chmod(mode)

@@ -1,4 +1,4 @@
-"""What a command runs in the end: through make, a package's scripts and shell scripts, a few steps deep."""
+"""What a command ends up running: through make, package scripts and shell scripts, a few steps deep."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ class Step:
 
     @property
     def programs(self) -> list[str]:
-        """The program, those it is a wrapper of, for Python the module."""
+        """The program, those it wraps, and for Python the module."""
         return programs_of(self.argv)
 
 
 def unfolded(command: str, read: Read, cwd: str = "") -> list[Step]:
-    """`read` gives the text of a file of the project, nothing where there is none. What cannot be opened stays."""
+    """`read` gives the text of a project file, None where it does not exist. A call that cannot be resolved stays as it
+    is."""
     return list(_unfolded(command, read, cwd, _DEEPEST))
 
 
@@ -64,7 +65,7 @@ def _lines_of(step: Step, read: Read) -> list[str]:
 
 
 def _recipe(folder: str, goals: list[str], read: Read) -> list[str]:
-    """make reads the first of its three names that is there."""
+    """make reads the first of its three default names that exists."""
     for name in reversed(MAKEFILES):
         if text := read(posixpath.join(folder, name)):
             for included in read_makefile(text).included:

@@ -1,4 +1,4 @@
-"""The refs of a repository as its files tell them, read without git: nothing a repository's settings say is run."""
+"""The refs of a repository, read from its files without git: nothing from the repository's settings is run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 12
 
 
 def refs_of(git: Path) -> dict[str, str]:
-    """By name, what each points to; `git` is a `.git`, folder or file. What cannot be read is `unreadable`."""
+    """What each ref points to, by name; `git` is a `.git` folder or file. A ref that cannot be read is `unreadable`."""
     folder = _folder_of(git)
     if folder is None:
         return {}
@@ -31,7 +31,7 @@ def refs_of(git: Path) -> dict[str, str]:
 
 
 def moves(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """In words, what differs."""
+    """The differences in words."""
     names = sorted({*before, *after}) if before != after else []
     differing = [name for name in names if before.get(name) != after.get(name)]
     return tuple(f"{name}: {_shown(before.get(name))} → {_shown(after.get(name))}" for name in differing)
@@ -44,7 +44,7 @@ def _shown(value: str | None) -> str:
 
 
 def _folder_of(git: Path) -> Path | None:
-    """A linked checkout or a submodule names its folder in a file."""
+    """The git folder; a linked checkout or a submodule names it in a file."""
     if git.is_symlink() or not git.exists():
         return None
     if git.is_dir():
@@ -79,7 +79,7 @@ def _loose(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _text(folder: Path, name: str, limit: int = _LARGEST_REF) -> str | None:
-    """None where there is none, or nothing that could be read as one."""
+    """None where there is no such file, or no readable one."""
     with suppress(GangerError, OSError):
         with Tree(folder) as tree:
             found = tree.read(name, limit)

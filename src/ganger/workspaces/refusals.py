@@ -1,4 +1,4 @@
-"""How a refused or failed write is said: one path, one code, one sentence."""
+"""How a refused or failed write is reported: one path, one code, one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ganger.errors import DiskFullError, GangerError, WriteRefused
 
 
 def shown(path: str) -> str:
-    """A path short enough for a message."""
+    """A path, shortened for a message."""
     return path if len(path) <= 200 else f"{path[:200]}…"
 
 
@@ -20,14 +20,14 @@ def refused(path: str, code: str, message: str) -> WriteRefused:
 
 
 def require_none(refusals: Sequence[WriteRefused]) -> None:
-    """Raises the first of them, with the others: whoever tries again must know them all."""
+    """Raises the first of them and includes the others: the next try must know them all."""
     for first in refusals:
         first.also = tuple(refusals[1:])
         raise first
 
 
 def failure_for(path: str, problem: OSError) -> GangerError:
-    """The error a person sees for what the operating system said about one path."""
+    """The error shown for an operating-system error about one path."""
     reason = os.strerror(problem.errno) if problem.errno else str(problem)
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(

@@ -1,4 +1,4 @@
-"""The remote a repository of Ganger's is pushed to: looked at, fetched from, pushed onto, never forced."""
+"""The remote that one of Ganger's repositories is pushed to: queried, fetched from, pushed to, never forced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ganger.workspaces.masking import Mask
 
 __all__ = ["GitRemote", "RemoteSettings", "forge_of", "remote_address"]
 
-# What ssh and the http library need of the operator's environment: where the agent, the proxy, the authorities are.
+# What ssh and the http library need from the operator's environment: where the agent, the proxy, the authorities are.
 PASSED_ON = frozenset(
     {"SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
     | {name for one in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for name in (one, one.upper())}
@@ -53,7 +53,7 @@ _ANSWERS_LATER = re.compile(
 )
 _NO_SUCH_BRANCH = re.compile(r"couldn't find remote ref", re.IGNORECASE)
 _MOVED_ON = re.compile(r"fetch first|non-fast-forward|stale info|needs force")
-# The remote was at odds with itself or with another push: that is no judgement on this commit.
+# The remote had an internal conflict or a race with another push: this does not judge the commit.
 _RACED = re.compile(
     r"cannot lock ref|failed to (?:lock|update ref)|reference already exists|is at \w+ but expected", re.I
 )
@@ -65,10 +65,10 @@ _NO_RIGHT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RemoteSettings:
-    """`token` is given to git through its environment alone; a callable is asked each time, as a file may be renewed.
+    """`token` reaches git only through its environment; a callable is called each time, because a file may be renewed.
     `environ` is the operator's; little of it is passed on.
 
-    `user` is the name that goes with the token: forges take any. `look_sec` is the deadline of a question,
+    `user` is the name sent with the token: forges accept any. `look_sec` is the deadline of a query,
     `transfer_sec` that of a fetch or a push.
     """
 
@@ -95,7 +95,7 @@ class GitRemote:
         try:
             return token if isinstance(token, str) else token()
         except ForgeDenied as denied:
-            # Everybody who asks this host needs it; a file may be being renewed.
+            # Every request to this host needs it; the file may be in the middle of a renewal.
             why = "the token cannot be read"
             raise ForgeDenied(denied.message, hint=denied.hint, host=self.host, way="git", why=why) from denied
 
@@ -146,7 +146,7 @@ class GitRemote:
         if tip == commit:
             return Sent(found=True)
         if tip != expected:
-            return Behind(tip) if tip else Rejected(f"{branch} is not there any more")
+            return Behind(tip) if tip else Rejected(f"{branch} no longer exists")
         return await self._push(commit, branch, f"--force-with-lease={_full(branch)}:{require_object(expected)}")
 
     async def _push(self, commit: str, branch: str, *more: str) -> PushOutcome:
@@ -173,7 +173,8 @@ class GitRemote:
         return await self._refused(row.why, answer, commit, branch)
 
     async def remove(self, commit: str, branch: str) -> bool:
-        """The remote itself compares: a branch that went on meanwhile stays, and one that is gone already is gone."""
+        """Removes the branch if it is still at this commit: the remote itself compares. True also when it is gone
+        already."""
         ref = _full(branch)
         lease = f"--force-with-lease={ref}:{require_object(commit)}"
         words = ("push", "--porcelain", "--no-verify", lease, "--", self._to.text, f":{ref}")
@@ -184,7 +185,7 @@ class GitRemote:
         return not await self.head(branch)
 
     async def _refused(self, why: str, answer: Answer, commit: str, branch: str) -> PushOutcome:
-        """What a `!` means: somebody was there before, the remote is busy, or it does not want this commit."""
+        """What a `!` means: the branch has moved, the remote is busy, or it rejects this commit."""
         told = " ".join([why, *_remote_lines(answer.err)])
         if not _MOVED_ON.search(why) and not _RACED.search(told) and "failed to report" not in why:
             return Rejected(self._said(told), denied=_NO_RIGHT.search(told) is not None)
@@ -195,21 +196,21 @@ class GitRemote:
             return Behind(tip)
         raise ForgeUnreachable(
             f"{self._to.text} did not take the commit for {branch}: {self._said(told)}",
-            hint="another push was on its way there; it is tried again",
+            hint="another push was under way; Ganger tries again",
         )
 
     async def _known(self, commit: str) -> bool:
         return is_object(commit) and bool(await asyncio.to_thread(self._git.resolve, f"{commit}^{{commit}}"))
 
     async def _is_below(self, commit: str, tip: str) -> bool:
-        """Whether `tip` is built on the commit or is it. What was fetched whole and does not hold it is not."""
+        """Whether `tip` is the commit or a descendant of it. A complete fetch without the commit means no."""
         if not await self._known(commit):
             return False
         words = ("merge-base", "--is-ancestor", commit, tip)
         return (await asyncio.to_thread(self._git.call, Call(words, "comparing commits", fine=(0, 1)))).code == 0
 
     def _kept_at(self, branch: str) -> str:
-        """One part for the branch: of `a` and `a/b` only one could be a ref."""
+        """The branch name as a single part: of `a` and `a/b` only one can be a ref."""
         return f"refs/ganger/remote/{hashlib.sha256(self._to.text.encode()).hexdigest()[:12]}/{ref_part(branch)}"
 
     async def _ask(self, call: Call, deadline_sec: float, *, judged: bool = True) -> Answer:
@@ -221,7 +222,7 @@ class GitRemote:
 
     @contextmanager
     def _with_credentials(self, call: Call) -> Iterator[Call]:
-        """The call with what this address needs, and nothing that another one would."""
+        """The call with what this address needs, and nothing meant for another."""
         environment = {name: text for name, text in self._settings.environ.items() if name in PASSED_ON}
         settings: tuple[str, ...] = (*_SETTINGS, f"protocol.{self._to.scheme}.allow=always")
         if self._to.scheme == "ssh":
@@ -234,7 +235,7 @@ class GitRemote:
                 "GIT_CONFIG_KEY_0": "http.extraHeader",
                 "GIT_CONFIG_VALUE_0": f"Authorization: Basic {word}",
             }
-            # A header is sent wherever the first answer points to, also to another host.
+            # Git would send the header wherever a redirect points, also to another host.
             settings = (*settings, "http.followRedirects=false")
         whole = Call(call.words, call.doing, environment=environment, settings=settings, fine=call.fine)
         if not self._to.local:
@@ -244,7 +245,7 @@ class GitRemote:
             yield Call(call.words, call.doing, environment=environment | trust, settings=settings, fine=call.fine)
 
     async def _run(self, call: Call, deadline_sec: float) -> Answer:
-        """Git and all that it starts end with the deadline, and with whoever waits for them."""
+        """Runs git; git and everything it starts end at the deadline, or when the waiting task is cancelled."""
         process = await asyncio.create_subprocess_exec(
             *self._git.argv(call),
             stdin=asyncio.subprocess.DEVNULL,
@@ -272,9 +273,9 @@ class GitRemote:
         return Answer(code, out, err.decode("utf-8", "replace"))
 
     async def _trouble(self, call: Call, answer: Answer) -> GangerError:
-        """Whose fault it is: this repository's, the credentials', or the way there."""
+        """Tells apart a fault of this repository, of the credentials and of the connection."""
         own = [line for line in answer.err.splitlines() if not line.startswith("remote:")]
-        # The other end's git may speak in the same words; only a look at this repository tells whose objects they are.
+        # The remote's git may use the same words; only a check of this repository tells whose objects are damaged.
         found = (
             await asyncio.to_thread(Bare(Path("/"), self._git.directory).fsck) if shows_damage("\n".join(own)) else ""
         )
@@ -331,9 +332,11 @@ def _denied(to: Address, said: str, *, has_token: bool) -> ForgeError:
         hint = "check the address, and that the token is valid and may write there"
     else:
         hint = "try `git ls-remote` with that address by hand: no password or new host key is asked for here"
-    # Who is not known at all is so for whatever is asked; a right that lacks may lack for this repository alone.
+    # Failed authentication concerns every request; a missing right may concern this repository only.
     host = to.host if _NOBODY.search(said) else ""
-    return ForgeDenied(f"{to.text} refuses: {said}", hint=hint, host=host, way="git", why="git is not let in")
+    return ForgeDenied(
+        f"{to.text} refuses: {said}", hint=hint, host=host, way="git", why="git is not let in"
+    )
 
 
 def _full(branch: str) -> str:
@@ -346,7 +349,7 @@ def _full(branch: str) -> str:
 
 @contextmanager
 def _trusting(path: str) -> Iterator[dict[str, str]]:
-    """The other end of a path is a git of its own; the operator named this very repository."""
+    """Marks a path as safe: the other end is a separate git process, and the operator named this repository."""
     with tempfile.NamedTemporaryFile("w", prefix=prefix("git"), suffix=".config") as config:
         quoted = path.removeprefix("file://").replace("\\", "\\\\").replace('"', '\\"')
         config.write(f'[safe]\n\tdirectory = "{quoted}"\n\tdirectory = "{quoted}/.git"\n')
@@ -355,7 +358,7 @@ def _trusting(path: str) -> Iterator[dict[str, str]]:
 
 
 async def _read(stream: asyncio.StreamReader) -> bytes:
-    """To its end, but no more of it is kept than anybody reads."""
+    """Reads the stream to its end, and keeps only as much as is used."""
     kept = bytearray()
     while piece := await stream.read(1 << 16):
         kept += piece[: _MOST_OUTPUT - len(kept)]

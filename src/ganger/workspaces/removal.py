@@ -1,4 +1,4 @@
-"""Removing a folder whatever is in it: by descriptors, never through a link, never outside."""
+"""Removes a folder whatever it contains: through descriptors, never through a link, never outside."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Each level holds one descriptor and one frame; what lies deeper is moved up first.
+# Each level needs one descriptor and one stack frame; deeper entries are moved up first.
 _DEEPEST = 64
 
 
 def throw_away(folder: Path, trash: Path) -> Path | None:
-    """Gives a folder a name in `trash`, so that it is gone from its place at once; None when it was not there."""
+    """Moves a folder into `trash`, so that it is gone from its place at once; None when it did not exist."""
     trash.mkdir(parents=True, exist_ok=True)
     target = trash / f"{folder.name[:100]}-{secrets.token_hex(6)}"
     try:
@@ -33,8 +33,8 @@ def throw_away(folder: Path, trash: Path) -> Path | None:
 
 
 class Bin:
-    """Folders that were thrown away and wait. A journalled ext4 makes files many times more slowly while thousands of
-    others were deleted in the last minutes, so deleting is put off while there is room."""
+    """Discarded folders that wait for deletion. ext4 with a journal creates files many times more slowly after thousands
+    were deleted in the last minutes, so deletion is delayed while there is room."""
 
     def __init__(self, most: int, keep_free_bytes: int) -> None:
         self._waiting: deque[Path] = deque()
@@ -101,7 +101,7 @@ def _opened(folder: Path) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Climb:
-    """Where entries go that lie too deep, and their names there: neither stack nor descriptors may run out."""
+    """Where entries that lie too deep are moved, and their names there: neither stack nor descriptors may run out."""
 
     top: int
     waiting: list[str]

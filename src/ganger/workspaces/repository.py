@@ -1,4 +1,4 @@
-"""The run's git repository: its branch, the folders made from it, and the one door through which changes come."""
+"""The run's git repository: its branch, the folders made from it, and the only way in which changes come in."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ROOM_FOR_WAITING = 4 << 30
 
 
 class GitRepository:
-    """Blocking work is done in threads: as many checkouts at once as there are processors."""
+    """Blocking work runs in threads: as many checkouts at once as there are processors."""
 
     def __init__(self, settings: GitSettings) -> None:
         self._settings = settings
@@ -85,7 +85,7 @@ class GitRepository:
 
     @property
     def shared(self) -> tuple[Path, ...]:
-        """What every workspace reads besides its own folder: the objects it borrows and the folders it is linked to."""
+        """What every workspace reads besides its own folder: the objects it borrows and the folders it links to."""
         linked = [self._settings.project / name for name in self._settings.linked]
         return (*self._bare.object_folders(), *(one.resolve() for one in linked if one.is_dir()))
 
@@ -173,14 +173,14 @@ class GitRepository:
         await self._do(self._drop_checkout, name)
 
     async def sweep(self) -> None:
-        """Removes what a killed process left: half-made, thrown-away and check folders. Workspaces stay."""
+        """Removes what a killed process left: half-made, discarded and check folders. Workspaces stay."""
         await self._do(self._sweep)
 
     async def clear(self, needed: Collection[tuple[str, int]]) -> None:
         await self._do(self._clear, {Attempt.of(task, attempt).name for task, attempt in needed})
 
     async def leftovers(self) -> list[Leftover]:
-        """Every workspace that is still there, its size, and whether its work is kept elsewhere."""
+        """Every existing workspace, its size, and whether its work is stored elsewhere."""
         return await self._do(self._leftovers)
 
     async def merged_tasks(self) -> Mapping[str, Mapping[str, str]]:
@@ -192,11 +192,11 @@ class GitRepository:
         return await self._do(self._bare.uncommitted)
 
     async def export(self, commit: str, into: Path, ref: str) -> None:
-        """Makes a commit known in the user's repository under `ref`, without running anything of its."""
+        """Stores a commit in the user's repository under `ref`, without running anything from it."""
         await self._do(self._bare.export, commit, into, ref)
 
     async def fsck(self) -> str:
-        """What git finds wrong with the repository; "" when nothing."""
+        """Errors git finds in the repository; "" when there are none."""
         return await self._do(self._bare.fsck)
 
     async def used_bytes(self) -> int:
@@ -207,7 +207,7 @@ class GitRepository:
         )
 
     async def close(self) -> None:
-        """Ends the threads; what they are doing is finished first."""
+        """Stops the threads after their current work."""
         if self._filler is not None:
             self._filler.cancel()
             await asyncio.gather(self._filler, return_exceptions=True)
@@ -228,7 +228,7 @@ class GitRepository:
             self._making -= 1
 
     def _fill_pool(self, commit: str) -> None:
-        """In the background, and only while nobody waits for a folder."""
+        """Makes folders in the background, only while no request waits for a folder."""
         if self._settings.warm and (self._filler is None or self._filler.done()):
             self._filler = asyncio.create_task(self._fill(commit))
 
@@ -269,7 +269,7 @@ class GitRepository:
         return found
 
     def _empty_commit(self, parent: str, message: str, at: float) -> Rebased:
-        """The same question gets the same commit, so asking twice makes one."""
+        """Equal arguments give the same commit, so a repeated call makes no second one."""
         tree, who = self._tree_of(parent), Who.parse(self._settings.author).at(at)
         message = self._settings.signed(message)
         return self._kept(Rebased(write_commit(self._git, Commit(tree, (parent,), who, who, message)), tree))
@@ -325,13 +325,13 @@ class GitRepository:
             else:
                 self._git.call(Call(("read-tree", commit), "noting the workspace's commit", index=index))
                 (made / ".git" / BRANCH).write_text(f"{commit}\n")
-            # A durable ref would force the whole fresh folder to the disk; the index's name tells the commit as well.
+            # A durable ref would flush the whole new folder to the disk; the index's name holds the commit as well.
             self._bare.set_ref(self._refs.at(attempt), commit, durable=False)
             put_in_place(made, folder)
             return Place(folder, commit, fresh=True, holds_work=filled != commit)
 
     def _with_work(self, work: str, head: str) -> str:
-        """The head with an earlier change on it; the head alone where that is gone or does not fit."""
+        """The head with an earlier change on top; the head itself where that change is gone or does not apply."""
         if not self._git.resolve(f"{work}^{{commit}}"):
             return head
         with Reader(self._git) as reader:
@@ -340,9 +340,9 @@ class GitRepository:
         return put.commit if isinstance(put, Rebased) else head
 
     def _made(self, above: Path, name: str, commit: str) -> Path:
-        """A whole folder under a passing name."""
+        """A complete folder under a temporary name."""
         if os.path.lexists(above) and not above.is_dir():
-            # An agent without walls put something else there, which would stop everybody after it.
+            # An agent without a sandbox put something else there, which would block every later workspace.
             discard(above)
         self._require_space(above)
         made = fresh_name(above, name)
@@ -359,7 +359,7 @@ class GitRepository:
         with self._turn(attempt.name):
             gone = throw_away(self._attempts.folder(attempt), self._settings.work / ".trash")
             leftovers.remove_indexes(self._settings.work, attempt.name)
-            # It is not durable, and what a power cut would make of it is no ref.
+            # It is not durable, and a power cut would leave an invalid ref.
             (self._settings.store / self._refs.at(attempt)).unlink(missing_ok=True)
         if gone is not None:
             self._bin.add(gone)
@@ -388,7 +388,7 @@ class GitRepository:
         self._pool.sweep()
 
     def _clear(self, needed: set[str]) -> None:
-        """A lead that was killed after a verdict had no time to remove the workspace."""
+        """A lead that was killed after a verdict may not have removed the workspace."""
         self._sweep()
         if all(one.name in needed for one in leftovers.workspaces_in(self._settings.work)):
             return
@@ -433,7 +433,7 @@ class GitRepository:
 
 
 def _told(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What the operating system refuses is told as an error a person can act on."""
+    """Turns an operating-system error into an error with a next step."""
     try:
         return work(*args, **kwargs)
     except OSError as problem:

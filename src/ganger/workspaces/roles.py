@@ -1,4 +1,4 @@
-"""Which paths the built-in roles may touch, and which of them may change gates; the configuration overrules both."""
+"""Which paths the built-in roles may touch, and which of them may change gates; the configuration overrides both."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GATES: Mapping[str, bool] = {"tester": True}
 
 
 def paths_of(role: str, configured: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The globs a role may touch; None: every path. A pattern after `!` takes back what the others allow."""
+    """The globs a role may touch; None: every path. A pattern after `!` excludes what the others allow."""
     return configured if configured is not None else _PATHS.get(role)
 
 

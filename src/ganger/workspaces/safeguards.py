@@ -1,4 +1,4 @@
-"""One set of rules for every change, whoever made it and however it was seen: what may land and what may not."""
+"""One set of rules for every change, whatever its author and source: what may land and what may not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ganger.workspaces.secrets import Sample, find_secrets, new_secrets
 from ganger.workspaces.tree import parents_of
 from ganger.workspaces.twins import base_twins
 
-# The first refusal is the one a task is told and the one that names its failure class.
+# The first refusal is reported to the task and decides its failure class.
 GRAVEST_FIRST = (
     "SECRET_FOUND",
     "INTERFACE_BROKEN",
@@ -47,7 +47,7 @@ _DONE_TO = {
     "added": "added",
     "deleted": "deleted",
     "modified": "modified",
-    "retyped": "put in the place of something else, or the other way round",
+    "retyped": "replaced by another kind of entry",
     "mode": "given another mode",
 }
 _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
@@ -56,7 +56,7 @@ _MOST_SECRETS = 20
 
 @dataclass(frozen=True, slots=True)
 class ChangeLimits:
-    """What holds for every task: what is protected, how much one change may be, what no change may hold."""
+    """Rules for every task: what is protected, how large one change may be, what no change may hold."""
 
     protection: Protection = field(default_factory=Protection)
     max_file_bytes: int = 16 << 20
@@ -73,7 +73,7 @@ def judge(change: Change, rules: Rules, limits: ChangeLimits) -> list[WriteRefus
     case = _Case(change, rules, limits)
     found = [refusal for look in _LOOKS for touched in change.touched for refusal in look(case, touched)]
     found += _case_twins(change)
-    # What is too much to be taken is too much to be read.
+    # A change that is too large to accept is too large to read.
     found += list(_too_much(case)) or _secrets(case)
     return sorted(found, key=lambda refusal: GRAVEST_FIRST.index(refusal.code))
 
@@ -97,7 +97,7 @@ class _Case:
         self.sizes = {one.path: one.before.size for one in change.touched if one.before is not None}
 
     def readable(self, touched: Touched) -> bool:
-        """Whether both contents are small enough to be looked into; what is larger is refused for its size."""
+        """Whether both contents are small enough to be scanned; a larger one is refused for its size."""
         return all(side is None or side.size <= self.limits.max_file_bytes for side in (touched.before, touched.after))
 
 
@@ -118,7 +118,7 @@ def _is_file(side: Side | None) -> bool:
 
 
 def _bad_path(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
-    """A name that was there before may be strange, but not lead anywhere else."""
+    """A name that existed before may be odd, but must not lead outside."""
     known = touched.before is not None and "\0" not in touched.path
     path = "".join(char for char in touched.path if not is_unseen(char)) if known else touched.path
     try:
@@ -160,17 +160,17 @@ def _bad_link(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
 
 
 def _link_problem(path: str, raw: bytes, protection: Protection) -> str | None:
-    """Only leading `..` are accepted: after a name, `..` goes wherever that name's own link leads."""
+    """Only leading `..` are accepted: after a name, `..` goes wherever that name's own link points."""
     try:
         target = raw.decode()
     except UnicodeDecodeError:
         return "has a target that is not UTF-8"
     parts = target.split("/")
     if not target or target.startswith("/") or "\\" in target or any(is_unseen(char) for char in target):
-        return "has a target that is absolute or no plain path; make it relative"
+        return "has a target that is absolute or not a plain path; make it relative"
     climbs = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
     if ".." in parts[climbs:]:
-        return "has a '..' behind a name in its target; write the target in its plain form"
+        return "has a '..' after a name in its target; write the target in its plain form"
     resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     if resolved == ".." or resolved.startswith("../"):
         return "leads out of the workspace"
@@ -207,14 +207,14 @@ def _outside_role(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
 
 
 def _role_covers(patterns: tuple[str, ...], path: str) -> bool:
-    """Spelt exactly where it allows, folded where `!` takes back."""
+    """Compared exactly where it allows, folded where `!` excludes."""
     spelt = tuple(path.split("/"))
     allowed = any(_matches(one, spelt) for one in patterns if not one.startswith("!"))
     return allowed and not any(_matches(one[1:].lower(), folded_parts(path)) for one in patterns if one[:1] == "!")
 
 
 def _matches(pattern: str, parts: tuple[str, ...]) -> bool:
-    """As protected paths are read: without a slash any part, with one from the root; both cover what is below."""
+    """Like protected paths: without a slash any part, with one from the root; both cover everything below."""
     bare = pattern.strip("/")
     if "/" in pattern.rstrip("/"):
         return path_match(tuple(bare.split("/")), parts, below=True)
@@ -233,14 +233,14 @@ def _undeclared(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
 
 
 def covers(declared: str, path: str) -> bool:
-    """Whether a declared path means this one: itself, below it when it ends in a slash or is a glob."""
+    """Whether a declared path covers this one: the same path, or one below it when it ends in a slash or is a glob."""
     bare = declared.removeprefix("./").strip("/")
     below = declared.endswith("/") or "*" in bare or "?" in bare
     return bool(bare) and path_match(tuple(bare.split("/")), tuple(path.split("/")), below=below)
 
 
 def _shrunken(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
-    """A renamed file is held against what it was; one that changed its kind was taken away, not shortened."""
+    """A renamed file is compared with its old content; one that changed its kind was removed, not shortened."""
     size = case.sizes.get(touched.renamed_from or touched.path)
     after = touched.after
     if case.rules.allow_shrinkage or size is None or after is None or touched.kind == "retyped" or not _is_file(after):
@@ -282,7 +282,7 @@ def _too_much(case: _Case) -> Iterator[WriteRefused]:
 
 
 def _case_twins(change: Change) -> Iterator[WriteRefused]:
-    """Two names that come or stay together and are one on many systems; what goes is no twin, nor what was there."""
+    """Two new or remaining names that are one on many systems; removed names and old pairs do not count."""
     spelling: dict[tuple[str, ...], str] = {}
     for touched in change.touched:
         if touched.after is None:
@@ -318,7 +318,7 @@ def _secrets(case: _Case) -> Iterator[WriteRefused]:
 
 
 def _handed_values(case: _Case, readable: list[Touched]) -> Iterator[WriteRefused]:
-    """Values of variables that were handed on: known exactly, whatever they look like."""
+    """Values of variables that were passed on: known exactly, whatever they look like."""
     if not case.limits.secrets:
         return
     for one in readable:

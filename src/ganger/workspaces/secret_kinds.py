@@ -1,4 +1,4 @@
-"""The table of secrets with a shape of their own: what it is called, what it must contain, how it looks."""
+"""The table of secrets with a recognizable form: the kind's name, what it must contain, its pattern."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SecretKind:
-    """Patterns begin with a literal where they can, which makes them fast, and have bounds, which keeps them linear.
+    """Patterns start with a literal where possible, which makes them fast, and are bounded, which keeps them linear.
 
     One of the literal `hints` must occur before the slower pattern is tried; group 1, if any, is the secret.
     """
@@ -66,7 +66,7 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
     _kind("a signed JWT", "eyJ", rf"(?<![\w-])eyJ{_V}{{10,2000}}\.eyJ{_V}{{37,4000}}\.{_V}{{20,1000}}"),
 )
 
-# Written on purpose, or read from somewhere else: never a secret.
+# A placeholder, or a value read from elsewhere: never a secret.
 PLACEHOLDER = re.compile(
     rb"example|sample|placeholder|change.?me|your|x{4,}|dummy|fake|mock|test|todo|fixme|redacted|insert|replace|\*{3,}"
     rb"|\.{3,}|[<>{}()]|\$|%\w|environ|getenv|0{6,}|1{6,}|a{6,}|1234567|abcdefg|qwert|deadbeef|foobar|lorem|notreal"

@@ -1,6 +1,6 @@
-"""Secrets in what a change adds: shapes everybody knows, key blocks, passwords in addresses, and named random values.
+"""Secrets in what a change adds: well-known forms, key blocks, passwords in addresses, and named random values.
 
-What was found is told by line and kind. The secret itself leaves this file in no message, no event and no log.
+A finding has a line and a kind. The secret itself leaves this module in no message, no event and no log.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ _LOCK_FILES = re.compile(r"(?:.*/)?(?:[^/]*[.-]lock(?:\.\w+)?|go\.sum|[^/]*\.loc
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a secret stands and what it looks like."""
+    """Where a secret is and of what kind."""
 
     line: int
     kind: str
 
 
 class Sample(NamedTuple):
-    """One file of a change, as it was and as it is."""
+    """One file of a change, before and after."""
 
     path: str
     before: bytes
@@ -72,7 +72,7 @@ class Sample(NamedTuple):
 
 
 class _Hit(NamedTuple):
-    """`at` is where the value begins in the text that was looked through."""
+    """`at` is where the value begins in the scanned text."""
 
     found: Found
     value: bytes
@@ -80,7 +80,7 @@ class _Hit(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A stretch of a text that holds a secret, and what it looks like."""
+    """A stretch of text that holds a secret, and the secret's kind."""
 
     start: int
     end: int
@@ -88,7 +88,7 @@ class Span(NamedTuple):
 
 
 def find_secrets(lines: Iterable[Line]) -> list[Found]:
-    """What these added lines hold, by line."""
+    """The secrets in these added lines, by line."""
     added = list(lines)
     text, number = _joined(added)
     hits = [
@@ -99,7 +99,7 @@ def find_secrets(lines: Iterable[Line]) -> list[Found]:
 
 
 def secret_spans(text: bytes) -> list[Span]:
-    """Where a text that nobody wrote for a file, such as a log, holds secrets. Linear in its length."""
+    """Where a text outside of any change, such as a log, holds secrets. Linear in its length."""
     hits = _shapes(text, lambda _: 0, named=True)
     found = [Span(hit.at, hit.at + len(hit.value), hit.found.kind) for hit in hits]
     reached = 0
@@ -111,7 +111,7 @@ def secret_spans(text: bytes) -> list[Span]:
 
 
 def _cut_keys(text: bytes, whole: Sequence[Span]) -> Iterator[Span]:
-    """Keys whose head was cut off: what stands above their last line and looks like a key's body."""
+    """Keys whose first line was cut off: the lines above their last line that look like a key's body."""
     ends = {span.end for span in whole}
     reached = 0
     for match in _KEY_END.finditer(text) if b"PRIVATE KEY" in text else ():
@@ -122,7 +122,7 @@ def _cut_keys(text: bytes, whole: Sequence[Span]) -> Iterator[Span]:
 
 
 def _body_above(text: bytes, end: int, lowest: int) -> int:
-    """Where the lines of a body begin that end here. What is before the last line, and one more, may be short."""
+    """Where a key body that ends here begins. Only its last two lines may be short."""
     start = at = end
     short = 0
     while at > lowest and end - at < _LARGEST_KEY and short <= _SHORT_LINES:
@@ -137,13 +137,13 @@ def _body_above(text: bytes, end: int, lowest: int) -> int:
 
 
 def _block_end(text: bytes, at: int) -> int:
-    """A key block up to its last line; one that was cut off, as far as a key may reach."""
+    """A key block up to its last line; for one that was cut off, up to the longest possible key."""
     end = _KEY_END.search(text, at + 1, at + _LARGEST_KEY)
     return end.end() if end else min(len(text), at + _LARGEST_KEY)
 
 
 def new_secrets(samples: Iterable[Sample], known: Callable[[], Iterable[bytes]]) -> list[tuple[str, Found]]:
-    """Secrets these files have and none of the `known` contents had; so one that only moved is not found again."""
+    """Secrets in these files that none of the `known` contents had; a secret that only moved is not reported again."""
     hits = [(sample.path, hit) for sample in samples for hit in _in_sample(sample)]
     if not hits:
         return []
@@ -153,7 +153,7 @@ def new_secrets(samples: Iterable[Sample], known: Callable[[], Iterable[bytes]])
 
 
 def _in_sample(sample: Sample) -> list[_Hit]:
-    """Key blocks are looked for in the whole file: their head may be an old line and only the body new."""
+    """Key blocks are searched in the whole file: the first line may be old and only the body new."""
     old = {body for _, body in _key_blocks(sample.before)}
     blocks = [(at, body) for at, body in _key_blocks(sample.after) if body not in old]
     hits = [_Hit(Found(number, _KEY), body) for number, body in _numbered(sample.after, blocks)]
@@ -187,7 +187,7 @@ def _numbered(content: bytes, blocks: Iterable[tuple[int, bytes]]) -> Iterator[t
 
 
 def _key_blocks(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Only a head with a body under it: code that reads such files has the head alone."""
+    """Only a first line with a body below it: code that reads such files has the first line only."""
     if b"PRIVATE KEY" not in content:
         return
     for match in _KEY_BLOCK.finditer(content):
@@ -215,13 +215,13 @@ def _shapes(text: bytes, number: Callable[[int], int], *, named: bool) -> Iterat
 
 
 def _is_meant(text: bytes, at: int, value: bytes) -> bool:
-    """False for what its author calls a fake, on the same line or in the value."""
+    """False for a value that its author calls a fake, on the same line or in the value."""
     start = max(text.rfind(b"\n", max(0, at - _LINE_BEFORE), at) + 1, at - _LINE_BEFORE)
     return PLACEHOLDER.search(value) is None and PRETENDED.search(text, start, at) is None and not _is_jwt_io(value)
 
 
 def _is_jwt_io(value: bytes) -> bool:
-    """The payload `{"sub":"1234567890"…` of the token in every tutorial."""
+    """The payload `{"sub":"1234567890"…` of the well-known tutorial token."""
     return b".eyJzdWIiOiIxMjM0NTY3ODkwI" in value
 
 
@@ -237,9 +237,9 @@ def _addresses(text: bytes) -> Iterator[re.Match[bytes]]:
 
 
 def _named_values(text: bytes) -> Iterator[tuple[int, bytes, int]]:
-    """`api_key = "…"` and its like: found by the name with plain searches, which are much faster than one pattern.
+    """`api_key = "…"` and similar: plain searches find the name, which is much faster than one pattern.
 
-    Where the name is, the value, and where that begins.
+    Yields where the name is, the value, and where the value begins.
     """
     lower = text.lower()
     for name in _NAMES:
@@ -279,13 +279,13 @@ def _is_random(value: bytes) -> bool:
 
 
 def _switches(value: bytes) -> float:
-    """How often small letters, capitals and digits alternate: words and names do it seldom."""
+    """How often lower case, upper case and digits alternate: rare in words and names."""
     kinds = [b"a" if 97 <= c <= 122 else b"A" if 65 <= c <= 90 else b"0" if 48 <= c <= 57 else b"-" for c in value]
     pairs = list(pairwise(kinds))
     return sum(one != two and b"-" not in (one, two) for one, two in pairs) / max(1, len(pairs))
 
 
 def _entropy(value: bytes) -> float:
-    """Bits a sign, by how often each occurs."""
+    """Bits per character, from the character frequencies."""
     size = len(value)
     return -sum(n / size * math.log2(n / size) for n in Counter(value).values()) if size else 0.0

@@ -1,4 +1,4 @@
-"""A change as text for people and reviewers: no longer than asked for, however large it is."""
+"""A change as text for people and reviewers, within a length limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def files_of(git: Git, commit: str) -> list[str]:
 
 
 def diff_text(git: Git, base: str, commit: str, most_bytes: int) -> str:
-    """A list of the files, then the change itself; what is over `most_bytes` is cut at a line and said to be."""
+    """A list of the files, then the change itself; it is cut at a line after `most_bytes`, with a note."""
     call = Call((*_WORDS, require_object(base), require_object(commit)), "showing a change", settings=_SETTINGS)
     with tempfile.TemporaryFile() as err:
         process = subprocess.Popen(

@@ -1,4 +1,5 @@
-"""What a folder holds at one moment: one walk by descriptors, contents read only where size and times cannot tell."""
+"""What a folder holds at one moment: one walk through descriptors; contents are read only where size and times do not
+decide."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ DIGEST_LENGTH = 64
 LARGEST_READ_BYTES = 256 << 20
 
 _SECOND = 1_000_000_000
-# A file that was written a moment ago may be written again without its times telling.
+# A file that was just written may be written again without a change of its times.
 _TOO_YOUNG_NS = _SECOND // 10
 _TOO_YOUNG_ON_COARSE_CLOCKS_NS = 2 * _SECOND
 _CHUNK_BYTES = 1 << 20
@@ -32,8 +33,8 @@ _UNREAD = "unread:"
 
 
 class Entry(NamedTuple):
-    """One path that is not a plain folder. `digest` is empty while nobody has read it, and begins with `unread:` when
-    it cannot be read; a folder that cannot be looked into is an entry too."""
+    """One path that is not a plain folder. `digest` is empty before the first read, and begins with `unread:` when the
+    file cannot be read; a folder that cannot be opened is an entry too."""
 
     mode: int
     size: int
@@ -61,11 +62,11 @@ class Entry(NamedTuple):
         return self.digest.startswith(_UNREAD)
 
     def unread(self) -> Entry:
-        """Known by its inode and times alone, and equal to nothing else."""
+        """Identified by its inode and times only, and equal to nothing else."""
         return self._replace(digest=f"{_UNREAD}{self.ino}:{self.size}:{self.mtime_ns}:{self.ctime_ns}")
 
     def is_like(self, other: Entry) -> bool:
-        """The same thing to whoever uses the file; permissions that git does not know are left out."""
+        """Whether type, content and executable bit are the same; permissions that git does not record are ignored."""
         return self.size == other.size and _same_content(self, other) and _git_mode(self) == _git_mode(other)
 
     def side(self) -> Side:
@@ -80,7 +81,7 @@ def _same_content(one: Entry, other: Entry) -> bool:
 
 
 def _git_mode(entry: Entry) -> int:
-    """Git's modes; with set-user-id, set-group-id and sticky bits where there are any, bare type where git has none."""
+    """Git's mode; with set-user-id, set-group-id and sticky bits where set, the bare type where git has no mode."""
     kind = entry.mode & _TYPE
     if kind != _FILE:
         return kind
@@ -91,8 +92,8 @@ def _git_mode(entry: Entry) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Files, links and everything odd by path; folders with their modes. An entry that did not change between two
-    snapshots is the same object in both. `times` tell when something last came to a folder or left it."""
+    """Files, links and special files by path; folders with their modes. An entry that did not change between two
+    snapshots is the same object in both. `times` hold when an entry was last added to or removed from a folder."""
 
     taken_ns: int
     files: Mapping[str, Entry]
@@ -103,8 +104,8 @@ class Snapshot:
         return self.files == other.files and self.folders == other.folders
 
     def moved_since(self, other: Snapshot) -> tuple[str, ...]:
-        """Paths that were touched in between, whatever they hold now, and folders that something came to or left: the
-        kernel's change time tells."""
+        """Paths that were touched in between, whatever they hold now, and folders whose entries changed, by the kernel's
+        change time."""
         moved = [f"{path}/" for path, time in self.times.items() if other.times.get(path) != time]
         old, new = other.files, self.files
         if old == new:
@@ -121,9 +122,9 @@ def take(
     *,
     places: Iterable[str] | None = None,
 ) -> Snapshot:
-    """The tree as it is now. What might have changed since `previous` without showing is read and compared.
+    """The present tree. What may have changed since `previous` without a trace is read and compared.
 
-    `places`: these alone, and git's own folders among them are looked into.
+    `places`: only these, and git's own folders among them are entered.
     """
     scan = _Scan(skip, previous, inside_git=places is not None)
     try:
@@ -168,7 +169,7 @@ class _Scan:
         self._maybe_young_ns = taken_ns - _TOO_YOUNG_ON_COARSE_CLOCKS_NS
 
     def place(self, tree: Reach, path: str) -> None:
-        """One place with all below it; nothing where it is not there."""
+        """One place with everything below it; nothing where it does not exist."""
         with suppress(FileNotFoundError, WriteRefused), tree.holding(path) as (fd, name):
             now = os.stat(name, dir_fd=fd, follow_symlinks=False)
             if now.st_mode & _TYPE == _FOLDER:
@@ -194,7 +195,7 @@ class _Scan:
                     continue
                 path = above + entry.name
                 known = old.get(path)
-                # Only the change time counts as young: nobody but the kernel sets it.
+                # Only the change time decides: no program but the kernel sets it.
                 if (
                     known is not None
                     and known.ctime_ns == now.st_ctime_ns
@@ -219,7 +220,7 @@ class _Scan:
         if path not in self._old_folders and self._skip(path):
             return
         if name == ".git" and not self._inside_git:
-            # That it is there counts; what git does inside is git's.
+            # Its existence counts; its content is left to git.
             self.files[path] = _GIT
             return
         self.folders[path] = now.st_mode
@@ -242,7 +243,7 @@ class _Scan:
                 self.folder(fd, f"{path}/", level + 1)
                 return
             except PermissionError:
-                # What was refused for a moment would look as if it came later.
+                # An entry that is unreadable for a moment would look like a new one later.
                 if last:
                     self._seal(path, now)
             finally:
@@ -260,7 +261,7 @@ def _is_same(was: Entry | None, now: Entry) -> bool:
 
 
 def still(last: Snapshot | None, path: str, now: Entry) -> Entry | None:
-    """The entry with the digest it had then, if nothing can have changed since without showing."""
+    """The entry with its earlier digest, if no change since then can have gone unseen."""
     known = last.files.get(path) if last is not None else None
     if last is None or known is None or not known.has_digest or known._replace(digest="") != now:
         return None
@@ -268,7 +269,7 @@ def still(last: Snapshot | None, path: str, now: Entry) -> Entry | None:
 
 
 def look_at(tree: Reach, path: str) -> Entry | None:
-    """One path with its digest; None when it is not there, or is a folder."""
+    """One path with its digest; None when it does not exist or is a folder."""
     try:
         now = tree.look(path)
     except WriteRefused:
@@ -277,13 +278,13 @@ def look_at(tree: Reach, path: str) -> Entry | None:
 
 
 def _entry(now: os.stat_result) -> Entry:
-    """What is neither file, link nor folder has no content: it is the same as long as it is the same inode."""
+    """An entry from a stat. A special file has no content: it is unchanged while its inode is the same."""
     digest = "" if now.st_mode & _TYPE in (_FILE, _LINK, _FOLDER) else f"{_UNREAD}{now.st_ino}"
     return Entry(now.st_mode, now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns, now.st_uid, now.st_gid, digest)
 
 
 def hashed(fd: int, size: int) -> str:
-    """The digest of at most `size` bytes and one chunk: a file that grows for ever must not be read for ever."""
+    """The digest of at most `size` bytes and one chunk: a file that keeps growing must not be read forever."""
     digest = hashlib.sha256()
     done = 0
     while done <= size and (piece := os.read(fd, _CHUNK_BYTES)):
@@ -295,7 +296,7 @@ def hashed(fd: int, size: int) -> str:
 def read_through(
     tree: Reach, path: str, seen: Entry, reader: Callable[[int, int], str] = hashed, *, tries: int = 3
 ) -> Entry | None:
-    """The entry with its digest, read while it held still if it ever did; None when it is no longer there.
+    """The entry with its digest, read between two equal stats if possible; None when it no longer exists.
 
     `reader` gets the open file and its size and returns the digest.
     """

@@ -22,7 +22,7 @@ Stamp = tuple[int, int, int, str]
 
 
 def stand(folder: Path, verify: Sequence[str], own: Path) -> Callable[[], tuple[str, ...]]:
-    """Remembers the gate files as they are; the answer tells which of them are not so any more. `own` is Ganger's."""
+    """Remembers the gate files; the returned call names those that have changed since. `own` is Ganger's folder."""
     gates = _gates(folder, verify, str(own))
     before = {path: stamp for path in gates if (stamp := _stamp(folder, path)) is not None}
 
@@ -68,5 +68,5 @@ def _stamp(folder: Path, path: str) -> Stamp | None:
 
 
 def _is_same(folder: Path, path: str, before: Stamp) -> bool:
-    """Written again with the same content is written all the same: between the two it may have been anything."""
+    """A file rewritten with the same content counts as changed: in between it may have held anything."""
     return _stamp(folder, path) == before

@@ -1,4 +1,4 @@
-"""What was changed in a workspace: found without running anything in it, held as a `Change`, kept as a commit."""
+"""What changed in a workspace: found without running anything in it, held as a `Change`, kept as a commit."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _LARGEST_BEFORE = 64 << 20
 _BATCH_BYTES = 16 << 20
 _BATCH_FILES = 500
 _STREAMED_BYTES = 16 << 20
-# Of more than this no copy is made: a file full of holes costs its agent nothing, and whoever reads it hours.
+# A larger file is not copied: a sparse file costs its agent nothing, and takes hours to read.
 _MOST_KEPT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much one change may be."""
+    """How large one change may be."""
 
     max_file_bytes: int
     max_total_bytes: int
@@ -41,7 +41,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A workspace to look at: where it is, the commit and the index it was made from.
+    """A workspace to examine: where it is, the commit and the index it was made from.
 
     `linked` are folders that came from the user's project and are never part of a change.
     """
@@ -56,9 +56,9 @@ class Source:
 
 @dataclass(slots=True)
 class Difference:
-    """Paths that are not as in the commit the workspace was made from; None: gone. `by_index`: its index was whole.
+    """Paths that differ from the commit the workspace was made from; None: gone. `by_index`: its index was complete.
 
-    `contents` are the new ones, where they were kept. `left_out` are those that cannot be held, with the reason.
+    `contents` are the new contents, where they were kept. `left_out` are paths that cannot be held, with the reason.
     """
 
     before: Mapping[str, Entry]
@@ -70,7 +70,7 @@ class Difference:
     left_out: dict[str, WriteRefused] = field(default_factory=dict)
 
     def put(self, path: str, leaf: Leaf, data: bytes = b"", *, size: int | None = None) -> None:
-        """A path as it is now; one that is as it was is no difference. With a size the content is not kept."""
+        """Notes a path's present state, unless it is unchanged. With a size the content is not kept."""
         entry = self.before.get(path)
         if entry is not None and (entry.mode, entry.oid) == (leaf.mode, leaf.oid):
             self.leaves.pop(path, None)
@@ -82,7 +82,7 @@ class Difference:
             self.contents[path] = data
 
     def lay_over(self, changes: Iterable[FileChange]) -> None:
-        """Writes an agent asked for, on top of what it did itself."""
+        """Adds the writes an agent requested to the changes it made itself."""
         width = id_width(self.before)
         for one in changes:
             self.put(
@@ -99,7 +99,7 @@ def id_width(entries: Mapping[str, Entry]) -> int:
 
 
 def _began_with(source: Source) -> Difference:
-    """No difference yet. Without a whole index of the workspace only contents can tell what changed."""
+    """An empty difference. Without a complete index of the workspace, contents must be compared."""
     found = read_index(source.index)
     if found is not None:
         return Difference(found)
@@ -113,7 +113,7 @@ def _began_with(source: Source) -> Difference:
 
 
 def to_judge(source: Source, bounds: Bounds) -> Difference:
-    """The difference a task shall be judged by, all of it in memory; raises WriteRefused for what cannot be held."""
+    """The difference by which a task is judged, all of it in memory; raises WriteRefused for what cannot be held."""
     look = _Look.at(source, into_repositories=False)
     nested = "this folder is a git repository of its own; remove its .git"
     unknown = [refused(path, "EMBEDDED_REPOSITORY", nested) for path, commit in look.embedded.items() if not commit]
@@ -130,7 +130,7 @@ def to_judge(source: Source, bounds: Bounds) -> Difference:
 
 
 def _require_no_bare_folder(look: _Look) -> None:
-    """A folder of the project that became a bare repository: git run below it would read a configuration in it."""
+    """A folder of the project that became a bare repository: git run below it would read the configuration in it."""
     for path in look.changed:
         folder, _, name = path.rpartition("/")
         parts = (f"{folder}/objects/", f"{folder}/refs/")
@@ -140,11 +140,12 @@ def _require_no_bare_folder(look: _Look) -> None:
             and path not in look.difference.before
             and all(any(one.startswith(part) for one in look.census.files) for part in parts)
         ):
-            raise refused(folder, "EMBEDDED_REPOSITORY", "this folder was made a bare git repository; undo that")
+            raise refused(folder, "EMBEDDED_REPOSITORY", "this folder was turned into a bare git repository; undo that")
 
 
 def to_keep(source: Source) -> Difference:
-    """The difference as far as it can be held at all, its contents already in the repository; raises for no content."""
+    """The difference as far as it can be held, with its contents already in the repository; never raises for
+    content."""
     look = _Look.at(source, into_repositories=True)
     difference = look.difference
     difference.left_out |= look.odd
@@ -152,7 +153,7 @@ def to_keep(source: Source) -> Difference:
         if commit:
             difference.put(path, Leaf(SUBMODULE, commit), size=0)
         elif path in difference.before:
-            difference.left_out[path] = refused(path, "EMBEDDED_REPOSITORY", "its commit cannot be told")
+            difference.left_out[path] = refused(path, "EMBEDDED_REPOSITORY", "its commit is unknown")
     for batch in _batches(look):
         _keep(source, difference, batch)
     return difference
@@ -199,7 +200,7 @@ def _batches(look: _Look) -> Iterator[dict[str, int]]:
 
 
 def _require_bounds(look: _Look, bounds: Bounds) -> None:
-    """Judged by stat, before anything is read."""
+    """Checks the limits by stat, before anything is read."""
     count = len(look.changed) + len(look.difference.leaves)
     if count > bounds.max_files:
         first = next(iter(look.changed), next(iter(look.difference.leaves), ""))
@@ -222,7 +223,8 @@ def _require_bounds(look: _Look, bounds: Bounds) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A census beside what was there before. `changed` are paths whose content must be read, with their mode now."""
+    """A census compared with the state before. `changed` are paths whose content must be read, with their present
+    mode."""
 
     census: Census
     difference: Difference
@@ -275,7 +277,7 @@ def _scope(source: Source, before: Mapping[str, Entry], folders: set[str], *, in
 
 
 def _changed(census: Census, difference: Difference) -> dict[str, int]:
-    """Notes what is gone, and returns what may have become different."""
+    """Notes what is gone, and returns what may have changed."""
     changed: dict[str, int] = {}
     for path, entry in difference.before.items():
         if entry.mode == SUBMODULE:
@@ -295,7 +297,7 @@ def _moved(entry: Entry | None, commit: str) -> bool:
 
 
 def _ignored(source: Source, census: Census, paths: Sequence[str]) -> set[str]:
-    """Asked about copies of the .gitignore files, so that git never opens anything the agent made."""
+    """Ignored paths, by copies of the .gitignore files: git never opens anything the agent made."""
     if not paths:
         return set()
     with scratch_folder("ignore") as folder:
@@ -315,7 +317,7 @@ def _copy_ignore(folder: Path, path: str, mirror: Path) -> None:
 
 
 class FolderChange:
-    """A difference as the safeguards see it."""
+    """A difference as a `Change` for the safeguards."""
 
     def __init__(self, difference: Difference, renames: Mapping[str, str], reader: Reader) -> None:
         self._difference = difference
@@ -354,7 +356,7 @@ class FolderChange:
 
 
 def renames_of(git: Git, before: str, after: str, difference: Difference) -> dict[str, str]:
-    """Where files that came were before, as git sees it; asked only when something came and something went."""
+    """The old paths of renamed files, by git's rename detection; used only when files were both added and removed."""
     leaves = difference.leaves
     if not any(leaf is None for leaf in leaves.values()) or all(path in difference.before for path in leaves):
         return {}
@@ -369,7 +371,7 @@ def renames_of(git: Git, before: str, after: str, difference: Difference) -> dic
 
 
 def scratch_index(source: Source, difference: Difference, folder: Path) -> Path:
-    """A copy of the workspace's index that may be rewritten."""
+    """A copy of the workspace's index, for rewriting."""
     copy = folder / "index"
     if difference.by_index:
         shutil.copyfile(source.index, copy)
@@ -380,7 +382,7 @@ def scratch_index(source: Source, difference: Difference, folder: Path) -> Path:
 
 
 def require_outside_links(paths: Iterable[str], linked: Sequence[str]) -> None:
-    """A write into a folder that belongs to the user's project is none of the workspace's."""
+    """Refuses a write into a folder that belongs to the user's project and not to the workspace."""
     require_none(
         [
             refused(path, "PATH_PROTECTED", f"{folder!r} comes from the user's project and is not part of it")
@@ -392,5 +394,5 @@ def require_outside_links(paths: Iterable[str], linked: Sequence[str]) -> None:
 
 
 def shown_paths(paths: Iterable[str]) -> tuple[str, ...]:
-    """Paths as text: bytes that are no UTF-8 become a mark."""
+    """Paths as text: bytes that are not UTF-8 become a replacement character."""
     return tuple(os.fsencode(path).decode("utf-8", "replace") for path in paths)

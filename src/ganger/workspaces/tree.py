@@ -32,7 +32,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileImage:
-    """What one regular file was at one moment."""
+    """The state of one regular file at one moment."""
 
     sha256: str
     size: int
@@ -44,7 +44,7 @@ class FileImage:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A regular file that was read whole."""
+    """A regular file, completely read."""
 
     image: FileImage
     data: bytes
@@ -52,7 +52,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A file to be placed. Without an owner it gets its directory's, without a time the present one."""
+    """A file to be placed. By default it gets its directory's owner and the present time."""
 
     data: bytes
     mode: int
@@ -91,7 +91,7 @@ class Tree:
         os.close(descriptor)
 
     def look(self, path: str) -> os.stat_result | None:
-        """The entry itself, never what it points to; None when it or a directory above it is missing."""
+        """The stat of the entry itself, never of a link's target; None when it or a directory above it is missing."""
         with suppress(FileNotFoundError), self._parent(path) as (directory, name):
             return _entry(directory, name)
         return None
@@ -106,7 +106,7 @@ class Tree:
         return None
 
     def read_file(self, path: str, *, limit: int) -> bytes:
-        """The bytes of a regular file that must be there."""
+        """The bytes of a regular file that must exist."""
         found = self.read(path, limit)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -125,13 +125,13 @@ class Tree:
             return above[depth:]
 
     def names(self, directory: str) -> list[str]:
-        """What a directory holds; `""` is the root."""
+        """The entries of a directory; `""` is the root."""
         with self._directory(directory) as fd:
             with os.scandir(fd) as entries:
                 return [entry.name for entry in entries]
 
     def make_directories(self, paths: Iterable[str], made: list[str] | None = None) -> None:
-        """Make these directories, nearest the root first; one that is there is kept, each new one noted in `made`."""
+        """Make these directories, nearest the root first; an existing one is kept, each new one is noted in `made`."""
         for path in paths:
             with self._parent(path) as (directory, name):
                 is_new = _made_directory(directory, name)
@@ -153,7 +153,7 @@ class Tree:
         tag: str,
         taking: Callable[[], None] = lambda: None,
     ) -> None:
-        """Put a file in place if what stands there is still what was planned for; `taking` is called just before."""
+        """Put a file in place if the existing entry is still the planned one; `taking` is called just before."""
         with self._parent(path) as (directory, name), _temporary(directory, draft, tag) as temp:
             _confirm(directory, name, path, expected)
             taking()
@@ -163,7 +163,7 @@ class Tree:
                 os.rename(temp, name, src_dir_fd=directory, dst_dir_fd=directory)
 
     def restore(self, path: str, draft: Draft, *, tag: str) -> None:
-        """Put a file in place over whatever is there; a directory there is an error."""
+        """Put a file in place of any existing entry; a directory there is an error."""
         with self._parent(path) as (directory, name), _temporary(directory, draft, tag) as temp:
             os.rename(temp, name, src_dir_fd=directory, dst_dir_fd=directory)
 
@@ -213,7 +213,7 @@ class Tree:
 
     @contextmanager
     def _walked(self, path: str) -> Iterator[tuple[int, int]]:
-        """The deepest directory of a path that exists, and how many of its parts that were."""
+        """The deepest existing directory of a path, and how many of the path's parts it covers."""
         fd, depth = os.dup(self._root_fd), 0
         try:
             for name in path.split("/") if path else ():
@@ -239,7 +239,7 @@ def _entry(directory: int, name: str) -> os.stat_result:
 
 
 def _step(directory: int, name: str, path: str) -> int:
-    """The descriptor of a sub-directory; a link or a file in its place is refused by name."""
+    """The descriptor of a sub-directory; a link or a file in its place is refused."""
     try:
         return os.open(name, _DIRECTORY, dir_fd=directory)
     except OSError as problem:
@@ -251,7 +251,7 @@ def _step(directory: int, name: str, path: str) -> int:
 
 
 def _made_directory(directory: int, name: str) -> bool:
-    """False when something has that name already."""
+    """False when the name is taken already."""
     try:
         os.mkdir(name, NEW_DIRECTORY_MODE, dir_fd=directory)
     except FileExistsError:
@@ -268,7 +268,7 @@ def _require_regular(entry: os.stat_result, path: str) -> None:
 
 @contextmanager
 def _opened(directory: int, name: str, path: str) -> Iterator[int]:
-    """A regular file for reading. It is looked at first, so that no FIFO blocks and no device is touched."""
+    """A regular file for reading. It is checked first, so that no FIFO blocks and no device is touched."""
     _require_regular(_entry(directory, name), path)
     try:
         fd = os.open(name, _READ, dir_fd=directory)
@@ -302,7 +302,7 @@ def _image_at(directory: int, name: str, path: str) -> FileImage:
         entry = os.fstat(fd)
         digest = hashlib.sha256()
         size = 0
-        # A file that grows for ever must not be read for ever.
+        # A file that keeps growing must not be read forever.
         while size <= entry.st_size and (piece := os.read(fd, _CHUNK_BYTES)):
             digest.update(piece)
             size += len(piece)
@@ -315,7 +315,7 @@ def _confirm(directory: int, name: str, path: str, expected: FileImage | None) -
     except FileNotFoundError:
         if expected is None:
             return
-        raise refused(path, "HASH_MISMATCH", "the file vanished after the change was planned") from None
+        raise refused(path, "HASH_MISMATCH", "the file was removed after the change was planned") from None
     if expected is None:
         raise refused(path, "CREATE_EXISTS", "a file appeared here after the change was planned")
     if present.sha256 != expected.sha256:
@@ -323,7 +323,7 @@ def _confirm(directory: int, name: str, path: str, expected: FileImage | None) -
 
 
 def _place_new(directory: int, temp: str, name: str, path: str) -> None:
-    """Give a new file its name without ever replacing one: a link fails where a rename would overwrite."""
+    """Give a new file its name without replacing another: a link fails where a rename would overwrite."""
     try:
         os.link(temp, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
     except FileExistsError:
@@ -340,7 +340,7 @@ def _fresh_name(tag: str, suffix: str) -> str:
 
 @contextmanager
 def _temporary(directory: int, draft: Draft, tag: str) -> Iterator[str]:
-    """A written and synced temporary file beside its target; whatever happens inside, its name is gone afterwards."""
+    """A written and synced temporary file beside its target; its name is always removed afterwards."""
     name = _fresh_name(tag, TEMP_SUFFIX)
     try:
         _write_new(directory, name, draft)
@@ -370,7 +370,7 @@ def _owner(entry: os.stat_result) -> tuple[int, int]:
 
 
 def _give(fd: int, owner: tuple[int, int]) -> None:
-    """Where it is allowed, so that an agent that runs as another user keeps its workspace."""
+    """Sets the owner where allowed, so that an agent that runs as another user keeps access to its workspace."""
     if _owner(os.fstat(fd)) == owner:
         return
     try:

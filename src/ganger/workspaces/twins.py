@@ -1,4 +1,4 @@
-"""Names that are one on many systems: of a change beside what the base has, and of a merge beside both its sides."""
+"""Names that are equal on many systems: those of a change against the base, and those of a merge against both sides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOLDER = 0o40000
 
 
 class Listing:
-    """What each folder of a set of paths holds."""
+    """The entries of each folder in a set of paths."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._names: dict[str, set[str]] = {"": set()}
@@ -37,9 +37,9 @@ class Listing:
 
 
 def base_twins(change: Change) -> Iterator[tuple[str, str, str]]:
-    """Each path that comes, the name on its way that is new, and the path of the base that is the same name elsewhere.
+    """Each new path, the new name in it, and the path of the base whose name is equal on other systems.
 
-    What the base has is no offence, also where it has two such names already; what goes in the same change is no twin.
+    Pairs that the base has already are accepted; a path removed in the same change does not count.
     """
     gone = {one.path for one in change.touched if one.after is None}
     folders: dict[str, dict[str, list[str]]] = {}
@@ -68,7 +68,7 @@ def _by_key(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _stays(path: str, change: Change, gone: Collection[str]) -> bool:
-    """A folder stays while anything in it does."""
+    """A folder stays while an entry in it stays."""
     waiting = [path]
     while waiting:
         one = waiting.pop()
@@ -86,9 +86,9 @@ class _Entry:
 
 
 def merged_twins(reader: Reader, merged: str, sides: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Pairs of paths of a merged tree that are one name elsewhere and that none of its sides has together.
+    """Pairs of paths of a merged tree that are equal on other systems and that neither side has together.
 
-    Only folders that differ from both sides are read: in all others nothing has met.
+    Only folders that differ from both sides are read: all others hold the entries of one side only.
     """
     found: list[tuple[str, str]] = []
     waiting = [("", merged, sides)]

@@ -1,4 +1,4 @@
-"""Everything an agent did in place, taken back: what it made goes, what it changed or removed comes from the copies."""
+"""Undoes everything an agent did in place: new files are removed, changed and removed ones restored from the copies."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _TAG = "undo"
 
 @dataclass
 class Undo:
-    """One pass; harmless to repeat and to interrupt. A failure at one path never keeps the others from coming back.
+    """One pass; safe to repeat and to interrupt. A failure at one path does not stop the others from being restored.
 
-    What is at a path of `sparing` exists nowhere else: it is moved to `aside`, never removed.
+    The content at a path of `sparing` exists nowhere else: it is moved to `aside`, never removed.
     """
 
     tree: Reach
@@ -35,7 +35,7 @@ class Undo:
     _troubles: list[str] = field(default_factory=list)
 
     def run(self) -> tuple[str, ...]:
-        """The paths that could not be put back. Removals come first: they make way, and room on a full disk."""
+        """The paths that could not be put back. Removals come first: they clear paths, and space on a full disk."""
         baseline, touched = self.change.baseline, self.change.touched
         self._unlock()
         for one in touched:
@@ -53,12 +53,12 @@ class Undo:
         if self._troubles:
             raise RollbackFailed(
                 f"what was changed in {self.tree.root} could not be put back: {'; '.join(self._troubles)}",
-                hint="Mend the cause and run again: the earlier contents are kept and can be put back at any time.",
+                hint="Fix the cause and run again: the earlier contents are kept and can be put back at any time.",
             )
         return tuple(sorted(self._failed))
 
     def _guarded(self, path: str, act: Callable[[], object]) -> None:
-        """An empty path is tried as well as can be: what it was needed for is looked at in the end."""
+        """Clears a path as well as possible; whether the restore succeeded is checked at the end."""
         try:
             act()
         except OSError as problem:
@@ -78,7 +78,7 @@ class Undo:
         return sorted({*self.change.folders, *(above for path in paths for above in parents_of(path))})
 
     def _unlock(self) -> None:
-        """Folders in which something is to be done, from the root down; modes are set right in the end."""
+        """Folders with work to do, from the root down; modes are restored at the end."""
         for folder in self._concerned():
             self._guarded("", partial(self._unlock_one, folder))
 
@@ -88,7 +88,7 @@ class Undo:
             self.tree.set_folder_mode(folder, stat.S_IMODE(found.st_mode) | 0o700)
 
     def _occupied(self, path: str) -> os.stat_result | None:
-        """What is at a path of the tree; a path through a link or a file is not in the tree at all."""
+        """What is at a path of the tree; a path through a link or a file is outside the tree."""
         try:
             return self.tree.look(path)
         except WriteRefused as refusal:
@@ -106,8 +106,8 @@ class Undo:
             self._clear(path)
 
     def _clear(self, path: str) -> None:
-        """A folder that nobody could look into, or with left-out things in it, is moved away whole: it is not ours
-        to destroy."""
+        """A folder that could not be read, or that holds excluded entries, is moved away as a whole and never
+        deleted."""
         if not self.tree.remove_if_empty(path):
             self._carry_out(path)
 

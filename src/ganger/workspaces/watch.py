@@ -1,4 +1,4 @@
-"""An attempt that works in the project's own folder: how it was before, what became of it, and the way back."""
+"""An attempt in the project's own folder: the state before, the changes, and how to undo them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class Watch:
-    """One folder, one attempt at a time. `folder` is Ganger's own and lies on the same file system if possible."""
+    """Watches one folder for one attempt at a time. `folder` is Ganger's own, on the same file system if possible."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Watch:
 
     @property
     def whole(self) -> bool:
-        """Whether everything can be put back; if not, changes are seen and some of them cannot be undone."""
+        """Whether everything can be put back; if not, changes are seen, but some of them cannot be undone."""
         return self._kept.whole
 
     def begin(self) -> None:
-        """What is there now is what the next attempt starts from. Durable on return; quick when little changed."""
+        """Takes the present state as the baseline of the next attempt. Durable on return; fast when little changed."""
         earlier = self._baseline or self._record.load()
         with self._tree() as tree:
             present = take(tree, self._skip, earlier, self._now_ns())
@@ -61,7 +61,7 @@ class Watch:
                 self._establish(tree, present)
 
     def resume(self) -> bool:
-        """Finds the baseline of an attempt that an earlier process began; False when there is none."""
+        """Loads the baseline of an attempt that an earlier process began; False when there is none."""
         self._baseline = self._record.load()
         if self._baseline is None:
             return False
@@ -69,44 +69,44 @@ class Watch:
         return True
 
     def changed(self, ignoring: Mapping[str, str] | None = None) -> InPlace:
-        """All that differs from the baseline, less the paths that have exactly the digest Ganger gave them.
+        """Everything that differs from the baseline, except paths with exactly the digest that Ganger wrote.
 
-        An empty digest stands for a path that Ganger took away.
+        An empty digest stands for a path that Ganger removed.
         """
         return self._compare(ignoring or {}, None)
 
     def drifted(self, paths: Callable[[str], bool]) -> InPlace:
-        """Of the paths asked for, those that are not as in the baseline now, with whatever is in their way."""
+        """Of these paths, those that now differ from the baseline, with the entries that block them."""
         return self._compare({}, paths)
 
     def undo(self, change: InPlace) -> tuple[str, ...]:
-        """Puts everything in the change back; the paths for which that was not possible.
+        """Puts everything in the change back; returns the paths for which that was not possible.
 
-        What the last `save` could not save is moved out of the project instead of being removed.
+        Content that the last `save` could not save is moved out of the project instead of being removed.
         """
         with self._tree() as tree:
             return Undo(tree, change, self._aside, self._unsaved).run()
 
     def restore(self, drift: InPlace) -> tuple[str, ...]:
-        """The same for what `drifted` found."""
+        """Does the same for what `drifted` found."""
         return self.undo(drift)
 
     def save(self, change: InPlace, folder: Path, *, contents: bool = True) -> tuple[str, ...]:
-        """Keeps what was made, with a summary; the files that could not be saved. An earlier save stays as it is: what
-        it does not hold goes to a folder beside it."""
+        """Saves the change, with a summary; returns the files that could not be saved. An earlier save is not changed:
+        what it does not hold goes to a folder beside it."""
         unsaved = save_edit(change, folder, contents=contents)
         self._unsaved = frozenset(unsaved)
         return unsaved
 
     def accept(self, change: InPlace) -> None:
-        """What the change made of its paths is from now on how they shall be."""
+        """Accepts the change: its paths' present state becomes part of the baseline."""
         paths = [*(one.path for one in change.touched), *change.permissions]
         if not change.is_nothing:
             self._adopt(paths, change.folders, change.present)
 
     def absorb(self, written: Mapping[str, str]) -> None:
-        """What Ganger itself wrote while an attempt runs is not that attempt's; a path that has another digest than
-        given is left for `changed` to find."""
+        """Takes Ganger's own writes during an attempt into the baseline; a path with another digest than given is left for
+        `changed` to find."""
         files: dict[str, Entry] = {}
         folders: dict[str, int] = {}
         adopted: list[str] = []
@@ -122,7 +122,7 @@ class Watch:
         self._adopt(adopted, folders, Snapshot(0, files, folders))
 
     def snapshot(self) -> Snapshot:
-        """How it is at this moment, by inodes and times."""
+        """The present state, by inodes and times."""
         with self._tree() as tree:
             return take(tree, self._skip, self._need(), self._now_ns())
 
@@ -141,12 +141,12 @@ class Watch:
             _carry(path, present.files, files)
         for path in folders:
             _carry(path, present.folders, modes)
-        # The earlier moment stays: it makes more files count as young, never fewer.
+        # The earlier time stays: with it more files are read again, never fewer.
         with self._tree() as tree:
             self._establish(tree, Snapshot(baseline.taken_ns, files, modes))
 
     def _establish(self, tree: Reach, snapshot: Snapshot) -> None:
-        """Contents first: a baseline on disk is one that can be gone back to."""
+        """Contents are written first: a baseline on disk can always be restored."""
         kept = self._kept.keep(tree, snapshot)
         self._record.save(kept)
         self._baseline = kept
@@ -172,7 +172,7 @@ def _carry(path: str, source: Mapping[str, _T], target: dict[str, _T]) -> None:
 
 
 def _without(root: Path, folder: Path, skip: Callable[[str], bool]) -> Callable[[str], bool]:
-    """Ganger's own folder is not part of the project, also where it lies inside."""
+    """Ganger's own folder is not part of the project, even inside it."""
     try:
         own = Path(os.path.realpath(folder)).relative_to(root).as_posix()
     except ValueError:

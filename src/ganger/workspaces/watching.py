@@ -1,4 +1,4 @@
-"""The project's own folder under watch, with the safeguards that judge what became of it."""
+"""Watches the project's own folder and applies the safeguards to its changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HARMLESS_GROUPS = frozenset({b"[console_scripts]", b"[gui_scripts]"})
 
 
 class Watching:
-    """The `Watch` port. `path` is where the checks look for programs."""
+    """The `Watch` port. `path` is the PATH of the checks."""
 
     def __init__(self, root: Path, watch: Watch, limits: ChangeLimits, path: str) -> None:
         self._root, self._watch, self._limits, self._path = root, watch, limits, path
@@ -40,7 +40,7 @@ class Watching:
         require(_Part(change, self._counting(change)), rules, self._limits)
 
     def _counting(self, change: Change) -> tuple[Touched, ...]:
-        """What an installation adds is no work of the agent's, unless it gets between a check and its tools."""
+        """Files an installation adds are not the agent's work, unless they change which tools a check uses."""
         return tuple(one for one in change.touched if not self._is_installed(one, change))
 
     def _is_installed(self, touched: Touched, change: Change) -> bool:
@@ -76,13 +76,15 @@ class Watching:
         wrong = {one.path for one in touched if self._limits.protection.protected_by(one.path)}
         if not rules.may_change_gates:
             wrong |= {one.path for one in touched if gates.gate_of(one, change)}
-        # Where nothing was put back this is how the folder is now.
+        # If nothing was put back, this is the folder's present state.
         self._seen = None if wrong else change.present
         if wrong:
             drift = self._watch.drifted(wrong.__contains__)
             self._watch.save(drift, folder)
             for path in self._watch.restore(drift):
-                raise refused(path, "GATE_CHANGED", "it was changed behind Ganger's back and cannot be put back")
+                raise refused(
+                    path, "GATE_CHANGED", "it was changed while Ganger was not watching and cannot be put back"
+                )
         return Restored(tuple(sorted(wrong)), len(touched) > len(wrong))
 
 
@@ -117,7 +119,7 @@ class _Part:
 
 
 def is_unwatched(path: str) -> bool:
-    """Generated files, but for those by which a check would find other programs or plugins than the operator's."""
+    """Generated files, except those that would give a check other programs or plugins than the operator's."""
     parts = path.split("/")
     if "node_modules" in parts:
         below = parts[parts.index("node_modules") + 1 :]

@@ -1,4 +1,4 @@
-"""A merge that never stops: where both sides changed the same lines, the other side's count."""
+"""A merge that never stops: where both sides changed the same lines, the other side wins."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _OURS, _THEIRS, _BASE = 2, 3, 1
 
 @dataclass(frozen=True, slots=True)
 class _Clash:
-    """One path that both sides changed: what it is in their common base, on our side and on theirs."""
+    """One path that both sides changed: its state in the common base, on our side and on theirs."""
 
     path: str
     stages: dict[int, Leaf]
 
 
 def join_yielding(git: Git, ours: str, theirs: str, message: str, who: Who) -> Rebased:
-    """A merge commit of both. A file that cannot be joined line by line is as `theirs` has it."""
+    """A merge commit of both. A file that cannot be merged line by line is taken from `theirs`."""
     tree, clashes = _merged(git, ours, theirs)
     with Reader(git) as reader, scratch_folder("yield") as name:
         changes = {clash.path: _settled(git, reader, Path(name), clash, theirs) for clash in clashes}
@@ -53,7 +53,7 @@ def _merged(git: Git, ours: str, theirs: str) -> tuple[str, list[_Clash]]:
 
 
 def _settled(git: Git, reader: Reader, place: Path, clash: _Clash, theirs: str) -> Leaf | None:
-    """The file's lines joined, or what `theirs` has at that path: perhaps nothing."""
+    """The merged lines of the file, or the state of that path in `theirs`, which may be absent."""
     sides = [clash.stages.get(stage) for stage in (_OURS, _BASE, _THEIRS)]
     texts = [_text(reader, side) for side in sides]
     mine, _, other = sides
@@ -69,7 +69,7 @@ def _settled(git: Git, reader: Reader, place: Path, clash: _Clash, theirs: str) 
 
 
 def _text(reader: Reader, side: Leaf | None) -> bytes | None:
-    """Nothing where there is no such side; None where it is no text that can be joined."""
+    """Empty where the side lacks the file; None where it is not text that can be merged."""
     if side is None:
         return b""
     data = reader.read(side.oid, _LARGEST_FILE) if side.mode in _REGULAR else None
