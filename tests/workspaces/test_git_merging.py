@@ -132,6 +132,6 @@ def test_a_missing_commit_is_an_error_and_no_conflict(ground: Ground) -> None:
     taken = _change(ground, "a", x="1\n")
     with pytest.raises(GangerError, match="is not in"):
         ground.do(ground.repository.rebase(taken.commit, taken.base, "1" * 40))
-    with pytest.raises(GangerError, match="no commit id"):
+    with pytest.raises(GangerError, match="not a commit id"):
         ground.do(ground.repository.rebase("--help", taken.base, taken.base))
     assert not ground.do(ground.repository.has("1" * 40)) and ground.do(ground.repository.has(taken.commit))
