@@ -107,9 +107,9 @@ print(json.dumps([who(walls), sorted(result.name for result in probe(walls, sett
 @pytest.mark.parametrize(
     ("user", "mode", "identity", "left_open"),
     [
-        pytest.param(ORDINARY, "755", "agents keep your user number", OPEN_TO_ONESELF, id="ordinary user"),
+        pytest.param(ORDINARY, "755", "agents keep your user id", OPEN_TO_ONESELF, id="ordinary user"),
         pytest.param((), "755", "agents become user 61023", OPEN_TO_ALL, id="root, as another user"),
-        pytest.param((), "700", "agents keep root's number because", OPEN_TO_ROOT, id="root, behind a closed folder"),
+        pytest.param((), "700", "agents keep root's user id because", OPEN_TO_ROOT, id="root, behind a closed folder"),
     ],
 )
 def test_landlock_leaves_open_exactly_what_the_guide_says(
@@ -141,7 +141,7 @@ def test_the_guide_names_what_landlock_leaves_open() -> None:
 
 @pytest.mark.needs("landlock", "root")
 def test_a_probe_asks_for_the_users_that_the_project_will_have(tmp_path: Path) -> None:
-    """G05: where agents keep root's number, the probes' own folder is no better place."""
+    """G05: where agents keep root's user id, the probes' own folder is no better place."""
     tmp_path.chmod(0o700)
     here = place(tmp_path, "landlock")
     assert here.walls.owner is None and "be-root" in openings(probe(here.walls, here.settings))

@@ -1,7 +1,7 @@
-"""A control group for the keeper and all it starts, where this process may make one: ended as a whole, at once."""
+"""A control group for the keeper and all its programs, where this process may make one: it is killed as a whole."""
 
 # ruff: noqa: PTH102, PTH106, PTH110, PTH112, PTH119, PTH120
-# Importing pathlib would take longer than everything else the guard needs.
+# Importing pathlib would take longer than all other imports of the guard.
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _CLEAR_WITHIN_SEC = 10.0
 
 
 def make(name: str) -> str | None:
-    """A new group below this process's own, for this process and all it will start; None where that cannot be had."""
+    """A new group below this process's own, for this process and all its future children; None where that is not
+    possible."""
     home = own_cgroup()
     if home is None:
         return None
@@ -36,14 +37,14 @@ def make(name: str) -> str | None:
 
 
 def leave(folder: str) -> bool:
-    """Back to the group above; the one left is removed if it is empty. Whether it was."""
+    """Moves this process to the parent group and removes the old one if it is empty; returns whether it was."""
     with contextlib.suppress(OSError):
         _write(f"{os.path.dirname(folder)}/cgroup.procs", "0")
     return _remove(folder)
 
 
 def own_cgroup() -> str | None:
-    """The folder of this process's version 2 control group, wherever that hierarchy is mounted."""
+    """The folder of this process's control group, version 2, wherever that hierarchy is mounted."""
     own = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), None)
     if own is None:
         return None
@@ -58,7 +59,7 @@ def own_cgroup() -> str | None:
 
 
 def clear(folder: str) -> bool:
-    """Ends everything in a folder of control groups that was made here, and removes it; harmless when it is gone."""
+    """Kills everything in a control group folder that was made here, and removes it; safe to call when it is gone."""
     if not os.path.basename(folder).startswith(PREFIX):
         return False
     give_up_at = time.monotonic() + _CLEAR_WITHIN_SEC
@@ -77,7 +78,7 @@ def _remove(path: str) -> bool:
     except FileNotFoundError:
         return True
     except OSError:
-        # A program that may make groups itself can have left some in its own.
+        # A program that can make groups may have left some inside its own.
         with contextlib.suppress(OSError):
             inner = [entry.path for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)]
             if inner and False not in [_remove(each) for each in inner]:

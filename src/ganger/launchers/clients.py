@@ -1,4 +1,4 @@
-"""A connection to the keeper, seen from inside: who is there, what was said, what has yet to be sent."""
+"""A connection to the keeper, on the keeper's side: its peer, received messages, bytes still to be sent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def peer_is_us(connection: socket.socket) -> bool:
 
 
 class Client:
-    """One lead, or whoever else of this user found the socket. It is never waited for."""
+    """One lead, or another process of this user that found the socket. The keeper never waits for it."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -37,7 +37,7 @@ class Client:
         return bool(self._unsent)
 
     def read(self) -> Iterator[Message]:
-        """What has come; raises ConnectionError at the end and Garbage where it makes no sense."""
+        """The received messages; raises ConnectionError at the end and Garbage for invalid ones."""
         try:
             data = self.connection.recv(_CHUNK)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""How a lead reaches the keeper of its run: finds the one that lives, or starts one."""
+"""How a lead reaches the keeper of its run: finds the living one, or starts one."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class KeeperOptions:
 
 
 class LineLost(Exception):
-    """The keeper is gone, or has hung up; it may or may not have done what was asked."""
+    """The keeper is gone or has hung up; it may or may not have carried out the request."""
 
 
 class Line(asyncio.Protocol):
-    """The connection to a keeper. Answers go to whoever asked, all else to `hear`."""
+    """The connection to a keeper. Answers go to their requests, all other messages to `hear`."""
 
     def __init__(self, hear: Callable[[Message], None], lost: Callable[[Line], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -60,7 +60,7 @@ class Line(asyncio.Protocol):
         self._answers: dict[int, Callable[[Message | None], None]] = {}
 
     def can(self, what: str) -> bool:
-        """Whether this keeper has learnt to do that; one of an earlier version hangs up on what it does not know."""
+        """Whether this keeper knows the request; a keeper of an earlier version hangs up on an unknown one."""
         does = self.greeting.result().get("does") if self.greeting.done() else None
         return isinstance(does, list) and what in does
 
@@ -93,7 +93,7 @@ class Line(asyncio.Protocol):
         self._transport.write(line(message))
 
     async def ask(self, message: Message, read: Callable[[Message], _T]) -> _T:
-        """What `read` makes of the answer, at the moment it comes and before anything later is heard."""
+        """What `read` returns for the answer, called when it arrives and before any later message."""
         if self.is_over.done():
             raise LineLost
         answered: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
@@ -123,7 +123,7 @@ class Line(asyncio.Protocol):
 
 
 async def connect(house: House, hear: Callable[[Message], None], lost: Callable[[Line], None]) -> Line | None:
-    """The keeper that lives, or None."""
+    """The living keeper, or None."""
     address = house.read(house.address)
     if not address:
         return None
@@ -149,8 +149,8 @@ async def connect(house: House, hear: Callable[[Message], None], lost: Callable[
     except TimeoutError:
         made.hang_up()
         raise KeeperError(
-            f"the keeper of {house.folder} lives and does not answer",
-            hint=f"Continue it if it was stopped, or end it; it is the process that holds {house.lock}.",
+            f"the keeper of {house.folder} is alive and does not answer",
+            hint=f"Continue it if it was stopped, or kill it; it is the process that holds {house.lock}.",
         ) from None
     if not greeting:
         return None
@@ -172,7 +172,7 @@ def _hello(house: House) -> Message:
 async def reach(
     house: House, options: KeeperOptions, hear: Callable[[Message], None], lost: Callable[[Line], None]
 ) -> Line:
-    """Connects to the keeper, starting one where none lives. Raises KeeperError when that cannot be done."""
+    """Connects to the keeper and starts one if none is alive. Raises KeeperError when that fails."""
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + _REACHED_WITHIN_SEC
     pause, failures = _FIRST_PAUSE_SEC, 0
@@ -185,20 +185,20 @@ async def reach(
         if failures == _TRIES:
             raise KeeperError(
                 f"the process that keeps this run's programs could not be started{_last_words(house)}",
-                hint=f"Look into {house.errors}.",
+                hint=f"See {house.errors}.",
             )
-        # Busy: an earlier keeper is on its way out, or another lead is starting one.
+        # Busy: an earlier keeper is exiting, or another lead is starting one.
         if said != b"ready\n":
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SEC)
     raise KeeperError(
         f"the keeper of {house.folder} did not answer within {_REACHED_WITHIN_SEC:.0f} s",
-        hint=f"Look into {house.errors}; end a process that holds {house.lock} or {house.guard_lock}.",
+        hint=f"See {house.errors}; kill the process that holds {house.lock} or {house.guard_lock}.",
     )
 
 
 async def start_keeper(house: House, options: KeeperOptions, within_sec: float) -> bytes:
-    """What the guard or the keeper said: ready, busy, or nothing."""
+    """What the guard or the keeper reported: ready, busy, or nothing."""
     house.room.mkdir(mode=0o700, parents=True, exist_ok=True)
     answer, ready = os.pipe()
     root = str(Path(ganger.__file__).parent.parent)
@@ -230,7 +230,7 @@ async def start_keeper(house: House, options: KeeperOptions, within_sec: float) 
         return b""
     finally:
         os.close(answer)
-        # The guard proper is a child of this one, which has ended already.
+        # The guard itself is a child of this process, which has ended already.
         guard.wait()
 
 
@@ -261,12 +261,12 @@ def _private(path: str, flags: int) -> int:
 
 
 def tell_in_passing(house: House, message: Message) -> None:
-    """Says one thing to a keeper that lives and hears no answer; for a moment in which no loop may be relied on."""
+    """Sends one message to a living keeper and waits for no answer; usable when no event loop may be running."""
     address = house.read(house.address)
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(1.0)
         connection.connect(address)
         if peer_is_us(connection):
-            # An earlier keeper, which asks for no key, has none.
+            # A keeper of an earlier version has no key and asks for none.
             hello = line(_hello(house)) if house.read(house.key) else b""
             connection.sendall(hello + line(message))

@@ -1,4 +1,4 @@
-"""What a process tree does at this moment, as /proc shows it."""
+"""What a process tree is doing at this moment, from /proc."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WAITING = frozenset((b"S", b"I"))
 
 
 def tree_facts(pid: int, started: int | None) -> Facts | None:
-    """Of this process and everything below it; None when it is gone or nothing can be read."""
+    """The facts of this process and all its descendants; None when it is gone or nothing can be read."""
     if started is not None and start_ticks(pid) != started:
         return None
     ticks = 0
@@ -37,7 +37,8 @@ def tree_facts(pid: int, started: int | None) -> Facts | None:
 
 
 def _is_stopped(states: Mapping[int, bytes], parents: Mapping[int, int]) -> bool:
-    """Walls and shells around a stopped program are not stopped themselves: they sleep until it ends."""
+    """Whether the tree is stopped. The sandbox and shells around a stopped program are not stopped: they sleep until it
+    ends."""
     living = {pid: state for pid, state in states.items() if state not in _ENDED}
     waited_for = {parents[pid] for pid in living}
     ends = {state for pid, state in living.items() if pid not in waited_for}
@@ -56,7 +57,7 @@ def _tree(pid: int) -> Iterator[tuple[int, int]]:
 
 
 def _lined_up_sec(pid: int) -> float:
-    """Of all its threads: the second field of their schedstat, where the kernel keeps one."""
+    """The waiting time of all its threads: the second field of their schedstat, where the kernel has one."""
     found = 0
     for thread in _threads(pid)[:_MOST_THREADS]:
         fields = read(f"/proc/{pid}/task/{thread}/schedstat").split()
@@ -73,7 +74,7 @@ def _threads(pid: int) -> list[str]:
 
 
 def _children(pid: int) -> list[int]:
-    """Every thread has children of its own."""
+    """A process's children; every thread has a list of its own."""
     found: list[int] = []
     for thread in _threads(pid):
         found += [int(word) for word in read(f"/proc/{pid}/task/{thread}/children").split()]

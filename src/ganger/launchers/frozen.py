@@ -1,4 +1,4 @@
-"""A keeper that is there and does nothing: somebody stopped it (SIGSTOP), or it hangs."""
+"""A keeper that exists and does nothing: it was stopped (SIGSTOP), or it hangs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ganger.launchers.proc import is_stopped, parent_of
 
 
 def wake_keeper(house: House) -> None:
-    """Continues the keeper and its guard where they are stopped; one that works is left alone."""
+    """Continues the keeper and its guard if they are stopped; a running one is left alone."""
     keeper = _keeper(house)
     guard = parent_of(keeper) if keeper and is_held(house.guard_lock) else 0
     for pid in (keeper, guard):
@@ -21,7 +21,7 @@ def wake_keeper(house: House) -> None:
 
 
 def kill_keeper(house: House) -> None:
-    """Its guard, continued if it was stopped, ends everything the keeper had started."""
+    """Kills the keeper; its guard, continued if it was stopped, kills everything the keeper had started."""
     wake_keeper(house)
     if keeper := _keeper(house):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -29,7 +29,7 @@ def kill_keeper(house: House) -> None:
 
 
 def _keeper(house: House) -> int:
-    """The process that holds the lock has written its number there; nobody holds that of one that is gone."""
+    """The keeper's process id, which it writes into the lock file; 0 when no process holds the lock."""
     if not is_held(house.lock):
         return 0
     said = house.read(house.lock).strip()

@@ -1,6 +1,6 @@
-"""The guard: the process above the keeper. When the keeper dies, all it had started falls to the guard, and ends.
+"""The guard: the keeper's parent process. When the keeper dies, the guard inherits all its programs and kills them.
 
-It is so small that little can fail in it: it waits, kills and leaves.
+It is so small that little can fail in it: it waits, kills and exits.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import time
 from ganger.launchers.adoption import adopt_orphans, adopted, kill_child
 from ganger.launchers.traces import clear_traces
 
-# Without site-packages there is nothing but the standard library and Ganger itself to be imported, and of Ganger not
-# even its public names: those take longer than all the guard needs.
+# Without site-packages only the standard library and Ganger itself can be imported, and of Ganger not even its public
+# names: those take longer than everything the guard needs.
 PYTHON_FLAGS = ("-I", "-S", "-c")
 BOOT = """import sys
 root, module, *rest = sys.argv[1:]
@@ -30,7 +30,8 @@ _SPINS = 200
 
 
 def main(arguments: list[str]) -> None:
-    """The run's folder, the descriptor that waits for an answer, the keeper's two options, and its module if odd."""
+    """Arguments: the run's folder, the descriptor for the answer, the keeper's two options, and another module, if
+    any."""
     folder, ready, idle_sec, cgroup, *odd = arguments
     if os.fork():
         os._exit(0)
@@ -43,21 +44,21 @@ def main(arguments: list[str]) -> None:
         os.write(int(ready), b"busy\n")
         return
     adopt_orphans()
-    # Its end is how the keeper learns that the guard is gone; nothing is ever written to it.
+    # End of file tells the keeper that the guard is gone; nothing is ever written to it.
     alive, _held = os.pipe()
     keeper = _spawn(alive, int(ready), [sys.argv[1], *(odd or [KEEPER]), folder, ready, str(alive), idle_sec, cgroup])
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     while (ended := os.wait())[0] != keeper:
         pass
-    # What another, living keeper needs is no trace of a dead one.
+    # The files of another, living keeper are not traces of a dead one.
     if os.waitstatus_to_exitcode(ended[1]) != BUSY:
         clear_traces(room)
     end_all()
 
 
 def end_all() -> None:
-    """Ends every child, and every child that comes up when its own parent ends, until there is none."""
+    """Kills every child, and every orphan that becomes a child, until there is none."""
     spins = 0
     while orphans := adopted(()):
         for pid in orphans:

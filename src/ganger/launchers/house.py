@@ -1,4 +1,4 @@
-"""Where a keeper lives: its files in the run's folder, and the private folder of its socket."""
+"""A keeper's paths: its files in the run's folder, and the private folder of its socket."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class House:
 
     @property
     def key(self) -> Path:
-        """Known to whoever may read the run's folder, and to nobody who only found the socket."""
+        """Readable with access to the run's folder; a process that only found the socket does not know it."""
         return self.room / "key"
 
     @property
@@ -54,8 +54,7 @@ class House:
         return self.room / "cgroup"
 
     def is_gone(self, lock: os.stat_result) -> bool:
-        """Whether the run's folder was deleted since its lock was this file. A disk that does not answer is not empty
-        for that."""
+        """Whether the run's folder was deleted since its lock was this file. A read error does not count as deleted."""
         try:
             return not os.path.samestat(self.lock.stat(), lock)
         except (FileNotFoundError, NotADirectoryError):
@@ -74,7 +73,7 @@ class House:
             return ""
 
     def write(self, file: Path, text: str) -> None:
-        """Whole or not at all; for the owner alone."""
+        """Writes the whole file or nothing; readable by the owner only."""
         fresh = file.with_name(f"{file.name}.new")
         with open(fresh, "w", encoding="utf-8", errors="surrogateescape", opener=_private) as opened:
             opened.write(text)
@@ -82,7 +81,7 @@ class House:
 
 
 def make_socket_folder() -> Path:
-    """A new folder only this user can enter, with a path short enough for a socket."""
+    """A new folder that only this user can enter, with a path short enough for a socket."""
     name = f"{PREFIX}{os.urandom(8).hex()}"
     problem: OSError | None = None
     for place in (Path(f"/run/user/{os.geteuid()}"), *_TEMPORARY):
@@ -111,7 +110,7 @@ def is_held(lock: Path) -> bool:
 
 
 def hold(lock: str | Path) -> int | None:
-    """Takes the lock for as long as this process lives; None when another has it."""
+    """Takes the lock for as long as this process lives; None when another process has it."""
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,7 @@
 """The keeper: a small process that starts a run's programs, holds them to their limits, and outlives the lead.
 
-One loop, one thread. What happened in one turn is recorded together and then told; what cannot be recorded is not told.
+One loop, one thread. The events of one turn are recorded together and then reported; what cannot be recorded is not
+reported.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from ganger.launchers.wire import (
 )
 
 _SWEEP_PAUSE_SEC = 0.005
-# How soon it is noticed that the run's folder was deleted.
+# How soon the keeper notices that the run's folder was deleted.
 _LOOK_SEC = 10.0
 _MOST_STRANGERS = 32
 
 
 @dataclass(slots=True)
 class Wish:
-    """Somebody waits until these trees are gone, and with them, if `keep` is given, all strays that are not kept."""
+    """A client waits until these trees are gone and, if `keep` is given, all strays that are not kept."""
 
     client: Client
     number: int
@@ -57,12 +58,12 @@ class Wish:
 
 
 def _same(one: str, other: str) -> bool:
-    """In a time that does not tell how much of it is the same; `hmac` would load a library at every start."""
+    """Compares in constant time; `hmac` would load a library at every start."""
     return len(one) == len(other) and not sum([a != b for a, b in zip(one, other, strict=True)])
 
 
 class Keeper:
-    """The conversation of one run's programs with whoever leads the run."""
+    """The keeper's loop: it serves the leads of one run and its programs."""
 
     def __init__(self, house: House, programs: Programs, *, alive: int, idle_sec: float) -> None:
         self._house = house
@@ -73,7 +74,7 @@ class Keeper:
         self._look_at = self._idle_since + _LOOK_SEC
         self._leaving = False
         self._clients: set[Client] = set()
-        # Those who have not shown the key. A confined program may find the socket, too: nothing is done for it.
+        # Clients that have not shown the key. A sandboxed program may find the socket too: it is not served.
         self._strangers: dict[Client, None] = {}
         self._key = os.urandom(32).hex()
         self._wishes: list[Wish] = []
@@ -87,7 +88,7 @@ class Keeper:
         self._listen(self._door.fileno(), self._accept)
 
     def run(self) -> None:
-        """Until nothing runs and nobody is there."""
+        """Runs until no program runs and no client is connected."""
         try:
             while not self._is_over(time.monotonic()):
                 self._turn()
@@ -125,7 +126,7 @@ class Keeper:
         return self._leaving or (not self._clients and now - self._idle_since >= self._idle_sec)
 
     def _leave(self) -> None:
-        """Nobody may find the address once the door is shut."""
+        """Closes the socket; the address is removed first, so that no lead finds a closed one."""
         self._house.address.unlink(missing_ok=True)
         self._house.key.unlink(missing_ok=True)
         self._door.close()
@@ -148,7 +149,7 @@ class Keeper:
         if now >= self._look_at:
             self._look_at = now + _LOOK_SEC
             if not self._leaving and self._house.is_gone(self._lock):
-                # Nobody can ask what became of the programs any more, and nobody will end them.
+                # No lead can ask for the programs' results any more, and none will stop them.
                 self._end_everything()
         self._programs.enforce(now)
         for tree, ended in self._programs.settle(now).items():
@@ -176,12 +177,12 @@ class Keeper:
             self._programs.see_ends(time.monotonic())
 
     def _guard_is_gone(self) -> None:
-        """Without it a keeper that dies would leave its programs to themselves."""
+        """Without the guard, a dying keeper would leave its programs running."""
         self._selector.unregister(self._alive)
         self._end_everything()
 
     def _end_everything(self) -> None:
-        """It is no fault of the programs, so they count as lost."""
+        """The programs are not at fault, so they count as lost."""
         self._leaving = True
         self._programs.lose()
         self._programs.terminate(time.monotonic())
@@ -234,13 +235,13 @@ class Keeper:
             self._selector.modify(client.connection, events, lambda: self._hear(client))
 
     def _part_from_gone(self, client: Client) -> None:
-        """It waited for no answer; what it said before it went still counts."""
+        """Parts from a client that is gone; its last messages still count."""
         self._hear(client)
         if client in self._clients or client in self._strangers:
             self._drop(client)
 
     def _part_from(self, client: Client) -> None:
-        """The last to go sees the keeper leave: it is hung up on when all is cleared away."""
+        """Parts from a client. The last one of an idle keeper is hung up on only after the cleanup."""
         if self._clients == {client} and not self._programs.running and not self._wishes:
             self._leaving = True
         else:
@@ -281,13 +282,13 @@ class Keeper:
             case "bye":
                 client.said_bye = True
             case _:
-                raise Garbage("nothing a keeper does")
+                raise Garbage("unknown request to a keeper")
 
     def _start(self, client: Client, message: Message) -> None:
         launch, grace_sec, n = launch_of(part(message, "launch")), seconds(message, "grace"), number(message, "n")
         if self._programs.find(launch.key) is None:
             if self._leaving:
-                # Whoever asks hears no answer from this keeper and asks the next one.
+                # The client gets no answer from this keeper and asks the next one.
                 return
             try:
                 self._programs.begin(launch, grace_sec)
@@ -321,7 +322,7 @@ class Keeper:
 
 
 def _note(number_: int, frame: FrameType | None) -> None:
-    """The number has been written to the loop's descriptor already."""
+    """Does nothing: the signal number is in the loop's descriptor already."""
 
 
 def main(arguments: list[str]) -> None:
@@ -329,14 +330,15 @@ def main(arguments: list[str]) -> None:
 
 
 def serve(arguments: list[str], make_programs: type[Programs] = Programs) -> None:
-    """The run's folder, the descriptor that waits for an answer, the guard's, seconds of idleness, yes to a cgroup."""
+    """Arguments: the run's folder, the descriptor for the answer, the guard's, idle seconds, whether to make a
+    cgroup."""
     folder, ready, alive, idle_sec, cgroup = arguments
     house = House(Path(folder))
     lock = hold(house.lock)
     if lock is None:
         os.write(int(ready), b"busy\n")
         sys.exit(BUSY)
-    # A keeper and its guard that were killed together cleared nothing away; both locks are free of them by now.
+    # A keeper and its guard that were killed together left their traces; both locks are free by now.
     clear_traces(str(house.room))
     adopt_orphans()
     programs = make_programs(house, with_cgroup=cgroup == "yes")

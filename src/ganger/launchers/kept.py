@@ -1,4 +1,4 @@
-"""The launcher of a run: its programs are started and held by a keeper, and go on when this process dies."""
+"""The launcher of a run: a keeper starts and holds its programs, which keep running when this process dies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ganger.ports import Exit, Facts, Launch, Running
 _TRIES = 5
 _BYE_WITHIN_SEC = 2.0
 _KILLED_WITHIN_SEC = 2.0
-# Beyond the grace: a keeper on a busy machine may have hundreds of trees to end.
+# On top of the grace: a keeper on a busy machine may have hundreds of trees to stop.
 _ANSWERED_SEC = 10.0
 _SWEEP_PAUSE_SEC = 0.01
 _LOOKED_AT_EVERY_SEC = 5.0
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 class KeptRunning:
-    """A program in the keeper's hands, or one that has ended."""
+    """A program that the keeper holds, or one that has ended."""
 
     def __init__(self, end: _End, pid: int | None, start_time: int | None) -> None:
         self.pid = pid
@@ -45,7 +45,8 @@ class KeptRunning:
         self._end = end
 
     async def wait(self) -> Exit:
-        """How it ended, recorded, and its tree gone. Cancelling this leaves the program running."""
+        """Waits until the end is recorded and the tree is gone; returns how it ended. Cancelling leaves the program
+        running."""
         end = await asyncio.shield(self._end)
         if isinstance(end, KeeperError):
             raise end
@@ -53,7 +54,7 @@ class KeptRunning:
 
 
 class KeptLauncher:
-    """The programs of the run in `folder`; their keys begin with that folder. Everything happens in one event loop."""
+    """The programs of the run in `folder`; their keys start with that folder. Everything runs in one event loop."""
 
     def __init__(
         self,
@@ -77,8 +78,8 @@ class KeptLauncher:
         self._knows_all: bool | None = None
 
     def knows_all(self) -> bool:
-        """A keeper that lived when this launcher came, or none before it; any other has read a ledger that may lack
-        its end."""
+        """Whether the keeper knows every end: it was alive when this launcher started, or there was none before. Any
+        other keeper has read a ledger that may lack its last lines."""
         if self._knows_all is None:
             self._knows_all = is_held(self._house.lock) or not self._house.ledger.exists()
         return self._knows_all
@@ -87,7 +88,7 @@ class KeptLauncher:
         await self._reach()
 
     async def start(self, launch: Launch) -> KeptRunning:
-        """Asking twice is harmless, so a request whose answer was lost is simply made again."""
+        """A repeated request is safe, so a request whose answer was lost is made again."""
         message = {"do": "start", "launch": launch_message(launch), "grace": self._grace_sec}
         found = await self._ask(message, lambda answer: self._found(launch.key, answer))
         if isinstance(found, DiskFullError):
@@ -121,8 +122,8 @@ class KeptLauncher:
         return await self._ask({"do": "end_others", "keep": list(keep)}, lambda answer: number(answer, "count"))
 
     async def stop_all(self, grace_sec: float) -> None:
-        """SIGTERM, `grace_sec`, SIGKILL; returns once every tree is gone. A keeper that does not answer is continued,
-        and else killed: its guard ends what it had started."""
+        """SIGTERM, `grace_sec`, SIGKILL; returns when every tree is gone. A keeper that does not answer is continued,
+        then killed: its guard kills what it had started."""
         self._look_no_more()
         for see_to in (wake_keeper, kill_keeper, wake_keeper):
             if self._line is None and not is_held(self._house.lock):
@@ -136,12 +137,13 @@ class KeptLauncher:
                 continue
         self.kill_all()
         raise KeeperError(
-            f"the keeper of {self._house.folder} neither answers nor ends; its programs were killed",
-            hint=f"End the process that holds {self._house.lock} or {self._house.guard_lock}.",
+            f"the keeper of {self._house.folder} neither answers nor exits; its programs were killed",
+            hint=f"Kill the process that holds {self._house.lock} or {self._house.guard_lock}.",
         )
 
     def kill_all(self) -> None:
-        """By the keeper, which then knows that nobody is to blame for these ends; what it leaves, by this process."""
+        """Kills all through the keeper, which then records these ends as nobody's fault; this process kills what
+        remains."""
         wake_keeper(self._house)
         tell_in_passing(self._house, {"do": "kill"})
         until = time.monotonic() + _KILLED_WITHIN_SEC
@@ -156,7 +158,7 @@ class KeptLauncher:
         return [pid for pid, began in known if pid is not None and start_ticks(pid) == began]
 
     async def close(self) -> None:
-        """A keeper with nothing to do leaves at once; one with programs stays with them."""
+        """Disconnects. An idle keeper exits at once; one with programs stays."""
         self._closed = True
         self._look_no_more()
         if self._asking_again is not None:
@@ -168,7 +170,7 @@ class KeptLauncher:
                 await asyncio.wait_for(asyncio.shield(line.is_over), _BYE_WITHIN_SEC)
             line.hang_up()
             if self._stopped and not line.is_over.done():
-                # It has ended everything and was stopped itself before it could leave; nobody would continue it.
+                # It has ended everything and was stopped before it could exit; no later lead would continue it.
                 kill_keeper(self._house)
 
     async def _ask(self, message: Message, read: Callable[[Message], _T]) -> _T:
@@ -180,7 +182,7 @@ class KeptLauncher:
                 continue
         raise KeeperError(
             f"{_TRIES} keepers of {self._house.folder} died one after the other",
-            hint=f"Look into {self._house.errors}.",
+            hint=f"See {self._house.errors}.",
         )
 
     async def _reach(self) -> Line:
@@ -194,12 +196,12 @@ class KeptLauncher:
                 except OSError as problem:
                     where = f"{self._house.folder}: its keeper cannot be reached or started ({problem.strerror})"
                     raise KeeperError(
-                        where, hint="Mend the folder's permissions or the disk, then run again."
+                        where, hint="Fix the folder's permissions or the disk, then run again."
                     ) from problem
             return self._line
 
     def _look_again(self) -> None:
-        """A stopped keeper tells no end, keeps no limit and answers nobody, for good, unless somebody continues it."""
+        """Looks for a stopped keeper from time to time: it reports no end, enforces no limit and answers no request."""
 
         def look() -> None:
             wake_keeper(self._house)
@@ -213,7 +215,7 @@ class KeptLauncher:
             self._look.cancel()
 
     def _found(self, key: str, answer: Message) -> KeptRunning | DiskFullError | None:
-        """Called before anything later is heard, so no end can be missed."""
+        """Called before any later message, so no end can be missed."""
         if "full" in answer:
             return DiskFullError(text(answer, "full"), hint=FREE_SOME_SPACE)
         if "pid" not in answer:
@@ -247,7 +249,7 @@ class KeptLauncher:
             self._asking_again = asyncio.get_running_loop().create_task(self._ask_again())
 
     async def _ask_again(self) -> None:
-        """The next keeper knows what became of the programs of the last: it has ended those that still ran."""
+        """Asks the next keeper about the last one's programs: it has killed those that were still running."""
         try:
             for key in list(self._ends):
                 found = await self._ask({"do": "find", "key": key}, partial(self._found, key))
@@ -260,7 +262,7 @@ class KeptLauncher:
             self._asking_again = None
 
     async def _end_unkept(self, keep: frozenset[str]) -> int:
-        """Where no keeper ever was, only the mark can tell."""
+        """Kills strays by their mark, which works even where no keeper ever ran."""
         ended: set[int] = set()
         while found := kill_where(lambda pid: self._is_unkept(mark_of(pid), keep)):
             ended |= found

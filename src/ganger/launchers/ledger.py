@@ -1,11 +1,11 @@
-"""The keeper's ledger: what was started and how it ended, in the run's folder, one line a fact, never changed.
+"""The keeper's ledger in the run's folder: what was started and how it ended, one line per fact, never changed.
 
 starting   before the program is started: from here on it may have run
-started    its number and start time
-ended      how it ended, or why it could not be started; on disk before anybody is told
+started    its process id and start time
+ended      how it ended, or why it could not be started; on disk before it is reported
 
-A launch that is starting and never ended is lost: whoever finds that must see to it that its tree is gone. It may never
-have run at all, which nobody can tell any more; so it counts as one that did.
+A launch with "starting" and no "ended" is lost: the next keeper makes sure that its tree is gone. It may never have
+run, which can no longer be known, so it counts as one that ran.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Ended:
     start_ticks: int | None = None
 
     def now(self) -> Exit:
-        """A log shorter than it was at the end lost its tail to a power cut: then the end is worth nothing."""
+        """Whether the log is shorter than recorded: a power cut took its tail, and the recorded end does not count."""
         if self.exit.log_bytes is None or self.exit.lost:
             return self.exit
         try:
@@ -62,7 +62,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a ledger says: the launches that ended, and those that never did."""
+    """The content of a ledger: the launches that ended, and those that did not."""
 
     ended: Mapping[str, Ended]
     open: Mapping[str, Begun]
@@ -75,9 +75,9 @@ class Ledger:
         self._folder = path.parent
         self._fresh = not path.exists()
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        # After a crash or a full disk the last line may have no end.
+        # After a crash or a full disk the last line may be incomplete.
         self._torn = os.fstat(self._file).st_size > 0
-        # Where there is no ledger nothing was ever started: that must hold after a power cut too.
+        # No ledger means that nothing was ever started: that must hold after a power cut too.
         self.sync()
 
     def starting(self, key: str, log: Path, tag: int, at: float) -> None:
@@ -109,7 +109,7 @@ class Ledger:
 
 
 class _Ends(Mapping[str, Ended]):
-    """The launches that ended, as their lines: a run has thousands of them, and few are ever asked for."""
+    """The launches that ended, parsed on demand: a run has thousands of them, and few are ever read."""
 
     def __init__(self, lines: dict[bytes, list[bytes]]) -> None:
         self._lines = lines
@@ -128,7 +128,7 @@ class _Ends(Mapping[str, Ended]):
 
 
 def read_ledger(path: Path) -> Account:
-    """Lines that are torn or make no sense are passed over. Most tell of what is over and are only sorted."""
+    """Reads a ledger and skips torn or invalid lines. Most lines are about ended launches and are only sorted."""
     begun: dict[bytes, list[bytes]] = {}
     over: dict[bytes, list[bytes]] = {}
     with contextlib.suppress(FileNotFoundError):
@@ -142,7 +142,7 @@ def read_ledger(path: Path) -> Account:
     return Account(_Ends(over), {json.loads(b'"%s"' % key): found for key, found in understood if found is not None})
 
 
-# As `line` writes them. A quote inside a text has a backslash before it, so none of these can be part of one.
+# As `line` writes them. A quote inside a text is escaped, so none of these can be part of a text.
 _STARTS, _KEY, _KEY_ENDS, _WHOLE_END = b'{"do":"start', b'"key":"', b'","', b"}}"
 
 
@@ -151,7 +151,7 @@ def _written(key: str) -> bytes:
 
 
 def _understood(lines: Iterable[bytes]) -> tuple[Begun | None, Exit | None]:
-    """What the lines of one launch say, one after the other."""
+    """The facts in the lines of one launch."""
     begun: Begun | None = None
     ended: Exit | None = None
     for each in lines:

@@ -1,4 +1,4 @@
-"""What /proc tells about processes: who lives, when it started, whose mark and tag it carries, whom it bore."""
+"""What /proc says about processes: which are alive, their start time, mark and tag, and their children."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pids() -> Iterator[int]:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Clock ticks after boot at which the process started: with its number this names it for good."""
+    """Clock ticks after boot at which the process started: together with its id this identifies it for good."""
     fields = stat_fields(pid)
     return int(fields[19]) if len(fields) > 19 else None
 
@@ -34,12 +34,12 @@ def has_ended(pid: int) -> bool:
 
 
 def is_stopped(pid: int) -> bool:
-    """By a signal or a debugger; it goes on when it is continued."""
+    """Whether it is stopped by a signal or a debugger; it runs on when it is continued."""
     return stat_fields(pid)[:1] in ([b"T"], [b"t"])
 
 
 def parent_of(pid: int) -> int:
-    """0 where there is none."""
+    """The number in a field; 0 where there is none."""
     fields = stat_fields(pid)
     return int(fields[1]) if len(fields) > 1 else 0
 
@@ -54,8 +54,8 @@ def group_lives(group: int) -> bool:
 
 
 def children() -> set[int]:
-    """The numbers of this process's children: those it started and those it adopted."""
-    # Orphans go to the first thread that lives, which is the main one; so do the children it starts.
+    """The ids of this process's children: those it started and those it adopted."""
+    # Orphans go to the first living thread, which is the main one; so do the children it starts.
     pid = os.getpid()
     try:
         with open(f"/proc/{pid}/task/{pid}/children", "rb", buffering=0) as file:
@@ -65,26 +65,27 @@ def children() -> set[int]:
 
 
 def mark_of(pid: int) -> str | None:
-    """The key of the launch a process belongs to, as its environment tells; None where it tells nothing."""
+    """The key of the launch a process belongs to, from its environment; None where that has none."""
     _, found, rest = (b"\0" + read(f"/proc/{pid}/environ")).partition(_MARK)
     return os.fsdecode(rest.partition(b"\0")[0]) if found else None
 
 
 def tag_of(pid: int) -> int | None:
-    """The number its limit of real time is set to. A limit nobody else uses is inherited by everything a program starts
-    and survives what a mark does not: an emptied environment, and one written over by a process that renames itself."""
+    """The value of its real-time limit. This otherwise unused limit is inherited by all descendants and survives what a
+    mark does not: an emptied environment, and one overwritten by a process that renames itself."""
     _, found, rest = read(f"/proc/{pid}/limits").partition(_TAG)
     value = rest.split(None, 1)[0] if found else b""
     return int(value) if value.isdigit() else None
 
 
 def kill_where(belongs: Callable[[int], bool]) -> set[int]:
-    """SIGKILL to every process of which that holds; those that were found alive. Nothing found: all are gone."""
+    """SIGKILL to every process for which the test holds; returns those found alive. None found means all are gone."""
     return {pid for pid in pids() if pid != os.getpid() and belongs(pid) and _kill_if(pid, belongs)}
 
 
 def _kill_if(pid: int, belongs: Callable[[int], bool]) -> bool:
-    """The descriptor is taken before the last look, so the signal cannot reach a later process of that number."""
+    """Sends SIGKILL. The descriptor is taken before the last check, so the signal cannot reach a later process with
+    this id."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:

@@ -1,4 +1,4 @@
-"""The programs of one run as the keeper holds them: those that run, those that ended, and the ledger of both."""
+"""The programs of one run in the keeper: the running ones, the ended ones, and the ledger of both."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _GONE_WITHIN_SEC = 10.0
 
 
 class Unrecorded(Exception):
-    """The ledger cannot be written, so nothing that happens can be relied on any more."""
+    """The ledger cannot be written, so no further event can be relied on."""
 
 
 class Programs:
-    """Made once by the holder of the keeper's lock: whatever an earlier keeper left running is ended, and recorded as
-    lost, before anything is started."""
+    """Created once, by the holder of the keeper's lock: programs that an earlier keeper left running are killed and
+    recorded as lost before anything is started."""
 
     def __init__(self, house: House, *, with_cgroup: bool) -> None:
         self.running: dict[str, Tree] = {}
@@ -65,16 +65,18 @@ class Programs:
 
     @property
     def due_at(self) -> float:
-        """When something has to be done, if nothing happens before."""
+        """When the next action is due, unless something happens before."""
         return min(self._watch_at, *(tree.due_at for tree in self.running.values()), NEVER)
 
     def find(self, key: str) -> Tree | Ended | None:
         return self.running.get(key) or self._ended.get(key) or self._past.get(key)
 
     def begin(self, launch: Launch, grace_sec: float) -> None:
-        """Intent, effect, outcome. A keeper killed in between leaves a launch that may have run, so it counts as lost.
+        """Records the intent, starts the program, records the outcome. A launch whose keeper died in between counts as
+        lost.
 
-        Raises DiskFullError when nothing was started for want of room, Unrecorded when nothing can be relied on.
+        Raises DiskFullError when the disk is full and nothing was started, Unrecorded when the ledger cannot be
+        written.
         """
         with contextlib.ExitStack() as undo:
             try:
@@ -93,12 +95,12 @@ class Programs:
         self._confirm(tree)
 
     def see_ends(self, now: float) -> None:
-        """Those of leaders; an orphan's end, which nobody waits for, is seen by reaping it."""
+        """Looks for the ends of leaders; if there is none, reaps orphans."""
         if not [tree for tree in self.running.values() if not tree.has_ended and tree.see_end(now)]:
             adopted({tree.pid for tree in self.running.values()})
 
     def enforce(self, now: float) -> None:
-        """Limits of time, and of output at a modest pace."""
+        """Enforces time limits, and less often output limits."""
         for tree in self.running.values():
             tree.enforce(now)
         if now >= self._watch_at:
@@ -107,7 +109,7 @@ class Programs:
             self._watch_at = now + _WATCH_SEC if any(tree.is_limited for tree in self.running.values()) else NEVER
 
     def lose(self) -> None:
-        """Whoever ends now was ended from outside: no fault of the program, so it counts as lost."""
+        """Marks the running programs as lost: they are killed from outside and are not at fault."""
         for tree in self.running.values():
             tree.lost = tree.lost or not tree.has_ended
 
@@ -130,13 +132,13 @@ class Programs:
         return others
 
     def kill_strays(self, keep: Collection[str]) -> set[int]:
-        """SIGKILL to every process that carries this run's mark and no kept key; those found alive."""
+        """SIGKILL to every process with this run's mark and without a kept key; returns those found alive."""
         return kill_where(
             lambda pid: (mark := mark_of(pid)) is not None and mark not in keep and self._house.owns(mark)
         )
 
     def settle(self, now: float) -> dict[Tree, Exit]:
-        """The trees of which nothing is left, with how they ended, on disk. All of one turn share one flush."""
+        """The trees that are completely gone, with their recorded ends. All ends of one turn share one flush."""
         over = {tree: tree.close() for tree in self._cleared(now)}
         if over:
             self._record(over)
@@ -146,7 +148,7 @@ class Programs:
         return {tree: ended.exit for tree, ended in over.items()}
 
     def give_up(self) -> None:
-        """Ends everything and records nothing."""
+        """Kills everything and records nothing."""
         give_up_at = time.monotonic() + _GONE_WITHIN_SEC
         self.kill()
         while self.running and (now := time.monotonic()) < give_up_at:
@@ -156,7 +158,7 @@ class Programs:
             time.sleep(_SWEEP_PAUSE_SEC)
 
     def close(self) -> None:
-        """A control group in which something is still on its way out is left to the guard."""
+        """Leaves the control group; one with processes that are still exiting is left to the guard."""
         if self._cgroup is not None and cgroups.leave(self._cgroup):
             self._house.cgroup.unlink(missing_ok=True)
 
@@ -192,7 +194,7 @@ class Programs:
         try:
             for tree, ended in over.items():
                 self._ledger.ended(tree.key, ended.exit)
-            # What adds to another's log is a check: one whose end is lost in a power cut simply runs again.
+            # A program that adds to another's log is a check: if a power cut loses its end, it runs again.
             if not all(tree.adds_to_a_log for tree in over):
                 self._ledger.sync()
         except OSError as problem:
@@ -202,7 +204,7 @@ class Programs:
         return Unrecorded(f"the ledger {self._house.ledger} cannot be written ({problem.strerror})")
 
     def _cleared(self, now: float) -> list[Tree]:
-        """The trees of which nothing is left. What the orphans among them leave is seen after they are reaped."""
+        """The trees that are completely gone. The children of orphans show up after the orphans are reaped."""
         looked_at = [tree for tree in self.running.values() if tree.has_ended and tree.look_at <= now]
         cleared = [tree for tree in looked_at if tree.clear(now)]
         if not cleared:
@@ -211,7 +213,7 @@ class Programs:
         return [tree for tree in cleared if not _end_strays(tree, strays) or tree.wait_longer(now)]
 
     def _owner(self, pid: int) -> Tree | None:
-        """The tree an orphan belongs to; None where nothing tells."""
+        """The tree an orphan belongs to; None where that is unknown."""
         tag, mark, session = tag_of(pid), mark_of(pid), stat_fields(pid)[3:4]
         for is_its in (
             lambda tree: tree.tag == tag,
@@ -225,7 +227,7 @@ class Programs:
 
 
 def _end_strays(tree: Tree, strays: dict[int, Tree | None]) -> bool:
-    """An orphan nobody can account for may be this tree's, so it goes too."""
+    """Kills a tree's orphans, and orphans of unknown origin, which may be this tree's too."""
     found = [pid for pid, owner in strays.items() if owner is tree or owner is None]
     for pid in found:
         kill_child(pid)

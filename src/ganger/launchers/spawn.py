@@ -1,4 +1,4 @@
-"""Starting one program: its log, its input, its mark, its own session; and the sentence that says why it could not."""
+"""Starts one program with its log, input, mark and session, and explains in a sentence why a start failed."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def spawn(launch: Launch, log: int, tag: int | None = None) -> subprocess.Popen[
 
 
 def _environment(launch: Launch, tag: int | None) -> dict[str, str]:
-    """With the mark; but what adds to another's log is a check, and code under test shall not learn who runs it. Its
-    strays are found by their tag."""
+    """The environment with the mark. A program that adds to another's log is a check and gets no mark: code under test
+    must not learn who runs it. Its strays are found by their tag."""
     if launch.append and tag is not None and resource.getrlimit(resource.RLIMIT_RTTIME)[1] == resource.RLIM_INFINITY:
         return dict(launch.env)
     return {**launch.env, ATTEMPT_MARK: launch.key}
@@ -50,8 +50,8 @@ def _environment(launch: Launch, tag: int | None) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _tagged(tag: int) -> Iterator[None]:
-    """What is started meanwhile is born with the tag; see `tag_of`. As a limit it binds real-time processes alone, and
-    those not before many thousand years."""
+    """Processes started inside inherit the tag; see `tag_of`. As a limit it affects only real-time processes, and those
+    only after many thousand years."""
     before = resource.getrlimit(resource.RLIMIT_RTTIME)
     if before[1] != resource.RLIM_INFINITY:
         yield
@@ -80,7 +80,7 @@ def is_disk_full(problem: OSError) -> bool:
 
 
 def _open_regular(path: Path, flags: int) -> int:
-    # Without O_NONBLOCK a FIFO in the file's place would hold up the whole event loop.
+    # Without O_NONBLOCK a FIFO in the file's place would block the whole event loop.
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -104,7 +104,7 @@ def start_error(launch: Launch, problem: OSError | ValueError) -> str:
         case errno.EACCES:
             return f"the program {program!r} is not executable; set its mode with chmod +x"
         case errno.ENOEXEC:
-            return f"{program!r} is no program this machine can run; does its first line lack a #! interpreter?"
+            return f"{program!r} is not a program this machine can run; does its first line lack a #! interpreter?"
         case errno.E2BIG:
             return f"{program!r} cannot be started: its arguments and environment are too long"
         case _:

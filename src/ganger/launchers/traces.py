@@ -1,7 +1,7 @@
-"""What a keeper that was killed leaves behind: programs in its control group, its socket, its address."""
+"""What a killed keeper leaves behind: programs in its control group, its socket, its address."""
 
 # ruff: noqa: PTH106, PTH108, PTH119, PTH120
-# Importing pathlib would take longer than everything else the guard needs.
+# Importing pathlib would take longer than all other imports of the guard.
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ganger.launchers.cgroups import PREFIX, clear
 
 
 def clear_traces(room: str) -> None:
-    """Ends and removes them; only for whoever knows the keeper gone. One that left by itself left nothing."""
+    """Kills and removes them; call it only when the keeper is gone. A keeper that exits normally leaves nothing."""
     _clear(f"{room}/cgroup", clear)
     _clear(f"{room}/address", remove_socket)
 
 
 def remove_socket(address: str) -> None:
-    """The socket and its folder, if that was made for a keeper."""
+    """Removes the socket, and its folder if that was made for a keeper."""
     folder = os.path.dirname(address)
     if os.path.basename(folder).startswith(PREFIX):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""One launched program and everything it started: its limits, its end, and the proof that nothing of it is left."""
+"""One launched program and everything it started: its limits, its end, and the check that nothing of it is left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _LONGEST_PAUSE_SEC = 0.02
 
 
 class Tree:
-    """Started at `now`, monotonic. Ended: its leader has. Cleared: so has everything else that is known to be its."""
+    """Started at `now` (monotonic). Ended: its leader has ended. Cleared: all its other known processes have ended
+    too."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Tree:
 
     @property
     def due_at(self) -> float:
-        """When something has to be done about it, if nothing happens before."""
+        """When its next action is due, unless something happens before."""
         if self.has_ended:
             return self.look_at
         return min(self._expires_at, NEVER if self._kill_at is None or self._killed else self._kill_at)
@@ -66,7 +67,7 @@ class Tree:
         return self._launch.output_limit_bytes is not None and not self.has_ended and not self._over_output
 
     def see_end(self, now: float) -> bool:
-        """Whether the leader has ended. It is not reaped yet: until then its number names its group and no other."""
+        """Whether the leader has ended. It is not reaped yet, so its id still names its own group and no other."""
         if not self.has_ended and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
             self.has_ended = True
             self._duration_sec = now - self._began
@@ -74,7 +75,7 @@ class Tree:
         return self.has_ended
 
     def enforce(self, now: float) -> None:
-        """Its time limit, and the end of its grace."""
+        """Enforces its time limit and the end of its grace."""
         if now < self.due_at or self.see_end(now):
             return
         if now >= self._expires_at:
@@ -85,21 +86,21 @@ class Tree:
             self.kill()
 
     def extend(self, now: float, sec: float) -> bool:
-        """Lets it run for `sec` from now at least; not one that is already being ended."""
+        """Lets it run for at least `sec` from now, unless it is already being stopped."""
         if self.see_end(now) or self._kill_at is not None or self._killed or not sec > 0:
             return False
         self._expires_at = max(self._expires_at, now + sec)
         return True
 
     def watch_output(self) -> None:
-        """What writes too much is given no grace, in which it would go on writing."""
+        """Kills a program that writes too much; it gets no grace, in which it would keep writing."""
         limit = self._launch.output_limit_bytes
         if limit is not None and self.is_limited and self.log_bytes() > limit:
             self._over_output = True
             self.kill()
 
     def terminate(self, now: float, grace_sec: float | None = None) -> None:
-        """SIGTERM, and SIGKILL after the grace; a later, shorter grace counts, a longer one does not."""
+        """SIGTERM, and SIGKILL after the grace; a later call can shorten the grace and not extend it."""
         kill_at = now + (self._grace_sec if grace_sec is None else grace_sec)
         if self._kill_at is None:
             self._signal(signal.SIGTERM)
@@ -113,7 +114,8 @@ class Tree:
         self.look_at = 0.0
 
     def clear(self, now: float) -> bool:
-        """Ends what the leader left, and reaps the leader. False: not all is gone yet, look again at `look_at`."""
+        """Kills what the leader left, and reaps the leader. False: not everything is gone yet, look again at
+        `look_at`."""
         if not self._killed and self._kill_at is not None and now < self._kill_at and group_lives(self.pid):
             return self.wait_longer(now)
         self._killed = True
@@ -128,7 +130,7 @@ class Tree:
         return False
 
     def close(self) -> Ended:
-        """How it ended; only when it is cleared."""
+        """How it ended; call it only when the tree is cleared."""
         log_bytes = self.log_bytes()
         os.close(self._log)
         code = self._process.returncode
@@ -160,7 +162,7 @@ class Tree:
         return group_lives(self.pid)
 
     def _signal(self, number: signal.Signals) -> None:
-        # Once the leader is reaped its number may belong to somebody else.
+        # Once the leader is reaped, its id may belong to another process.
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)

@@ -1,4 +1,4 @@
-"""What the lead and the keeper say to each other, and what the ledger holds: one JSON object a line."""
+"""The messages between lead and keeper and the ledger's format: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ganger.ports import Exit, Launch
 
-# What a keeper has learnt since is named in its greeting, so that a lead asks no older one for it.
+# A keeper's greeting names its newer requests, so that a lead does not send them to an older keeper.
 PROTOCOL = 1
 LONGEST_LINE = 64 * 1024 * 1024
 
@@ -17,11 +17,11 @@ Message = Mapping[str, object]
 
 
 class Garbage(ValueError):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 def line(message: Message) -> bytes:
-    # Half a surrogate, as in a file name of odd bytes, survives as an escape.
+    # A lone surrogate, as in a file name that is not UTF-8, survives as an escape.
     return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
 
 
@@ -36,7 +36,7 @@ def message(line: bytes) -> Message:
 
 
 class Lines:
-    """Bytes as they come, messages as they are whole."""
+    """Takes bytes as they arrive and returns complete messages."""
 
     def __init__(self, longest: int = LONGEST_LINE) -> None:
         self._rest = bytearray()
@@ -46,7 +46,7 @@ class Lines:
         self._rest += data
         if b"\n" not in data:
             if len(self._rest) > self._longest:
-                raise Garbage("a line without an end")
+                raise Garbage("a line that does not end")
             return
         whole, _, rest = bytes(self._rest).rpartition(b"\n")
         self._rest = bytearray(rest)
@@ -57,14 +57,14 @@ class Lines:
 def text(message: Message, name: str) -> str:
     found = message.get(name)
     if not isinstance(found, str):
-        raise Garbage(f"{name} is no text")
+        raise Garbage(f"{name} is not text")
     return found
 
 
 def number(message: Message, name: str) -> int:
     found = message.get(name)
     if isinstance(found, bool) or not isinstance(found, int):
-        raise Garbage(f"{name} is no whole number")
+        raise Garbage(f"{name} is not a whole number")
     return found
 
 
@@ -75,26 +75,26 @@ def maybe(message: Message, name: str) -> int | None:
 def seconds(message: Message, name: str) -> float:
     found = message.get(name)
     if isinstance(found, bool) or not isinstance(found, int | float):
-        raise Garbage(f"{name} is no number")
+        raise Garbage(f"{name} is not a number")
     return float(found)
 
 
 def texts(message: Message, name: str) -> tuple[str, ...]:
     found = message.get(name)
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise Garbage(f"{name} is no list of texts")
+        raise Garbage(f"{name} is not a list of texts")
     return tuple(found)
 
 
 def part(message: Message, name: str) -> Message:
     found = message.get(name)
     if not isinstance(found, dict):
-        raise Garbage(f"{name} is no object")
+        raise Garbage(f"{name} is not an object")
     return found
 
 
 def launch_message(launch: Launch) -> Message:
-    """Paths are made whole: the keeper works in another folder."""
+    """Makes paths absolute: the keeper works in another folder."""
     return {
         "key": launch.key,
         "argv": launch.argv,
@@ -111,7 +111,7 @@ def launch_message(launch: Launch) -> Message:
 def launch_of(message: Message) -> Launch:
     env = part(message, "env")
     if not all(isinstance(value, str) for value in env.values()):
-        raise Garbage("a variable is no text")
+        raise Garbage("a variable is not text")
     return Launch(
         key=text(message, "key"),
         argv=texts(message, "argv"),

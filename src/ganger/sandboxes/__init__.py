@@ -1,1 +1,1 @@
-"""Walls around untrusted processes behind the Sandbox port."""
+"""Sandboxes for untrusted processes, behind the Sandbox port."""

@@ -1,11 +1,11 @@
-"""What a hostile agent would try, as small programs: each returns what it got hold of, or fails. Runs inside the walls.
+"""What a hostile agent would try, as small programs: each returns what it obtained, or fails. Runs inside the sandbox.
 
-The yard (see `probes`) tells where the bait is. Nothing here harms a machine without walls: what is opened is closed,
-what is mounted is unmounted, what is made is removed.
+The yard (see `probes`) says where the bait is. Nothing here harms a machine without a sandbox: what is opened is
+closed, what is mounted is unmounted, what is made is removed.
 """
 
 # ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH109, PTH116, PTH208, PTH211
-# An attacker takes the shortest road.
+# An attacker calls the system directly.
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def attack(function: Attack) -> Attack:
 
 
 def main(arguments: list[str]) -> None:
-    """The yard's file and the names of attacks; prints one JSON line each. Every attack has a process of its own."""
+    """Takes the yard's file and the names of attacks; prints one JSON line each. Every attack runs in its own
+    process."""
     with open(arguments[0], encoding="utf-8") as file:
         yard = json.load(file)
     for name in arguments[1:]:
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _attempt(attack: Attack, yard: Yard) -> str:
-    """What it got; empty where it got nothing."""
+    """What the attack obtained; empty where it obtained nothing."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
@@ -96,7 +97,7 @@ def _any(try_: Callable[[str], str], places: list[str]) -> str:
     return ""
 
 
-# --- reading what is none of its business ---------------------------------------------------------------------------
+# --- reading what it may not ----------------------------------------------------------------------------------------
 
 
 @attack
@@ -211,7 +212,7 @@ def write_system(yard: Yard) -> str:
 
 
 def _make_file(folder: str, name: str) -> None:
-    """Without a name where the file system can do that, so that nothing changes where it succeeds."""
+    """Uses an unnamed file where the file system can, so that a successful attack changes nothing."""
     try:
         os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY))
     except OSError as problem:
@@ -252,7 +253,7 @@ def rewrite_prompt(yard: Yard) -> str:
     return _any(reopen, [name for name in os.listdir("/proc") if name.isdigit()])
 
 
-# --- what lies in a project that is worked in, and is not the agent's -----------------------------------------------
+# --- parts of the project's own folder that an agent may not change -------------------------------------------------
 
 
 @attack
@@ -296,7 +297,7 @@ def _replace(place: str) -> str:
 
 @attack
 def be_root(yard: Yard) -> str:
-    return "runs with root's number" if os.geteuid() == 0 else ""
+    return "runs with root's user id" if os.geteuid() == 0 else ""
 
 
 @attack
@@ -308,13 +309,13 @@ def use_capabilities(yard: Yard) -> str:
 
 @attack
 def gain_privileges(yard: Yard) -> str:
-    return "setuid programs give it their power" if _status()["NoNewPrivs"] == "0" else ""
+    return "setuid programs give it privileges" if _status()["NoNewPrivs"] == "0" else ""
 
 
 @attack
 def mount_over(yard: Yard) -> str:
     os.mkdir("mount")
-    # Who may mount may do so where nobody else sees it, and it is gone with the process.
+    # A process that may mount does so in a namespace of its own, and the mount is gone with it.
     if _LIBC.unshare(_NEW_MOUNTS) == 0:
         _call(_LIBC.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
     _call(_LIBC.mount(b"none", b"mount", b"tmpfs", 0, None))
@@ -487,7 +488,7 @@ def bomb_with_forks(yard: Yard) -> str:
         while len(made) < yard["processes"] + _MANY:
             child = os.fork()
             if not child:
-                # An alarm of its own: this process may be ended before it ends them.
+                # Each has an alarm of its own: this process may be killed before it stops them.
                 signal.alarm(_PATIENCE_SEC)
                 signal.pause()
             made.append(child)

@@ -1,4 +1,4 @@
-"""No walls: a process runs as it was asked to, with everything its user has."""
+"""No sandbox: a process runs as requested, with all of its user's rights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Bare:
     owner: tuple[int, int] | None = None
 
     def rebuilt(self, settings: SandboxSettings) -> Bare:
-        """As good as ever."""
+        """Settings have no effect without a sandbox."""
         return self
 
     def confine(self, launch: Launch, room: Room) -> Launch:

@@ -1,8 +1,8 @@
-"""The strong walls: bubblewrap's namespaces, in which only what is granted exists, and a last program without power.
+"""The strong sandbox: bubblewrap's namespaces, which hold only what is granted, and a last program without privileges.
 
-sh (keeps standing while the agent has its grace; dies as the agent died)
-└─ bwrap (mounts, processes, network, IPC of its own)
-   └─ ganger.sandboxes.inside (user, limits, filter; says how the agent ended)
+sh (stays until the agent's grace is over; ends with the agent's own code or signal)
+└─ bwrap (separate mounts, processes, network, IPC)
+   └─ ganger.sandboxes.inside (user, limits, filter; reports how the agent ended)
       └─ the agent
 """
 
@@ -25,8 +25,8 @@ from ganger.sandboxes.programs import file_of, will_be_missed
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import replaced, view
 
-# The descriptors: 3 says how the agent ended, 4 is the log, 5 the list of users, 6 the prompt. Of bubblewrap's own
-# processes none keeps the prompt open.
+# The descriptors: 3 reports how the agent ended, 4 is the log, 5 the list of users, 6 the prompt. None of bubblewrap's
+# own processes keeps the prompt open.
 _LEADER = """ulimit -c 0
 trap '' HUP INT TERM
 users=$1 python=$2
@@ -71,16 +71,17 @@ class Bubblewrap:
 
     @property
     def kind(self) -> str:
-        """Which of these walls, with which bubblewrap."""
+        """Identifies this sandbox, with its bubblewrap and options."""
         found = Path(self._bwrap).stat()
         return f"{self.name} {self._bwrap} {found.st_size} {found.st_mtime_ns} {self._options}"
 
     def rebuilt(self, settings: SandboxSettings) -> Bubblewrap:
-        """Walls of the same kind for something else."""
+        """The same kind of sandbox with other settings."""
         return Bubblewrap(settings, self._bwrap, self._options)
 
     def confine(self, launch: Launch, room: Room) -> Launch:
-        """A program that is not there is left as it is: whoever starts it says so better than a failing sandbox."""
+        """A launch of a missing program is not changed: the launcher's error is clearer than that of a failing
+        sandbox."""
         program = file_of(launch)
         if not program and will_be_missed(launch, room, self._settings):
             return launch
@@ -107,7 +108,7 @@ class Bubblewrap:
         return view(self._settings, room, launch, file_of(launch)).shows(str(path))
 
     def _own_namespaces(self, user: tuple[int, int] | None) -> Iterator[str]:
-        """Those that the program inside must not share with the machine, by the kernel's names."""
+        """The namespaces that the program inside must not share with the machine, by the kernel's names."""
         yield from ("mnt", "pid", "ipc", "uts")
         if self._settings.network != "allow":
             yield "net"
@@ -115,7 +116,7 @@ class Bubblewrap:
             yield "user"
 
     def _shown_otherwise(self, room: Room) -> Iterator[str]:
-        """Each such file has a copy beside the run, and that is what is seen in its place."""
+        """Replacements for files; each is a copy beside the run that is visible in the file's place."""
         for path, content in replaced(self._settings, room):
             copy = self._settings.state_dir / "shown" / hashlib.sha256(content).hexdigest()[:32]
             if not copy.exists():

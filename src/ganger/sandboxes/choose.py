@@ -1,4 +1,4 @@
-"""Which walls this machine can build, found out by building them once; remembered until the next boot or bubblewrap."""
+"""Which sandboxes work on this machine, found out by a trial and remembered until the next boot or bubblewrap."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _kept: dict[str, bool] = {}
 
 
 def choose(settings: SandboxSettings) -> Walls:
-    """The strongest walls that stand; raises SANDBOX_UNAVAILABLE where some are required and none does."""
+    """The strongest sandbox that works; raises SANDBOX_UNAVAILABLE where one is required and none works."""
     if settings.use == "off":
         return Bare()
     fallen: list[str] = []
@@ -52,7 +52,7 @@ def choose(settings: SandboxSettings) -> Walls:
     if settings.use == "require":
         other = 'set mode = "local-git" under [workspace]' if settings.in_place else 'set use = "auto" under [sandbox]'
         raise GangerError(
-            f"a sandbox is required, and none stands on this machine ({'; '.join(fallen) or 'there is none'})",
+            f"a sandbox is required, and none works on this machine ({'; '.join(fallen) or 'there is none'})",
             hint=f"{HOW_TO_GET_WALLS}; or {other}",
             code="SANDBOX_UNAVAILABLE",
         )
@@ -60,7 +60,8 @@ def choose(settings: SandboxSettings) -> Walls:
 
 
 def keeps_in_place(walls: Walls, settings: SandboxSettings) -> bool:
-    """Whether they keep what is fixed in a folder that is written; tried, and never remembered where agents write."""
+    """Whether fixed paths stay protected in a writable folder; tried each time, and never stored where agents can
+    write."""
     if isinstance(walls, Bare):
         return False
     if walls.kind not in _kept:
@@ -83,7 +84,7 @@ def _held_in_place(walls: Walls, settings: SandboxSettings) -> bool:
 
 
 def has_shared_memory(walls: Walls, settings: SandboxSettings) -> bool:
-    """Whether processes within can share memory and locks, as `multiprocessing` of Python does; found out by trying."""
+    """Whether processes inside can share memory and locks, as Python's `multiprocessing` does; found out by a trial."""
     with throw_away_folder() as folder:
         give(walls, folder)
         code = 'f=/dev/shm/ganger-$$; : >"$f" && rm "$f"'
@@ -96,7 +97,7 @@ def _listing(folder: Path) -> dict[str, int]:
 
 
 def candidates(settings: SandboxSettings) -> Iterator[Walls]:
-    """The strongest first."""
+    """The possible sandboxes, strongest first."""
     bwrap = find_bwrap(settings.path)
     if bwrap is not None:
         yield Bubblewrap(settings, bwrap, Options())
@@ -106,17 +107,18 @@ def candidates(settings: SandboxSettings) -> Iterator[Walls]:
 
 
 def who(walls: Walls) -> str:
-    """As whom agents work in workspaces of their own."""
+    """The user that agents run as in their own workspaces."""
     if walls.owner is not None:
         return f"agents become user {walls.owner[0]}"
     if os.geteuid() != 0:
-        return "agents keep your user number"
+        return "agents keep your user id"
     closed = walls.closed if isinstance(walls, Landlock) else None
-    return "agents keep root's number" + (f" because others cannot enter {closed}" if closed is not None else "")
+    return "agents keep root's user id" + (f" because others cannot enter {closed}" if closed is not None else "")
 
 
 def fault_of(walls: Walls, settings: SandboxSettings) -> str:
-    """Why they do not stand; empty when a program runs within them, writes its workspace, and cannot look outside."""
+    """Why the sandbox does not work; empty when a program inside runs, writes its workspace, and cannot read
+    outside."""
     with throw_away_folder() as folder:
         workspace = folder / "workspace"
         workspace.mkdir()
@@ -139,7 +141,7 @@ def _is_known_to_stand(walls: Walls, settings: SandboxSettings) -> bool:
 
 
 def _remember(walls: Walls, settings: SandboxSettings) -> None:
-    """Not to be able to is no harm: the next one tries again."""
+    """Stores the result; a failure does no harm, because the next run tries again."""
     mark = _mark(walls)
     _stood.add(mark)
     fresh = settings.state_dir / f"{_MEMORY}.{os.getpid()}"
@@ -156,7 +158,7 @@ def _remembered(settings: SandboxSettings) -> list[object]:
 
 
 def _mark(walls: Walls) -> str:
-    """These walls, on this boot of this machine, with these programs, for this user."""
+    """Identifies this sandbox, on this boot of this machine, with these programs, for this user."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     with contextlib.suppress(OSError):
         return f"{walls.kind} {boot.read_text(encoding='ascii').strip()} {os.geteuid()} {sys.executable} {sys.version}"

@@ -1,12 +1,12 @@
 """Secrets in a folder that agents work in themselves: files that are masked there, and git's settings without tokens.
 
-Only a folder that is the project's own has any: a workspace is made of what is committed. Names alone do not tell: a
-`.env.example` is meant to be read, and so is a certificate among the tests; what git tracks everybody has who has the
-project. What the operator names in `sandbox.readable` or `sandbox.writable` is shown.
+Only the project's own folder has any: a workspace is made from committed files. Names alone do not decide: a
+`.env.example` is meant to be read, and so is a certificate among the tests; a file that git tracks is no secret. What
+the operator names in `sandbox.readable` or `sandbox.writable` is shown.
 """
 
 # ruff: noqa: PTH100, PTH113
-# Some ten thousand files may be looked through before an agent starts.
+# Tens of thousands of files may be examined before an agent starts.
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from ganger.sandboxes.places import is_within
 from ganger.sandboxes.settings import SandboxSettings
 
-# By name alone.
+# By name only.
 NAMES = (".env", ".env.*", ".envrc", ".git-credentials", ".netrc", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
-# By name and by what is in them.
+# By name and content.
 TELLING = {
     ".npmrc": re.compile(rb"_auth(?:Token)?\s*=|_password\s*="),
     ".yarnrc.yml": re.compile(rb"npmAuth(?:Token|Ident)\s*:"),
@@ -38,7 +38,7 @@ _HEADER = re.compile(rb"(?im)^\s*extraheader\s*=.*$")
 
 
 def secret_files(root: str) -> Iterator[str]:
-    """Files of a folder that hold secrets, as far as their names and beginnings tell."""
+    """Files of a folder that hold secrets, judged by their names and first bytes."""
     seen = 0
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name not in _NOT_ENTERED]
@@ -68,7 +68,7 @@ def _beginning(path: str) -> bytes:
 
 
 def concealed(settings: SandboxSettings, root: str) -> tuple[str, ...]:
-    """What is masked in the project's own folder, as far as these walls can."""
+    """The files that are masked in the project's own folder, where the sandbox can."""
     shown = [os.path.abspath(place) for place in (*settings.readable, *settings.writable)]
     state = os.path.abspath(settings.state_dir)
     found = [path for path in secret_files(root) if not any(is_within(path, place) for place in (*shown, state))]
@@ -77,7 +77,7 @@ def concealed(settings: SandboxSettings, root: str) -> tuple[str, ...]:
 
 
 def git_settings(root: str) -> Iterator[tuple[str, bytes]]:
-    """Git's settings of a project that hold a password or a header, each with what is shown in its place."""
+    """A project's git configurations that hold a password or a header, each with the text shown in its place."""
     top = f"{root}/.git"
     modules = [f"{folder}/config" for folder, _, names in os.walk(f"{top}/modules") if "config" in names]
     for path in (f"{top}/config", f"{top}/config.worktree", *modules):

@@ -1,4 +1,4 @@
-"""The filter of system calls: what no agent needs and escapes begin with is refused, all else is allowed."""
+"""The system call filter: calls that no agent needs and that escapes start with are refused, all others allowed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNIX, _VSOCK = 1, 40
 
 _MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE, _UNSHARE, _IOCTL, _SOCKET, _CLONE3 = (56, 220), (272, 97), (16, 29), (41, 198), 435
-# Name, number on x86_64, number on aarch64; from 424 on they are the same everywhere.
+# Name, number on x86_64, number on aarch64; from 424 on the numbers are the same everywhere.
 _REFUSED: tuple[tuple[str, int, int], ...] = (
     *(("setns", 308, 268), ("mount", 165, 40), ("umount2", 166, 39), ("pivot_root", 155, 41)),
     *(("open_tree", 428, 428), ("move_mount", 429, 429), ("fsopen", 430, 430), ("fsmount", 432, 432)),
@@ -30,19 +30,19 @@ _REFUSED: tuple[tuple[str, int, int], ...] = (
     *(("init_module", 175, 105), ("finit_module", 313, 273), ("delete_module", 176, 106)),
     *(("open_by_handle_at", 304, 265), ("acct", 163, 89), ("swapon", 167, 224), ("reboot", 169, 142)),
 )
-# Programs that use these fall back to the older way where the kernel says that it has none.
+# Programs that use these fall back to older calls where the kernel reports them as missing.
 _UNKNOWN = (("clone3", _CLONE3), ("io_uring_setup", 425), ("io_uring_enter", 426), ("io_uring_register", 427))
 
 
 def orders(*, sockets: bool) -> Iterator[str]:
-    """For the program inside the walls; none on a machine whose numbers are not known here."""
+    """Orders for the program inside the sandbox; none on a machine whose call numbers are unknown here."""
     machine = os.uname().machine
     if machine in _MACHINES:
         yield f"filter={build(machine, sockets=sockets).hex()}"
 
 
 def build(machine: str, *, sockets: bool) -> bytes:
-    """The program for the kernel. Without `sockets` there are none but those of Unix."""
+    """The filter program for the kernel. Without `sockets` only Unix sockets can be made."""
     at = list(_MACHINES).index(machine)
     code = [
         *(_load(_MACHINE), _step(_IF_EQUAL, _MACHINES[machine], 1, 0), _end(_KILL)),

@@ -1,4 +1,4 @@
-"""Who a confined process is: an ordinary user stays itself; root becomes one who owns nothing but workspaces."""
+"""The user of a sandboxed process: an ordinary user stays the same; root becomes a user who owns only workspaces."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from ganger.ports import Room
 from ganger.sandboxes.environment import USER_NAME
 
-# Neither a distribution nor systemd gives out the numbers from 60706 to 61183, and every container maps them.
+# Neither a distribution nor systemd assigns the user ids from 60706 to 61183, and every container maps them.
 _FIRST, _LAST = 61023, 61183
 
 
 def owner_of_workspaces(uid: int | None) -> tuple[int, int] | None:
-    """Who must own what an agent may write; None: this user, who is not root."""
+    """The owner of what an agent may write; None: this user, who is not root."""
     if os.geteuid() != 0:
         return None
     number = uid if uid is not None else next((n for n in range(_FIRST, _LAST) if not _is_taken(n)), _FIRST)
@@ -22,7 +22,8 @@ def owner_of_workspaces(uid: int | None) -> tuple[int, int] | None:
 
 
 def identity_in(room: Room, owner: tuple[int, int]) -> tuple[int, int]:
-    """A folder that belongs to somebody else already is worked on by that one: nobody's project is given away."""
+    """In a folder that belongs to another user already, the agent becomes that user: a project never changes its
+    owner."""
     for folder in room.writable:
         if folder.is_dir():
             found = folder.stat()
@@ -31,7 +32,7 @@ def identity_in(room: Room, owner: tuple[int, int]) -> tuple[int, int]:
 
 
 def users_with(uid: int, gid: int, home: str) -> str:
-    """The list of users; whoever works here is in it, because many programs ask for their own name."""
+    """The passwd file; it has the agent's user, because many programs look up their own name."""
     listed = _listed().rstrip("\n")
     return listed if is_listed(uid) else f"{listed}\n{USER_NAME}:x:{uid}:{gid}::{home}:/bin/sh"
 

@@ -1,11 +1,11 @@
-"""The last program before the agent, inside the walls: gives away what power is left, then starts the agent.
+"""The last program before the agent, inside the sandbox: drops the remaining privileges, then starts the agent.
 
 It reads its orders from its arguments, `name=value` each, up to `--`; then come the program's file and its arguments.
-Importing anything more would be felt at every start.
+Every further import would slow down each start.
 """
 
 # ruff: noqa: PTH101, PTH102, PTH106, PTH116, PTH120, PTH208
-# Importing pathlib would take longer than everything else done here.
+# Importing pathlib would take longer than all other work here.
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ sys.modules["ganger"] = ganger = type(sys)("ganger")
 ganger.__path__ = [sys.argv[1]]
 __import__("ganger.sandboxes.inside", fromlist=["main"]).main(sys.argv[2:])"""
 
-# HUP INT QUIT PIPE TERM XFSZ: what a shell and an interpreter before this one may have set aside.
+# HUP INT QUIT PIPE TERM XFSZ: a shell and an interpreter before this one may have ignored these.
 _SIGNALS = (1, 2, 3, 13, 15, 25)
 _HUP, _INT, _TERM = 1, 2, 15
 ROOMS = "ganger-room-"
@@ -36,7 +36,7 @@ _COPY_BYTES = 1 << 20
 
 
 class Orders:
-    """What was asked for; a name may come more than once."""
+    """The values of an order; a name may occur more than once."""
 
     def __init__(self, words: list[str]) -> None:
         pairs = [word.partition("=") for word in words]
@@ -73,14 +73,15 @@ def main(arguments: list[str]) -> None:
         _say(f"{argv[0]!r} cannot be started in the sandbox: {problem.strerror}")
         os._exit(_report(report, _NOT_FOUND if isinstance(problem, FileNotFoundError) else _NOT_STARTED))
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    # With this process the walls fall, and with them whatever the agent had started and is still tidying up.
+    # When this process ends, the sandbox ends, with every program the agent started that is still cleaning up.
     while kernel.has_come(_TERM) and _others_live():
         time.sleep(_LOOK_AGAIN_SEC)
     os._exit(_report(report, code))
 
 
 def _stand_by(own: str, orders: Orders) -> None:
-    """Makes the private folder and goes on in a child; this process waits, removes the folder, and ends as that did."""
+    """Makes the private folder and continues in a child; this process waits, removes the folder, and ends as the child
+    did."""
     uid, gid = orders.number("uid"), orders.number("gid")
     held = _make_room(own)
     if uid is not None and gid is not None:
@@ -104,7 +105,7 @@ def _stand_by(own: str, orders: Orders) -> None:
 
 
 def _make_room(own: str) -> int:
-    """Opened and locked. Whoever removes forgotten ones may come between its making and its locking."""
+    """A new folder, opened and locked. A cleanup of abandoned folders may run between its creation and its lock."""
     while True:
         os.mkdir(own, 0o700)
         try:
@@ -125,7 +126,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 
 def _remove_rooms(own: str, uid: int) -> None:
-    """This one and those of agents whose whole tree was killed: nobody holds them. Never one of another user."""
+    """This folder, and those of agents whose whole tree was killed and that no process holds. Never another user's."""
     place = os.path.dirname(own)
     try:
         rooms = [f"{place}/{name}" for name in os.listdir(place) if name.startswith(ROOMS)]
@@ -148,7 +149,8 @@ def _remove_rooms(own: str, uid: int) -> None:
 
 
 def _empty(room: int) -> None:
-    """Never through a link, whoever moves what meanwhile. Folders in folders are moved up, however deep they are."""
+    """Removes a folder, never through a link, also during concurrent moves. Nested folders are moved up first, at any
+    depth."""
     moved, give_up_at = 0, time.monotonic() + _TIDYING_SEC
     os.fchmod(room, 0o700)
     while time.monotonic() < give_up_at and (names := os.listdir(room)):
@@ -170,7 +172,7 @@ def _empty(room: int) -> None:
 
 
 def _open_folder(name: str, above: int) -> int:
-    """Also one that its owner has closed to itself, as some tools do with what they keep."""
+    """Opens a folder, also one without permissions for its owner, as some tools leave them."""
     named = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
     if os.geteuid() != 0:
         os.chmod(f"/proc/self/fd/{named}", 0o700)
@@ -208,11 +210,11 @@ def _confine(orders: Orders) -> None:
 
 
 def _prove_apart(orders: Orders) -> None:
-    """Raises unless this is a place made for the agent: whatever built it may have left out what it was told to do."""
+    """Raises unless this is a sandbox made for the agent: the program that built it may have skipped its options."""
     outside = dict(word.split(":", 1) for word in orders.all("apart"))
     for kind in ("mnt", "pid", *outside):
         if kind not in outside:
-            raise PermissionError(f"nothing is known of the machine's {kind} namespace")
+            raise PermissionError(f"the machine's {kind} namespace is unknown")
         if str(os.stat(f"/proc/self/ns/{kind}").st_ino) == outside[kind]:
             raise PermissionError(f"it has the machine's own {kind} namespace; is bwrap the real one?")
     for path in ("/", *orders.all("made")):
@@ -220,7 +222,7 @@ def _prove_apart(orders: Orders) -> None:
 
 
 def _open_made(path: str, orders: Orders) -> int:
-    """A folder, opened; raises where its file system was there before the sandbox: that would be the machine's."""
+    """A folder, opened; raises where its file system existed before the sandbox and so belongs to the machine."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     known = orders.all("known")
     if known and kernel.is_tmpfs(folder) and str(os.fstat(folder).st_dev) not in known[-1].split(","):
@@ -230,7 +232,7 @@ def _open_made(path: str, orders: Orders) -> int:
 
 
 def _prepare(orders: Orders, uid: int | None, gid: int | None) -> None:
-    """Folders that were made for the agent become its own; files that only root may read become copies."""
+    """Gives the agent the folders made for it; files that only root may read become copies."""
     given = () if uid is None or gid is None else ("own", "shared")
     made = [(name, _open_made(path, orders)) for name in given for path in orders.all(name)]
     for pair in orders.all("copy"):
@@ -245,7 +247,8 @@ def _prepare(orders: Orders, uid: int | None, gid: int | None) -> None:
 
 
 def _give_log(uid: int, gid: int) -> None:
-    """A program that opens /dev/stdout opens the log anew, as itself. No file of somebody else is given away."""
+    """Gives the log to the agent's user: a program that opens /dev/stdout opens it again, as that user. Files of other
+    users stay theirs."""
     for stream in (1, 2):
         if _is_file(stream) and os.fstat(stream).st_uid == os.geteuid():
             os.fchown(stream, uid, gid)
@@ -263,7 +266,7 @@ def _copy(source: str, target: str, orders: Orders) -> None:
 
 
 def _own_namespace(uid: int, gid: int) -> None:
-    """Counts this agent's processes apart from those of others with its number. Not everywhere to be had."""
+    """Counts this agent's processes separately from others with the same user id. Not available everywhere."""
     kernel.set_dumpable(True)
     try:
         kernel.enter_user_namespace(uid, gid)
@@ -272,7 +275,7 @@ def _own_namespace(uid: int, gid: int) -> None:
 
 
 def _take_input(orders: Orders) -> None:
-    """A copy, so that nobody can open the prompt itself again for writing."""
+    """A copy of the prompt, so that the agent cannot open the original for writing."""
     given = orders.number("input")
     if given is None:
         return
@@ -297,9 +300,10 @@ def _forget_keys() -> None:
 
 
 def _own_memory(orders: Orders) -> tuple[str, ...]:
-    """Shared memory of its own, as semaphores and queues between processes need it: the folders that are now its own.
+    """Private shared memory, as semaphores and queues between processes need it; returns the folders that are private
+    now.
 
-    Where no folder can be mounted it gets the machine's, if it is somebody whose files there are nobody else's.
+    Where no folder can be mounted it gets the machine's, if no other process runs as its user.
     """
     for wanted in orders.all("memory"):
         how, _, megabytes = wanted.partition(":")
@@ -328,7 +332,7 @@ def _landlock(orders: Orders, memory: tuple[str, ...]) -> None:
     ]
     grants += [(path, kernel.READ_DIR) for path in orders.all("list")]
     if grants:
-        # Programs that write to /dev/stdout open the log anew.
+        # Programs that write to /dev/stdout open the log again.
         grants += [(f"/proc/self/fd/{stream}", kernel.ON_FILES) for stream in (1, 2) if _is_file(stream)]
     scopes = kernel.SCOPE_ABSTRACT_SOCKETS | kernel.SCOPE_SIGNALS
     kernel.landlock(version, grants, tcp="none" not in orders.all("network"), scopes=scopes)
@@ -346,7 +350,7 @@ def _limit(kind: int, most: int) -> None:
 
 
 def _others_live() -> bool:
-    """Whether anything runs that was told to end as well: its group is led from outside, so it has no number here."""
+    """Whether another program that got the stop signal still runs: its group is led from outside and has no id here."""
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) not in (1, os.getpid()):
             try:
@@ -360,7 +364,7 @@ def _others_live() -> bool:
 
 
 def _report(descriptor: int | None, code: int) -> int:
-    """A shell cannot tell 137 from SIGKILL; this can."""
+    """Reports how the agent ended: a shell cannot distinguish exit code 137 from SIGKILL."""
     if descriptor is not None:
         os.write(descriptor, b"s%d" % -code if code < 0 else b"e%d" % code)
     return code if code >= 0 else 128 - code

@@ -1,7 +1,7 @@
-"""The kernel's doors, by number: privileges, namespaces, key rings, Landlock. For a process about to be confined."""
+"""Direct system calls: privileges, namespaces, key rings, Landlock. For a process that enters the sandbox."""
 
 # ruff: noqa: PTH112
-# Importing pathlib would take longer than everything else done here.
+# Importing pathlib would take longer than all other work here.
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def forbid_new_privileges() -> None:
 
 
 def drop_bounding_set() -> None:
-    """With nothing in it, no program gives a capability back, whoever runs it."""
+    """Empties the bounding set: after that no program can grant a capability."""
     for capability in range(_LAST_CAPABILITY + 1):
         try:
             _prctl(_PR_CAPBSET_DROP, capability)
@@ -99,7 +99,7 @@ def default_signals(numbers: Sequence[int]) -> None:
 
 
 def hold_back(number: int) -> None:
-    """From now on the signal waits, and `has_come` tells of it."""
+    """Blocks the signal; `has_come` reports whether it is pending."""
     _mask(_SIG_BLOCK, number)
 
 
@@ -124,7 +124,7 @@ def join_empty_keyring() -> None:
 
 
 def enter_user_namespace(uid: int, gid: int) -> None:
-    """One of its own, in which this user is itself and nobody else is anybody."""
+    """A new user namespace, in which only this user is mapped, to itself."""
     if _LIBC.unshare(_CLONE_NEWUSER) < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -137,8 +137,8 @@ def enter_user_namespace(uid: int, gid: int) -> None:
 
 
 def mount_own(path: str, megabytes: int) -> None:
-    """An empty folder in memory at this path, for this process and its children alone. Raises where that is not to be
-    had; an ordinary user needs a user namespace for it, and may be in one then."""
+    """Mounts an empty folder in memory at this path, for this process and its children only. Raises where that is not
+    possible; an ordinary user needs a user namespace for it, and may be in one afterwards."""
     if os.geteuid() == 0:
         _done(_LIBC.unshare(_CLONE_NEWNS))
     else:
@@ -165,7 +165,7 @@ def install_filter(program: bytes) -> None:
 
 
 def landlock_version() -> int:
-    """Of Landlock's interface; 0 where there is none."""
+    """The version of Landlock's interface; 0 where the kernel has none."""
     try:
         return _call(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_LANDLOCK_VERSION))
     except OSError:
@@ -173,7 +173,8 @@ def landlock_version() -> int:
 
 
 def landlock(version: int, grants: Sequence[tuple[str, int]], *, tcp: bool, scopes: int) -> None:
-    """Nothing of the file system but the grants (none given: all of it); no TCP unless `tcp`; scopes where known."""
+    """Restricts the file system to the grants (none given: no restriction), TCP unless `tcp`, and scopes where
+    known."""
     handled = all_rights(version) if grants else 0
     network = 0 if tcp or version < 4 else _CONNECT_AND_BIND_TCP
     attributes = struct.pack("=QQQ", handled, network, scopes if version >= 6 else 0)

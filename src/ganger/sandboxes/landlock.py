@@ -1,7 +1,7 @@
-"""The weaker walls, for a machine without user namespaces: Landlock's rules, the filter of system calls, the limits.
+"""The weaker sandbox, for a machine without user namespaces: Landlock's rules, the system call filter, the limits.
 
 A process sees all others and every name, but opens only what is granted. Its home and its temporary folder are a real
-folder of its own, removed at its end. What is open here and closed by bubblewrap is told by the probes.
+folder of its own, removed at its end. The probes show what is open here and closed by bubblewrap.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Landlock:
     def __init__(self, settings: SandboxSettings) -> None:
         self._settings = settings
         self._python = os.path.realpath(sys.executable)
-        # A user who cannot get as far as the workspaces and the programs would be no use.
+        # A user who cannot reach the workspaces and the programs would be of no use.
         places = (settings.state_dir, Path(self._python), *map(Path, settings.path.split(os.pathsep)))
         self.closed = next((place for place in places if not is_on_an_open_road(place)), None)
         self.owner = owner_of_workspaces(settings.uid) if self.closed is None else None
@@ -46,13 +46,14 @@ class Landlock:
         return f"{self.name} {landlock_version()}"
 
     def rebuilt(self, settings: SandboxSettings) -> Landlock:
-        """Walls of the same kind, with the same users, for something else."""
+        """The same kind of sandbox, with the same users and other settings."""
         made = Landlock(settings)
         made.owner, made.closed = self.owner, self.closed
         return made
 
     def confine(self, launch: Launch, room: Room) -> Launch:
-        """A program that is not there is left as it is: whoever starts it says so better than a failing sandbox."""
+        """A launch of a missing program is not changed: the launcher's error is clearer than that of a failing
+        sandbox."""
         program = file_of(launch)
         if not program and will_be_missed(launch, room, self._settings):
             return launch
@@ -66,7 +67,8 @@ class Landlock:
                 env.setdefault(name, str(self._settings.home / folder))
         user = identity_in(room, self.owner or (0, 0)) if os.geteuid() == 0 else None
         orders = ["input=0", f"private={own}", "landlock=files", *_grants(seen, user)]
-        # A number of its own owns nothing there; who keeps a person's number would reach what that person shares.
+        # A separate user id owns nothing there; an agent with the operator's user id would reach what the operator
+        # shares.
         apart = user is not None and user == self.owner
         if "/dev/shm" not in seen.of(Access.WRITE):  # noqa: S108
             orders += [f"memory={'shared' if apart else 'private'}:{self._settings.file_mb}"]
@@ -83,14 +85,14 @@ class Landlock:
 
 
 def _grants(seen: View, user: tuple[int, int] | None) -> Iterator[str]:
-    """Rules only add, so a mask holds where it lies in what is read, and not where it lies in what is written."""
+    """Rules only add rights, so a mask works inside a readable folder, and not inside a writable one."""
     closed = seen.of(Access.HIDDEN)
     if user is not None and user[0] == 0:
         closed += only_for_root("/etc")
     for path in seen.of(Access.READ):
         yield from (f"read={part}" for part in open_parts(path, closed))
     yield from (f"write={path}" for path in seen.of(Access.WRITE))
-    # An import lists the folder the package is in.
+    # An import lists the folder of the package.
     yield f"list={Path(__file__).parents[2]}"
     yield "read=/proc"
     yield from (f"device=/dev/{name}" for name in _DEVICES)

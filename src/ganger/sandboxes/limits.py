@@ -1,4 +1,4 @@
-"""The limits of one confined process tree, as orders for the program inside the walls."""
+"""The limits of one sandboxed process tree, as orders for the program inside."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from ganger.sandboxes.settings import SandboxSettings
 
 _MB = 1 << 20
-# Before 5.14 the kernel counted a user's processes on the whole machine, whatever namespace they were in.
+# Before 5.14 the kernel counted a user's processes on the whole machine, in all namespaces together.
 _COUNTS_PER_NAMESPACE = (5, 14)
 
 
 def orders(settings: SandboxSettings, *, counted_apart: bool) -> Iterator[str]:
-    """`counted_apart`: whether the kernel tells the processes of this tree from what the user runs elsewhere."""
+    """`counted_apart`: whether the kernel counts this tree's processes separately from the user's others."""
     yield f"limit={resource.RLIMIT_CORE}:0"
     yield f"limit={resource.RLIMIT_FSIZE}:{settings.file_mb * _MB}"
     if settings.memory_mb is not None:

@@ -1,7 +1,7 @@
-"""A view as bubblewrap's mounts, parents first; and what the program inside still has to do to them as root."""
+"""A view as bubblewrap's mounts, parents first, and what the program inside still has to do with them as root."""
 
 # ruff: noqa: PTH112, PTH113, PTH114, PTH115, PTH116, PTH120
-# Places are compared as text, component by component, and some thousand of them at every start of a run.
+# Places are compared as text, component by component; a run's start compares thousands of them.
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _MB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What not every bubblewrap can; found out by trying."""
+    """Options that not every bubblewrap has; found out by trying."""
 
     sizes: bool = True
     no_nested_users: bool = True
 
 
 class Mounts:
-    """`user` is who root turns into; None for an ordinary user, who stays itself and owns all that is made here."""
+    """`user` is the user that root becomes; None for an ordinary user, who stays the same and owns everything made
+    here."""
 
     def __init__(self, seen: View, settings: SandboxSettings, options: Options, user: tuple[int, int] | None) -> None:
         self._seen = seen
@@ -85,7 +86,7 @@ class Mounts:
             yield from ("--bind" if spot.access is Access.WRITE else "--ro-bind", path, path)
 
     def _made(self) -> Iterator[str]:
-        """The private folders, and the folders in them that lead to something granted."""
+        """The private folders, and the folders in them on the way to something granted."""
         own_home = [self._seen.home] if self._exists_only_inside(self._seen.home) else []
         yield from (*self._seen.of(Access.PRIVATE), *own_home, "/tmp/run")  # noqa: S108
         for spot in self._seen.spots:
@@ -94,7 +95,8 @@ class Mounts:
                 yield from self._leading_to(spot.path)
 
     def _leading_to(self, path: str) -> Iterator[str]:
-        """The folders above that exist for nothing else, lowest first; bubblewrap would close them to all but root."""
+        """The parent folders that exist only for this path, lowest first; bubblewrap would close them to all but
+        root."""
         folder = os.path.dirname(path)
         while folder != "/" and self._exists_only_inside(folder):
             yield folder

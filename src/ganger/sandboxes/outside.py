@@ -1,4 +1,4 @@
-"""What the machine has outside the walls, told to the program inside them so that it can see that it is elsewhere."""
+"""Facts about the machine outside the sandbox, with which the program inside verifies that it is isolated."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _WITHOUT_A_DISK = "0"
 
 
 def orders(namespaces: Iterable[str]) -> Iterator[str]:
-    """Which of these namespaces this process has, and the file systems without a disk that are mounted.
+    """This process's namespaces of these kinds, and the mounted file systems without a disk.
 
-    What cannot be found out is left out, and the program inside refuses to go on without it.
+    Unknown facts are left out, and the program inside refuses to continue without them.
     """
     for kind in namespaces:
         with contextlib.suppress(OSError):
@@ -25,7 +25,7 @@ def orders(namespaces: Iterable[str]) -> Iterator[str]:
 
 
 def _mounted() -> Iterator[str]:
-    """Numbers as in `st_dev`."""
+    """Device numbers as in `st_dev`."""
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
         major, _, minor = line.split()[2].partition(":")
         if major == _WITHOUT_A_DISK:
@@ -33,7 +33,7 @@ def _mounted() -> Iterator[str]:
 
 
 def _standing() -> Iterator[str]:
-    """In a changed root the list of mounts may lack what its own folders are on."""
+    """In a changed root the list of mounts may lack the file systems of the root's own folders."""
     for place in ("/", *TEMPORARY, "/dev/shm"):  # noqa: S108
         with contextlib.suppress(OSError):
             yield str(Path(place).stat().st_dev)

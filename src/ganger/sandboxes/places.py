@@ -1,7 +1,7 @@
-"""Places every machine has: the system's own folders, and where homes keep credentials; what lies within what."""
+"""Places every machine has: system folders, and where homes keep credentials; and which place contains which."""
 
 # ruff: noqa: PTH112, PTH114, PTH208
-# Places are compared as text, component by component, and some thousand of them at every start of a run.
+# Places are compared as text, component by component; a run's start compares thousands of them.
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def is_on_an_open_road(place: Path) -> bool:
 
 
 def temporary_folder() -> Path:
-    """This user's own; as root one that the user whom an agent becomes can enter as well."""
+    """This user's temporary folder; for root, one that the agent's user can enter as well."""
     own = Path(tempfile.gettempdir())
     return own if os.geteuid() != 0 or is_on_an_open_road(own) else Path(TEMPORARY[0])
 
@@ -68,7 +68,7 @@ def standing_system() -> tuple[str, ...]:
 
 @functools.cache
 def only_for_root(top: str) -> tuple[str, ...]:
-    """What below a folder not everybody may read; not what lies in such a place."""
+    """The topmost entries below a folder that are not readable for every user."""
     found: list[str] = []
     for folder, folders, files in os.walk(top):
         closed = [name for name in (*folders, *files) if _is_closed(f"{folder}/{name}")]
@@ -78,7 +78,7 @@ def only_for_root(top: str) -> tuple[str, ...]:
 
 
 def open_parts(top: str, closed: tuple[str, ...]) -> Iterator[str]:
-    """A folder without what is closed in it: whole where nothing is, else part by part."""
+    """A folder without its closed parts: the whole folder where there are none, else part by part."""
     if not any(is_within(path, top) for path in closed):
         yield top
     elif top not in closed and os.path.isdir(top) and not os.path.islink(top):

@@ -1,4 +1,4 @@
-"""Escape probes: every attack tried inside the walls, on bait; what held, what is open, and a sentence for people."""
+"""Escape probes: every attack tried inside the sandbox, on bait; what held, what is open, and a sentence for each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ganger.sandboxes.yard import Yard, lay_out
 
 _ATTACKS = Path(__file__).with_name("attacks.py")
 
-# Each attack, and what it would mean if it got through.
+# Each attack, and what it means if it succeeds.
 SENTENCES = {
     "read-home-file": "files in your home are read",
     "read-ssh-key": "keys and passwords in your home are read",
@@ -51,9 +51,9 @@ SENTENCES = {
     "replace-git-in-place": "git's folder is replaced by an agent that works in the project itself",
     "write-packages-in-place": "installed packages are written by an agent that works in the project itself",
     "replace-packages-in-place": "installed packages are replaced by an agent that works in the project itself",
-    "be-root": "agents run with root's number",
+    "be-root": "agents run with root's user id",
     "use-capabilities": "agents have capabilities",
-    "gain-privileges": "setuid programs give agents their power",
+    "gain-privileges": "setuid programs give agents privileges",
     "mount-over": "file systems are mounted",
     "remount-writable": "read-only places are made writable",
     "take-masks-off": "masked places are unmasked",
@@ -82,7 +82,7 @@ SENTENCES = {
 }
 _OF_NETWORK = ("reach-tcp", "reach-udp", "see-interfaces")
 _OF_NO_NETWORK = "use-any-network"
-# Without walls these would change the machine itself.
+# Without a sandbox these would change the machine itself.
 _ONLY_WITHIN_WALLS = ("remount-writable", "take-masks-off")
 _IN_PLACE = ("read-event-store-in-place", "write-event-store-in-place", "read-worker-key-in-place")
 _PREPARE = "prepare-the-machine"
@@ -97,7 +97,7 @@ _SECRETS_IN_PLACE = ("read-project-env-in-place", "read-git-token-in-place")
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """`detail` says what the attack got hold of."""
+    """`detail` says what the attack obtained."""
 
     name: str
     held: bool
@@ -109,7 +109,7 @@ class ProbeResult:
 
 
 def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
-    """Every attack that these settings do not allow by choice, tried within walls of this kind."""
+    """Tries every attack that the settings do not allow on purpose, in a sandbox of this kind."""
     with lay_out(settings) as yard:
         walls = walls.rebuilt(yard.settings)
         give(walls, yard.workspace)
@@ -135,7 +135,7 @@ def _names(walls: Walls, settings: SandboxSettings) -> list[str]:
 
 
 def _prepare_outside(yard: Yard) -> str:
-    """What the program before the agent did to bait where nothing was built around it."""
+    """What the program before the agent did to bait without a sandbox around it."""
     bait = yard.outside / "bait"
     bait.mkdir(mode=_BAIT_MODE)
     orders = [f"uid={os.geteuid()}", f"gid={os.getegid()}", f"own={bait}", f"shared={bait}", f"made={bait}"]
@@ -149,7 +149,7 @@ def _prepare_outside(yard: Yard) -> str:
 
 
 def _attack(walls: Walls, yard: Yard, folder: Path, names: list[str], fixed: tuple[Path, ...] = ()) -> dict[str, str]:
-    """What each got; an attack that could not be made counts as open, for nothing is known about it."""
+    """What each attack obtained; an attack that could not be tried counts as open, because its result is unknown."""
     (folder / "yard.json").write_text(json.dumps(yard.told()), encoding="utf-8")
     argv = (os.path.realpath(sys.executable), "-I", "-S", str(_ATTACKS), "yard.json", *names)
     ended = run(walls, argv, Room(writable=(folder,), fixed=fixed), {"PATH": yard.settings.path}, yard.prompt)

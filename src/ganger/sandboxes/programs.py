@@ -1,7 +1,7 @@
-"""The program a launch names: which file it is, and whether it can be known that there is none."""
+"""The program a launch names: its file, and whether it is certain that there is none."""
 
 # ruff: noqa: PTH100, PTH113, PTH118
-# As in the places they are compared with, names are text.
+# Names are text, like the places they are compared with.
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ganger.sandboxes.settings import SandboxSettings
 
 
 def file_of(launch: Launch) -> str:
-    """The file, as whoever starts the launch will find it; empty where there is none."""
+    """The file that the launcher will find; empty where there is none."""
     found = (place for place in _places(launch) if os.path.isfile(place) and os.access(place, os.X_OK))
     return next(found, "")
 
 
 def will_be_missed(launch: Launch, room: Room, settings: SandboxSettings) -> bool:
-    """Whether nobody confined can make it appear before it is started: such a launch harms nobody without walls."""
+    """Whether no sandboxed process can create the program before it is started: such a launch needs no sandbox."""
     folders = [os.path.abspath(folder) for folder in (*room.writable, *settings.writable)]
     return not any(is_within(place, folder) for place in _places(launch) for folder in (*folders, *TEMPORARY))
 
 
 def _places(launch: Launch) -> list[str]:
-    """The files among which it is looked for, in order."""
+    """The candidate files, in search order."""
     if not launch.argv or not launch.argv[0]:
         return []
     name, cwd = launch.argv[0], str(launch.cwd.absolute())

@@ -1,4 +1,4 @@
-"""What the operator wants of the walls, and what they must know of the machine."""
+"""What the operator wants from the sandbox, and what the sandbox must know about the machine."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Network = Literal["allow", "loopback", "none"]
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """`repos` are other repositories of the run: out of sight as the project's own folder is.
+    """`repos` are other repositories of the run: hidden like the project's own folder.
 
-    `shown` is where people look for runs that are kept elsewhere: out of sight, too, where walls can do that.
+    `shown` is the folder in the project that links to runs stored elsewhere: hidden too, where the sandbox can do that.
 
-    `hidden` is invisible whatever else is granted; `readable` and `writable` are the operator's extra grants.
+    `hidden` is invisible whatever else is granted, `readable` and `writable` are the operator's extra grants.
 
     `in_place`: agents work in the project's own folder.
 
-    `path` is the PATH of the confined programs. `uid` is who root turns into (None: a number nobody else uses).
+    `path` is the PATH of the sandboxed programs. `uid` is the user id that root changes to (None: an unused one).
 
-    `tracked` says which files of a folder are in its history, and so are no secret.
+    `tracked` says which files of a folder are in its history, and so are not secret.
     """
 
     project: Path

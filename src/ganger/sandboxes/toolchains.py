@@ -1,7 +1,7 @@
-"""The folders that the programs on PATH need outside the system's own: never a home, never its keys."""
+"""The folders that the programs on PATH need besides system folders: never a home, never its keys."""
 
 # ruff: noqa: PTH110, PTH112, PTH113, PTH114, PTH115, PTH117, PTH118, PTH119, PTH120
-# Places are compared as text, component by component, and some thousand of them at every start of a run.
+# Places are compared as text, component by component; a run's start compares thousands of them.
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_SHEBANG = 256
 
 @functools.lru_cache(maxsize=16)
 def on_path(path: str, home: str, system: tuple[str, ...]) -> tuple[str, ...]:
-    """What every program in the folders of PATH needs that the system's own folders do not hold."""
+    """What the programs in the folders of PATH need outside the system folders."""
     found: dict[str, None] = {}
     for folder in dict.fromkeys(path.split(os.pathsep)):
         if not os.path.isabs(folder) or not os.path.isdir(folder):
@@ -38,7 +38,7 @@ def on_path(path: str, home: str, system: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def of_program(program: str, home: str) -> tuple[str, ...]:
-    """What one program needs: itself, what it is a link to, and the interpreter in its first line."""
+    """What one program needs: itself, its link targets, and the interpreter in its first line."""
     found = dict.fromkeys(_chase(program, home, depth=4))
     return tuple(place for place in found if os.path.exists(place))
 
@@ -58,7 +58,7 @@ def _chase(program: str, home: str, *, depth: int, itself: bool = True) -> Itera
     real = os.path.realpath(program)
     if real != program:
         yield from _around(real, home)
-        # A link to a link: every folder on the way must be there as well.
+        # A link to a link: every folder on the way must exist as well.
         step = program
         while os.path.islink(step) and depth > 0:
             step = os.path.normpath(os.path.join(os.path.dirname(step), os.readlink(step)))
@@ -80,7 +80,7 @@ def _interpreter(file: str) -> str:
 
 
 def _around(file: str, home: str) -> tuple[str, ...]:
-    """The folders a program's file needs beside it."""
+    """The folders a program's file needs next to it."""
     if is_within(file, "/usr"):
         return ()
     folder, modules, _ = file.partition("/node_modules/")
@@ -107,7 +107,7 @@ def _prefix(folder: str, home: str) -> tuple[str, ...]:
 
 
 def _safe(places: list[str], home: str) -> tuple[str, ...]:
-    """Never a folder that a home or a place of credentials lies in, nor such a place itself."""
+    """Never a folder that contains a home or a place of credentials, nor such a place itself."""
     homes = (home, _listed_home())
     keys = [*homes, *(f"{each}/{name}" for each in homes for name in CREDENTIALS)]
     return tuple(p for p in places if p != "/" and os.path.exists(p) and not any(is_within(key, p) for key in keys))
@@ -115,7 +115,7 @@ def _safe(places: list[str], home: str) -> tuple[str, ...]:
 
 @functools.cache
 def _listed_home() -> str:
-    """HOME may point elsewhere; this is where the user's keys are nevertheless."""
+    """The user's real home, which holds the user's keys even if HOME points elsewhere."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:

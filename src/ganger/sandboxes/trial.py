@@ -1,4 +1,4 @@
-"""One program in the walls of a throw-away workspace, to see whether they stand."""
+"""Runs one program in a sandbox with a temporary workspace, to see whether the sandbox works."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outcome:
 
 @contextlib.contextmanager
 def throw_away_folder() -> Iterator[Path]:
-    """One that everybody can enter, as the folders above a workspace are."""
+    """A temporary folder that every user can enter, like the folders above a workspace."""
     with scratch_folder("trial", temporary_folder()) as made:
         folder = Path(made)
         folder.chmod(0o755)
@@ -33,7 +33,7 @@ def throw_away_folder() -> Iterator[Path]:
 
 
 def give(walls: Sandbox, *places: Path) -> None:
-    """To whoever works within these walls."""
+    """Gives files to the user of this sandbox."""
     if walls.owner is not None:
         for place in places:
             os.chown(place, *walls.owner)
@@ -42,7 +42,7 @@ def give(walls: Sandbox, *places: Path) -> None:
 def run(
     walls: Sandbox, argv: tuple[str, ...], room: Room, env: Mapping[str, str], stdin: Path | None = None
 ) -> Outcome:
-    """Runs it in the room's first folder."""
+    """Runs the program in the room's first folder."""
     cwd = room.writable[0]
     launch = walls.confine(Launch("trial", argv, cwd, env, stdin, cwd / "log", None), room)
     with open(stdin or os.devnull, "rb") as opened:

@@ -1,7 +1,7 @@
-"""What a confined process sees of the file system: one list of places, the deeper one counts."""
+"""What a sandboxed process sees of the file system: one list of places, in which the deeper one wins."""
 
 # ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH120
-# Places are compared as text, component by component, and some thousand of them at every start of a run.
+# Places are compared as text, component by component; a run's start compares thousands of them.
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Spots, parents before what is in them. What lies in no spot is not there."""
+    """Spots, parents before children. A path in no spot does not exist inside."""
 
     spots: tuple[Spot, ...]
     home: str
@@ -51,7 +51,7 @@ class View:
         return next((spot for spot in reversed(self.spots) if is_within(path, spot.path)), None)
 
     def shows(self, path: str) -> bool:
-        """Whether what lies there on the machine is seen, wherever links on the way lead."""
+        """Whether the machine's entry at this path is visible, with links on the way resolved."""
         ways = (os.path.abspath(path), os.path.realpath(path))
         return all(any(is_within(way, own) for own in _KERNELS_OWN) or self._is_seen(way) for way in ways)
 
@@ -64,9 +64,9 @@ class View:
 
 
 def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) -> View:
-    """The deeper place counts; of several rules for one place the last of: system, masks, grants, hidden.
+    """The deeper place wins; of several rules for one place the last of: system, masks, grants, hidden.
 
-    What lies in a place that agents write is never a reason to open another: a link there is the agent's word.
+    Content of an agent's writable place never opens another place: a link there may be the agent's.
     """
     home, masked = _home(str(settings.home))
     decided: dict[str, Access] = dict.fromkeys(standing_system(), Access.READ)
@@ -79,7 +79,7 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
     _grant(decided, (*settings.readable, *room.readable), Access.READ)
     own = {str(place) for place in settings.writable}
     for place in room.fixed:
-        # A link would be the agent's word, and what the operator opened stays open.
+        # A link may be the agent's, and what the operator opened stays open.
         if os.path.realpath(place) == os.path.abspath(place) and os.path.exists(place) and str(place) not in own:
             decided[os.path.abspath(place)] = Access.READ
     decided.update((path, Access.HIDDEN) for path in _paths((*settings.hidden, *_shown(settings))))
@@ -91,15 +91,15 @@ def view(settings: SandboxSettings, room: Room, launch: Launch, program: str) ->
 
 
 def _own_folder(settings: SandboxSettings, room: Room) -> list[str]:
-    """The project's own folder, where that is what the process works in."""
+    """The project's own folder, where the process works in it."""
     own = os.path.realpath(settings.project)
     return [own] if any(os.path.realpath(place) == own for place in room.writable) else []
 
 
 def replaced(settings: SandboxSettings, room: Room) -> list[tuple[str, bytes]]:
-    """Files that are shown otherwise than they are: secret ones empty, git's settings without the tokens in them.
+    """Files that are shown with other content: secret ones empty, git's settings without tokens.
 
-    Empty and not as a device: programs that read such a file where there is one go on.
+    A secret file is shown as an empty file and not as a device, so that programs which read it keep working.
     """
     roots = _own_folder(settings, room)
     empty = [(path, b"") for root in roots for path in concealed(settings, root)]
@@ -108,7 +108,7 @@ def replaced(settings: SandboxSettings, room: Room) -> list[tuple[str, bytes]]:
 
 
 def _grant(decided: dict[str, Access], places: tuple[Path, ...], access: Access) -> None:
-    """Both by name and by nature, unless the name lies in what agents write."""
+    """Both the name and the resolved path, unless the name lies in a place that agents write."""
     for place in sorted(places, key=lambda place: depth(os.path.abspath(place))):
         if _access(decided, os.path.dirname(os.path.abspath(place))) is not Access.WRITE:
             for path in _paths((place,)):
@@ -122,7 +122,7 @@ def _access(decided: dict[str, Access], path: str) -> Access:
 
 
 def _home(home: str) -> tuple[str, bool]:
-    """Some accounts live in a folder of the system, or in none; they are given one of their own."""
+    """The home inside; an account whose home is a system folder, or that has none, gets a new one."""
     own = os.path.isdir(home) and home != "/" and not any(is_within(home, root) for root in SYSTEM)
     return (os.path.abspath(home), True) if own else (_SPARE_HOME, False)
 
@@ -132,12 +132,12 @@ def _credentials(home: Path) -> list[Path]:
 
 
 def _shown(settings: SandboxSettings) -> tuple[Path, ...]:
-    """A link there would be an agent's: whatever it leads to is not what is to be masked."""
+    """The path without following links: a link there may be an agent's, and its target is not the file to mask."""
     return (settings.shown,) if settings.shown is not None and not settings.shown.is_symlink() else ()
 
 
 def _paths(places: tuple[Path, ...] | list[Path]) -> Iterator[str]:
-    """As they are called and as they are, so that a link on the way makes no difference."""
+    """The given names and the resolved paths, so that a link on the way makes no difference."""
     for place in places:
         if os.path.exists(place):
             yield os.path.abspath(place)
@@ -164,7 +164,7 @@ def _needed(
 
 
 def _named_file(word: str, private: list[str]) -> tuple[str, ...]:
-    """A file the operator's own command line names in full, unless it is Ganger's or a key."""
+    """A file that the operator's command line names by its full path, unless it is Ganger's or a key."""
     if not word.startswith("/") or "\0" in word or len(word) >= _LONGEST_PATH:
         return ()
     real = os.path.realpath(word)
@@ -174,7 +174,7 @@ def _named_file(word: str, private: list[str]) -> tuple[str, ...]:
 
 
 def _pruned(decided: dict[str, Access]) -> Iterator[Spot]:
-    """Without those that change nothing: a mask over what is not there anyway, a grant within an equal one."""
+    """The spots without redundant ones: a mask over something absent, a grant within an equal grant."""
     kept: list[Spot] = []
     for path in sorted(decided, key=depth):
         access = decided[path]

@@ -1,4 +1,4 @@
-"""Where attacks are tried: a home, a project with a run in it and a neighbour, all made for it, with bait in them."""
+"""Where attacks are tried: a home, a project with a run in it and a neighbour, all made for the purpose, with bait."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECRET_MODE = 0o600
 
 @dataclass(frozen=True, slots=True)
 class Yard:
-    """`traces` tells which attacks left one; what they believe inside does not count."""
+    """`traces` finds what attacks changed outside; their own reports from inside do not count for that."""
 
     folder: Path
     name: str
@@ -42,12 +42,12 @@ class Yard:
 
     @property
     def private(self) -> Path:
-        """Where a run of direct mode is kept: out of the project, in which its agents work."""
+        """Where a run in direct mode is stored: outside the project, in which its agents work."""
         return self.folder / "state" / "project" / "direct"
 
     @property
     def in_place(self) -> SandboxSettings:
-        """The settings of direct mode."""
+        """The settings for direct mode."""
         return replace(self.settings, state_dir=self.private.parent, shown=self.settings.state_dir)
 
     @property
@@ -60,11 +60,11 @@ class Yard:
 
     @property
     def fixed(self) -> tuple[Path, ...]:
-        """What an agent that works in the project may read and no more."""
+        """What an agent that works in the project may read but not write."""
         return self.project / ".git", self.project / ".venv"
 
     def told(self) -> dict[str, str | int]:
-        """What the attacker is told: everything."""
+        """What the attacker knows: everything."""
         return {
             "home": str(self.settings.home),
             "real_home": self.real_home,
@@ -101,7 +101,7 @@ class Yard:
         return {name: f"left a trace: {', '.join(paths)}" if paths else "" for name, paths in found.items()}
 
     def _of_fixed(self) -> dict[str, list[str]]:
-        """What is not as it was laid out, also where the whole folder was replaced in the end."""
+        """What differs from the original layout, also where the whole folder was replaced."""
         git, packages = self.fixed
         made = {
             "write-git-hooks-in-place": (git, ("hooks/post-checkout",)),
@@ -147,7 +147,7 @@ def _old(place: Path) -> Path:
 
 @contextlib.contextmanager
 def lay_out(settings: SandboxSettings) -> Iterator[Yard]:
-    """A yard for walls with these settings; nothing of it is left afterwards."""
+    """A yard for a sandbox with these settings; it is removed afterwards."""
     name, canary = f"ganger-probe-{os.urandom(6).hex()}", f"canary-{os.urandom(8).hex()}"
     with throw_away_folder() as folder, contextlib.ExitStack() as undo:
         own = _settings(folder, settings)
@@ -170,7 +170,7 @@ def lay_out(settings: SandboxSettings) -> Iterator[Yard]:
 
 
 def _real_home(settings: SandboxSettings) -> str:
-    """In a container a user may be a number and nothing else."""
+    """The user's name; in a container a user may have only an id."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:
@@ -210,19 +210,19 @@ def _lay_bait(folder: Path, settings: SandboxSettings, canary: str) -> None:
 
 
 def _git_config(canary: str) -> str:
-    """With a token in it."""
+    """A git configuration with a token in it."""
     return f'[remote "origin"]\n\turl = https://me:{canary}@host.example/x\n'
 
 
 def _own_as(folder: Path, pattern: Path) -> None:
-    """Who works in a project is who owns it."""
+    """Gives the project to the user who works in it."""
     if os.geteuid() == 0 and pattern.is_dir():
         found = pattern.stat()
         os.chown(folder, found.st_uid, found.st_gid)
 
 
 def _lay_private_bait(yard: Yard) -> None:
-    """With the links by which people find it."""
+    """The run's folder, with the links in the project that point to it."""
     shown = yard.settings.state_dir / yard.private.name
     for folder in (yard.private, shown):
         folder.mkdir(parents=True, mode=0o700)

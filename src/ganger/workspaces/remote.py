@@ -334,9 +334,7 @@ def _denied(to: Address, said: str, *, has_token: bool) -> ForgeError:
         hint = "try `git ls-remote` with that address by hand: no password or new host key is asked for here"
     # Failed authentication concerns every request; a missing right may concern this repository only.
     host = to.host if _NOBODY.search(said) else ""
-    return ForgeDenied(
-        f"{to.text} refuses: {said}", hint=hint, host=host, way="git", why="git is not let in"
-    )
+    return ForgeDenied(f"{to.text} refuses: {said}", hint=hint, host=host, way="git", why="git is not let in")
 
 
 def _full(branch: str) -> str:
