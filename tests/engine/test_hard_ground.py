@@ -68,7 +68,7 @@ def test_the_hint_for_a_damaged_store_helps(tmp_path: Path, made: type[Project])
     project.folder.database.write_bytes(b"SQLite format 3\x00" + os.urandom(8192))
     (project.folder.path / "ganger.db-wal").unlink(missing_ok=True)
     told = project.ganger("run")
-    assert told.returncode == 1 and "not a sound event store" in told.stderr
+    assert told.returncode == 1 and "not a valid event store" in told.stderr
     assert project.ganger("clean").returncode == 0
     assert f"move {project.folder.path} out of {project.folder.path.parent}" in " ".join(told.stderr.split())
     shutil.move(project.folder.path, tmp_path / "damaged")

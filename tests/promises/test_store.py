@@ -127,7 +127,7 @@ def test_events_cannot_be_changed_or_deleted(tmp_path: Path, sql: str) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "not a database": (lambda path: path.write_bytes(b"hello " * 300), "not a sound event store"),
+    "not a database": (lambda path: path.write_bytes(b"hello " * 300), "not a valid event store"),
     "a folder": (lambda path: path.mkdir(), "cannot be opened"),
     "a dangling link": (lambda path: path.symlink_to(path.parent / "no" / "where"), "cannot be opened"),
 }

@@ -114,7 +114,7 @@ def test_a_lead_given_back_is_free_at_once_and_its_number_is_never_given_again(h
     first, second = handles(), handles()
     take(first)
     first.release()
-    with pytest.raises(LeadLost, match="nobody leads"):
+    with pytest.raises(LeadLost, match="no process leads"):
         first.append([stop()])
     with pytest.raises(LeadLost):
         first.renew(1, 10)
@@ -215,7 +215,7 @@ def test_a_report_without_a_token_is_taken_only_where_nothing_was_ever_claimed(h
     """T19: journals of the past had no claims."""
     store = handles()
     store.append([applied(token="")])
-    with pytest.raises(StaleToken, match="nobody claimed"):
+    with pytest.raises(StaleToken, match="never claimed"):
         store.append([applied(token="t1")])
 
 

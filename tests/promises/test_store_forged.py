@@ -76,7 +76,7 @@ def test_what_others_forge_beside_a_lead_ends_its_next_append(tmp_path: Path, ca
     """T19 G09: nothing is written after it, and the file is named."""
     store = led(tmp_path / "ganger.db")
     by_somebody(tmp_path / "ganger.db", FORGED[case])
-    with pytest.raises(StoreError, match="the event store was changed") as problem:
+    with pytest.raises(StoreError, match="changed the event store") as problem:
         store.append(stop("three"))
     assert problem.value.code == "STORE_FORGED" and problem.value.hint
     rows = apsw.Connection(str(tmp_path / "ganger.db")).execute("SELECT data FROM events").fetchall()

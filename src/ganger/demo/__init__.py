@@ -1,1 +1,1 @@
-"""The demo: a scripted fleet on a throw-away repository."""
+"""The demo: scripted agents on a temporary repository."""

@@ -1,4 +1,4 @@
-"""The delivery demo: two repositories that build on each other, with remotes, CI and a mirror on this machine."""
+"""The delivery demo: two repositories, one of which uses the other, with remotes, CI and a mirror on this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WHO = ("-c", "user.name=Ganger demo", "-c", "user.email=demo@localhost", "-c", 
 
 
 def build_delivery(root: Path) -> Path:
-    """Writes everything; the folder of the project that leads."""
+    """Writes everything; returns the folder of the leading project."""
     remotes = root / "remotes"
     for name in ("lib", "app", "mirror"):
         _git(root, "init", "-q", "--bare", "-b", "main", str(remotes / f"{name}.git"))
@@ -104,11 +104,11 @@ _SCRIPT: dict[str, list[list[dict[str, object]]]] = {
             "Added to_metres().",
             {"measure/units.py": files.UNITS, "tests/test_units.py": files.UNITS_TEST},
         ),
-        # It can only mend what it was told of.
+        # The prompt must name the fault, so that the agent can fix it.
         [
             {"needs": "the function to_metres has no docstring"},
             *_works(
-                "reading what CI said", "Documented to_metres().", {"measure/units.py": files.MENDED_UNITS}, "replace"
+                "reading the CI log", "Documented to_metres().", {"measure/units.py": files.MENDED_UNITS}, "replace"
             ),
         ],
     ],
@@ -127,7 +127,7 @@ _SCRIPT: dict[str, list[list[dict[str, object]]]] = {
 
 
 def shortcomings(root: Path, state: RunState, events: Sequence[ev.Recorded]) -> list[str]:
-    """What is not as the demo's script says; empty when all is."""
+    """What differs from the demo's script; empty when nothing does."""
     wrong = [
         f"{name} is {state.tasks[name].status.value}, expected DONE"
         for name in REPO_OF
@@ -151,7 +151,7 @@ def _is_proved(state: RunState, name: str) -> bool:
 
 
 def _waited(events: Sequence[ev.Recorded]) -> bool:
-    """The app's task began only after the library's were through."""
+    """Whether the app's task began only after the library's tasks were finished."""
     began = [one.seq for one in events if isinstance(one.event, ev.AttemptStarted) and one.event.task == "report"]
     ended = [
         one.seq for one in events if isinstance(one.event, ev.TaskSettled) and REPO_OF.get(one.event.task) == "lib"
@@ -160,14 +160,14 @@ def _waited(events: Sequence[ev.Recorded]) -> bool:
 
 
 def waited_sec(events: Sequence[ev.Recorded]) -> float:
-    """How long the library's locks held the app's task back."""
+    """How long the library's locks delayed the app's task."""
     began = [one.at for one in events if isinstance(one.event, ev.AttemptStarted)]
     report = [one.at for one in events if isinstance(one.event, ev.AttemptStarted) and one.event.task == "report"]
     return seconds_between(began[0], report[0]) if began and report else 0.0
 
 
 def _stray(root: Path, state: RunState) -> list[str]:
-    """Remotes and mirror hold exactly what was proved."""
+    """Checks that remotes and mirror hold exactly the proved commits."""
     wrong = []
     for repo in dict.fromkeys(REPO_OF.values()):
         proved = state.proved.get(repo, "")

@@ -1,4 +1,4 @@
-"""What the delivery demo's repositories hold: a library, an app that builds on it, their CI, and the settings."""
+"""The content of the delivery demo's repositories: a library, an app that uses it, their CI, and the settings."""
 
 from __future__ import annotations
 

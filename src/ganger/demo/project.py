@@ -1,4 +1,4 @@
-"""The demo's throw-away repository: a small real program with real tests, a manifest of eight tasks, a scripted fleet."""
+"""The demo's temporary repository: a small real program with real tests, a manifest of eight tasks, scripted agents."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ _MANIFEST = {
         _task("publish", []),
         _task("statement", ["account"]),
         _task("csv-export", ["account"]),
-        # It reads nothing that the healer will patch: new words would begin its session anew.
+        # It reads nothing that the healer patches: a changed prompt would start a new session.
         _task("transfer", ["account"]) | {"context_refs": []},
         _task("command-line", ["statement"], "check_and_smoke"),
     ],
@@ -191,7 +191,7 @@ _GARBAGE_TRY = [
     {"delay": 0.6},
     {"garbage": "All done! I created the CSV export, it works great."},
 ]
-# The account's limit is waited out; then its session goes on where it was.
+# The run waits for the account's limit; then its session continues where it was.
 _LIMITED_TRY = [
     {"sign": {"is": "Session", "id": "session-of-transfer"}},
     {"text": "reading ledger/account.py"},
@@ -199,7 +199,7 @@ _LIMITED_TRY = [
     {"sign": {"is": "Limited", "text": "too many requests", "reset_in": 1.5}},
     {"exit": 1},
 ]
-# It falls silent; that is noticed, and it is started again.
+# It becomes silent; the run notices that and starts it again.
 _SILENT_TRY = [{"text": "thinking about arguments"}, {"delay": 600}]
 _SCRIPT = {
     "tasks": {
@@ -280,7 +280,7 @@ def build_demo(root: Path) -> None:
 
 
 def changed_files(root: Path) -> list[str]:
-    """What the person's own checkout shows as changed."""
+    """The changes in the user's own checkout."""
     return _git(root, "status", "--porcelain", "-uall")
 
 

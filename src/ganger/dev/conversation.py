@@ -1,4 +1,4 @@
-"""One request to a model in neutral words: who said what, which tools are offered, what form the answer must have."""
+"""One request to a model in neutral form: the messages, the offered tools, the required form of the answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-# Clients wrap what they add by themselves in tags; what is left is what a person or a program asked.
+# Clients wrap their own additions in tags; the rest is the request of a person or a program.
 _ADDED = re.compile(r"<([a-z][\w-]*)\b[^<>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
 
 
@@ -32,7 +32,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool the client offers; a free one takes text instead of JSON."""
+    """A tool the client offers; a free tool takes text instead of JSON."""
 
     name: str
     schema: Mapping[str, object]
@@ -62,7 +62,7 @@ class Ask:
 
 
 def joined(turns: Iterable[Turn]) -> tuple[Turn, ...]:
-    """Answers to calls made side by side become one turn, whichever way a protocol lists them."""
+    """Answers to parallel calls become one turn, however a protocol lists them."""
     done: list[Turn] = []
     for turn in turns:
         last = done[-1] if done else None
@@ -95,5 +95,5 @@ def mapping(value: object) -> Mapping[str, object]:
 
 
 def rows(value: object) -> list[Mapping[str, object]]:
-    """The objects of a list; whatever else stands in it is left out."""
+    """The objects of a list; other items are left out."""
     return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []

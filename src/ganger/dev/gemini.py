@@ -104,7 +104,7 @@ def _turns(content: Mapping[str, object]) -> Iterator[Turn]:
     if role == "assistant":
         yield Turn(role, "".join(texts), calls)
     else:
-        # A prompt after a lost call stands beside the one before it, as one more part.
+        # A prompt after a lost call is a further part of the message before it.
         yield from (Turn(role, text) for text in texts)
 
 

@@ -1,4 +1,4 @@
-"""What the server saw and said: one entry per request, in memory and as lines of a file; no header, no key."""
+"""The server's requests and answers: one entry per request, in memory and as lines of a file; no headers, no keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ganger.dev.conversation import Turn
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One request. Tokens are those told to the client; an answer that was cut or refused counts none.
+    """One request. Tokens are those reported to the client; a cut or refused answer counts none.
 
     `step` is the step's number from 0, -1 for a request beside the work; `answered` is the kind of the step.
     """
@@ -42,7 +42,7 @@ class Tokens:
 
 
 class Journal:
-    """Keeps every entry; tells those who wait."""
+    """Keeps every entry and wakes waiting threads."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
@@ -62,12 +62,12 @@ class Journal:
             return tuple(self._seen)
 
     def tokens(self, scenario: str | None = None, *, beside: bool = True) -> Tokens:
-        """Sums, of one scenario if named; without `beside`, titles and the like are left out."""
+        """Sums, of one scenario if named; without `beside`, requests for titles and the like are left out."""
         rows = [seen for seen in self.seen() if scenario in (None, seen.scenario) and (beside or seen.step >= 0)]
         return Tokens(sum(s.input_tokens for s in rows), sum(s.output_tokens for s in rows), len(rows))
 
     def wait_for(self, wanted: Callable[[tuple[Seen, ...]], bool], timeout_s: float) -> bool:
-        """Whether the entries came to be as wanted in time."""
+        """Whether the entries met the condition in time."""
         end = time.monotonic() + timeout_s
         with self._news:
             return self._news.wait_for(lambda: wanted(tuple(self._seen)), max(0.0, end - time.monotonic()))

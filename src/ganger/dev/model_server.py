@@ -1,4 +1,4 @@
-"""`python -m ganger.dev.model_server`: the model server as a process of its own."""
+"""`python -m ganger.dev.model_server`: the model server as a separate process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ganger.errors import GangerError
 
 
 def serve(port: int, scenario: Path | None, journal: Path | None) -> None:
-    """Serves until interrupted; the first line on stdout says where."""
+    """Serves until interrupted; the first line on stdout has the address."""
     known = load(scenario) if scenario is not None else scenarios(None)
     server = ModelServer(known, port=port, journal=journal)
     print(f"listening on {server.url}", flush=True)
@@ -22,8 +22,8 @@ def serve(port: int, scenario: Path | None, journal: Path | None) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="model_server", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--scenario", type=Path, help="what to say; without it every answer is a DONE result")
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--scenario", type=Path, help="the scenarios to play; without it every answer is a DONE result")
     parser.add_argument("--journal", type=Path, help="append one JSON line per request to this file")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Plays scenarios: finds the scenario and the step for a conversation and turns the step into an answer."""
+"""Plays scenarios: finds the scenario and the step for a conversation, and turns the step into an answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMED_FAULTS = {"credit": 0, "quota": 429, "context": 400, "pairing": 400, "sig
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What to do with one request: the step behind it and the answer or the fault it becomes."""
+    """What to do with one request: its step, and the resulting answer or fault."""
 
     scenario: Scenario
     number: int
@@ -39,7 +39,7 @@ class Played:
 
 
 class Player:
-    """Chooses by the conversation alone; only steps with `times` are counted in memory."""
+    """Chooses only by the conversation; only steps with `times` are counted in memory."""
 
     def __init__(self, known: Scenarios) -> None:
         self._known = known
@@ -67,7 +67,7 @@ class Player:
         return self._known.default
 
     def _number(self, steps: Sequence[Step], done: int, key: tuple[str, bool]) -> int:
-        """The first step that is neither behind the conversation nor used up; the last one repeats."""
+        """The first step that is neither done in the conversation nor used up; the last one repeats."""
         with self._lock:
             left = done
             for number, step in enumerate(steps):
@@ -88,14 +88,14 @@ class Player:
 
 
 def side(ask: Ask) -> bool:
-    """A request beside the work: a title, a summary, a router's choice, a probe of one token."""
+    """Whether a request is not part of the work: a title, a summary, a router's choice, a probe of one token."""
     if ask.tools:
         return False
     return ask.schema is not None or ask.most_tokens == 1 or any(map(_SIDE.search, ask.texts("system")))
 
 
 def since_prompt(turns: Sequence[Turn]) -> tuple[Sequence[Turn], bool]:
-    """The turns after the newest prompt, and whether an earlier prompt had been worked on."""
+    """The turns after the newest prompt, and whether there was work on an earlier prompt."""
     start, prompts, open_prompt = 0, 0, False
     for number, turn in enumerate(turns):
         if turn.role == "user" and own_words(turn.text):
@@ -107,7 +107,8 @@ def since_prompt(turns: Sequence[Turn]) -> tuple[Sequence[Turn], bool]:
 
 
 def _told_twice(ask: Ask, scenario: Scenario) -> bool:
-    """Some clients drop a lost call, so that the new prompt follows the old one as if nothing had been between."""
+    """Whether an earlier prompt was repeated: some clients drop a lost call, so the new prompt directly follows the old
+    one."""
     texts = list(ask.texts("user"))
     if scenario.again and any(scenario.again in text for text in texts):
         return True
@@ -115,12 +116,12 @@ def _told_twice(ask: Ask, scenario: Scenario) -> bool:
 
 
 def groups(turns: Sequence[Turn]) -> int:
-    """How often calls were answered; calls made side by side count once."""
+    """How often calls were answered; parallel calls count once."""
     return sum(turn.role == "tool" for turn in turns)
 
 
 def tokens(ask: Ask) -> int:
-    """What a conversation costs to send, if the scenario does not say."""
+    """The input tokens of a conversation, if the scenario does not set them."""
     return _FIRST_TOKENS + math.ceil(ask.length() / 4)
 
 
@@ -162,7 +163,7 @@ def _call(ask: Ask, scenario: Scenario, wish: Step) -> Call:
 
 
 def _form_tool(ask: Ask) -> str:
-    """The tool some clients offer for an answer in a given form, unless it was used a moment ago."""
+    """The tool some clients offer for a structured answer, unless the last turn used it."""
     used = {call.name for turn in ask.turns[-2:] for call in turn.calls}
     return next((tool.name for tool in ask.tools if tool.name in _FORM_TOOLS and tool.name not in used), "")
 

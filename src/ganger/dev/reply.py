@@ -1,4 +1,4 @@
-"""What the played model answers, in neutral words; each protocol writes it in its own form."""
+"""The played model's answers in neutral form; each protocol writes them in its own."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error answer. `kind` is auth, forbidden, billing, credit, rate, quota, overloaded, server or request; or what
-    is wrong with a conversation: context (too long), pairing (a call without its result), signature (of a thought)."""
+    """An error answer. `kind` is auth, forbidden, billing, credit, rate, quota, overloaded, server or request; or the
+    fault of a conversation: context (too long), pairing (a call without its result), signature (of a thought)."""
 
     kind: str
     status: int
@@ -56,7 +56,7 @@ class Fault:
     now: float = 0.0
 
     def wait(self) -> int | None:
-        """Whole seconds until it makes sense to ask again."""
+        """Whole seconds until a new request makes sense."""
         if self.retry_after is not None:
             return math.ceil(self.retry_after)
         return None if self.reset_at is None else max(0, math.ceil(self.reset_at - self.now))
@@ -64,7 +64,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error answer as it goes over the wire."""
+    """An error answer as it is sent."""
 
     status: int
     headers: Mapping[str, str]
@@ -86,5 +86,5 @@ class Speech(Protocol):
 
 
 def pieces(text: str, size: int = _PIECE) -> Iterator[str]:
-    """Small deltas, so that a client that looks for a word in one of them is found out."""
+    """Splits a text into small deltas, which exposes a client that searches for a word in a single delta."""
     return (text[at : at + size] for at in range(0, len(text), size))

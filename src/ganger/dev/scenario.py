@@ -1,4 +1,4 @@
-"""What the played model says: scenarios, chosen by a word of the conversation, each a list of steps."""
+"""The played model's script: scenarios, chosen by a word in the conversation, each a list of steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIELDS = frozenset({"match", "steps", "resumed", "again", "cwd", "model"})
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One answer of the model; `value` is what the kind's own key holds."""
+    """One answer of the model; `value` is the value of the kind's key."""
 
     kind: str
     value: object
@@ -35,10 +35,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A named list of steps, for conversations in which a user says `match`.
+    """A named list of steps, for conversations in which a user message contains `match`.
 
-    `resumed` is played instead when an earlier prompt was worked on already, or a user says `again`. `cwd` is the
-    client's folder, where its requests do not tell; `model` the name answers are given under.
+    `resumed` is played instead when there was work on an earlier prompt, or a user message contains `again`. `cwd` is
+    the client's folder, where its requests do not name it; `model` is the model name in answers.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Scenarios:
-    """Every scenario of a file, in its order, and the one for conversations that none matches."""
+    """Every scenario of a file, in order, and the one for conversations that match none."""
 
     all: tuple[Scenario, ...]
     default: Scenario
@@ -62,7 +62,7 @@ DONE = Scenario("done", (Step("result", {}),))
 
 
 def load(file: Path) -> Scenarios:
-    """A scenario file; says what is wrong with it and where."""
+    """Reads a scenario file; an error says what is wrong with it and where."""
     try:
         return scenarios(json.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
@@ -88,7 +88,7 @@ def scenarios(value: object) -> Scenarios:
         return Scenarios(found, DONE)
     named = [one for one in found if one.name == wanted]
     if not named:
-        raise _wrong(f'"default" names {wanted!r}, which is no scenario here')
+        raise _wrong(f'"default" names {wanted!r}, which is not a scenario here')
     return Scenarios(found, named[0])
 
 

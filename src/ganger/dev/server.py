@@ -1,4 +1,4 @@
-"""The model server: reads a request in any of four protocols, plays the scenario, writes the answer down."""
+"""The model server: reads a request in any of four protocols, plays the scenario, records the answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _GARBAGE = b"<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>\n
 
 
 class ModelServer:
-    """Serves from a thread of its own while used as a context manager."""
+    """Serves from its own thread while used as a context manager."""
 
     def __init__(
         self, scenario: object = None, host: str = "127.0.0.1", port: int = 0, journal: Path | None = None
@@ -61,7 +61,7 @@ class ModelServer:
         return self.journal.seen()
 
     def tokens(self, scenario: str | None = None, *, beside: bool = True) -> Tokens:
-        """What was counted and told, in all or for one scenario; `beside` includes titles and the like."""
+        """The counted usage, in all or for one scenario; `beside` includes titles and the like."""
         return self.journal.tokens(scenario, beside=beside)
 
     def wait_for(self, wanted: Callable[[tuple[Seen, ...]], bool], timeout: float = 30.0) -> bool:
@@ -94,11 +94,11 @@ class _Http(ThreadingHTTPServer):
     model: ModelServer
 
     def server_bind(self) -> None:
-        """Without the library's search for the host's name, which asks the network."""
+        """Binds without the library's lookup of the host's name, which would use the network."""
         TCPServer.server_bind(self)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away in the middle is no news."""
+        """Ignores clients that disconnect early."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -109,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the library's
-        """Nothing: the journal tells it."""
+        """Logs nothing: the journal has every request."""
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
@@ -132,7 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         played = self.server.model.player.play(ask)
         here = self._idle(played.step.number("delay") or 0)
-        # Noted before it is told, so that whoever has the answer finds the entry too.
+        # Recorded before it is sent, so that a client with the answer also finds the entry.
         self._note(path, ask, played, *_outcome(speech, ask, played) if here else (0, False))
         if here:
             self._answer(speech, replace(ask, model=played.scenario.model or ask.model), played)
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, speech.whole(ask, played.reply))
 
     def _break(self, speech: Speech, ask: Ask, played: Played) -> None:
-        """Half an answer or none, then an error, silence or nothing."""
+        """Sends half an answer or none, then an error, silence or nothing."""
         self.close_connection = True
         if _in_stream(ask, played.step):
             events = list(speech.stream(ask, played.reply))
@@ -166,7 +166,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._idle(float(seconds) if isinstance(seconds, int | float) else _LONG_S)
 
     def _idle(self, seconds: float) -> bool:
-        """Until the time is over, the client goes away, or the server ends; whether the client is still there."""
+        """Waits until the time is over, the client disconnects or the server ends; returns whether the client is
+        connected."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.server.model.stopped.wait(min(_TICK_S, seconds)):
@@ -236,7 +237,7 @@ def _breaks(ask: Ask, played: Played) -> bool:
 
 
 def _outcome(speech: Speech, ask: Ask, played: Played) -> tuple[int, bool]:
-    """The status the client will see (0: none), and whether it gets a whole answer."""
+    """The status the client receives (0: none), and whether it gets a complete answer."""
     if _breaks(ask, played):
         return (200 if _in_stream(ask, played.step) else 0), False
     if played.fault is not None:

@@ -1,4 +1,4 @@
-"""Finds the client's own tool for a wish (write a file, run a command) and fills in its schema."""
+"""Finds the client's own tool for an action (write a file, run a command) and fills in its schema."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _FOLDER = re.compile(
 
 
 def folder(ask: Ask) -> str:
-    """The client's working folder, as the conversation tells it; empty if it does not."""
+    """The client's working folder, as the conversation names it; empty if it does not."""
     found = [hit for text in ask.texts("system", "user") for hit in _FOLDER.findall(text)]
     return str(found[-1]).rstrip("/.") if found else ""
 
 
 def write(ask: Ask, path: str, content: str, cwd: str) -> Call:
-    """A call that writes a file: by the file tool if there is one, else by the shell."""
+    """A call that writes a file: with the file tool if there is one, else with the shell."""
     tool = _named(ask.tools, _WRITERS, _PATHS, _CONTENTS)
     if tool is None:
         parent = posixpath.dirname(path)
@@ -80,7 +80,7 @@ def fit(schema: Mapping[str, object], text: str = "ok") -> object:
 
 
 def fits(schema: Mapping[str, object], value: Mapping[str, object]) -> bool:
-    """Whether every required name is there and no unknown one; values are not looked at."""
+    """Whether every required name is given and no unknown one; values are not checked."""
     wanted = schema.get("required")
     needed = set(map(str, wanted)) if isinstance(wanted, list) else set()
     return needed <= set(value) <= set(mapping(schema.get("properties")))

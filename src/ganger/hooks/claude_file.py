@@ -1,4 +1,4 @@
-"""The project's `.claude/settings.json`: read with care, replaced whole, never followed elsewhere."""
+"""The project's `.claude/settings.json`: read with checks, replaced as a whole, never followed through a link."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Hooked:
-    """`state` of one event: `installed`, `outdated` (another Ganger is called) or `missing`."""
+    """`state` of one event: `installed`, `outdated` (it calls another Ganger) or `missing`."""
 
     event: str
     state: str
@@ -92,11 +92,11 @@ def _hooked(event: str, found: list[Found], call: Sequence[str]) -> Hooked:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Whatever is wrong with the text is said with the file's name."""
+    """Adds the file's name to errors in its text."""
     try:
         yield
     except NotJson as error:
-        raise _refused(f"{path}: {error}", "mend it by hand; it was not touched") from error
+        raise _refused(f"{path}: {error}", "fix it by hand; it was not changed") from error
 
 
 def _refused(message: str, hint: str) -> GangerError:
@@ -108,7 +108,7 @@ def _read(path: Path) -> bytes | None:
         raise _refused(f"{path.parent} is a link; Ganger writes only in the project itself", "make it a folder")
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
-            kind = "a link; Ganger does not write through it" if path.is_symlink() else "no ordinary file"
+            kind = "a link; Ganger does not write through it" if path.is_symlink() else "not a regular file"
             raise _refused(f"{path} is {kind}", "make it a file")
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(file, "rb") as opened:
@@ -116,9 +116,9 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _refused(f"{path}: cannot be read: {error.strerror}", "see who owns it") from error
+        raise _refused(f"{path}: cannot be read: {error.strerror}", "check its owner and permissions") from error
     if len(data) > _MOST_BYTES:
-        raise _refused(f"{path} is larger than {_MOST_BYTES} bytes", "look what fills it")
+        raise _refused(f"{path} is larger than {_MOST_BYTES} bytes", "check its content")
     return data
 
 
@@ -126,12 +126,12 @@ def _text(path: Path, data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _refused(f"{path}: byte {error.start} is not UTF-8", "mend it by hand; it was not touched") from error
+        raise _refused(f"{path}: byte {error.start} is not UTF-8", "fix it by hand; it was not changed") from error
 
 
 def _require_unchanged(path: Path, before: bytes | None) -> None:
     if _read(path) != before:
-        raise _refused(f"{path} was changed by somebody else at the same moment", "run the command again")
+        raise _refused(f"{path} was changed by another program at the same moment", "run the command again")
 
 
 def _replace(path: Path, before: bytes | None, after: str) -> None:
@@ -151,4 +151,6 @@ def _replace(path: Path, before: bytes | None, after: str) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise _refused(f"{path}: cannot be written: {error.strerror}", "see who owns the folder") from error
+        raise _refused(
+            f"{path}: cannot be written: {error.strerror}", "check the folder's owner and permissions"
+        ) from error

@@ -1,7 +1,7 @@
 """Claude Code's settings text with Ganger's hooks in it, and without them.
 
-A hook's command ends with a comment that says which containers were made for it, so that whoever removes it knows,
-on whatever machine, which of them to take away again.
+A hook's command ends with a comment that names the containers made for it, so that its removal, on any machine, also
+removes exactly those.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TIMEOUT_SEC = 20
 NEW_FILE = "{}\n"
 FILE, FOLDER = "file", "folder"
 _HOOKS, _LIST = "hooks", "list"
-# Only a program that is there is called, and of its exit codes only 2 counts: that one keeps the session going, and
+# The program is called only if it exists, and of its exit codes only 2 counts: that one keeps the session going, and
 # neither a missing program nor a broken one may do that.
 _BEGIN = "[ -x {program} ] || exit 0; {call} hooks run claude; [ $? -eq 2 ] && exit 2; exit 0 # ganger"
 _OURS = re.compile(
@@ -30,7 +30,7 @@ _OURS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A hook of Ganger's: whose, where in the list of its event, and which program it calls."""
+    """One of Ganger's hooks: its event, its place in the event's list, and the program it calls."""
 
     event: str
     index: int
@@ -41,18 +41,18 @@ class Found:
 
 
 def command_line(call: Sequence[str], made: Sequence[str] = ()) -> str:
-    """`call` is how Ganger is started here; its first word is an absolute path."""
+    """The hook's command. `call` is how Ganger is started here; its first word is an absolute path."""
     text = _BEGIN.format(program=shlex.quote(call[0]), call=shlex.join(call))
     return f"{text} made {' '.join(made)}" if made else text
 
 
 def found_in(text: str) -> list[Found]:
-    """Every hook of Ganger's; raises NotJson where the text cannot be understood."""
+    """All of Ganger's hooks; raises NotJson where the text is not valid."""
     return [found for event, groups in _hooks_of(text).items() for found in _found_under(event, groups)]
 
 
 def installed(text: str, call: Sequence[str], made: tuple[str, ...] = ()) -> str:
-    """The text with one hook for each event; the same text when they are all there. `made` was made for all of them."""
+    """The text with one hook for each event; unchanged when all exist. `made` names the containers made for them."""
     for event in EVENTS:
         ours = [found for found in found_in(text) if found.event == event]
         text = _renewed(text, ours[0], call) if ours else _with_hook(text, event, call, made)
@@ -61,7 +61,7 @@ def installed(text: str, call: Sequence[str], made: tuple[str, ...] = ()) -> str
 
 
 def uninstalled(text: str) -> tuple[str, frozenset[str]]:
-    """The text without any of them, and all that was made for them."""
+    """The text without Ganger's hooks and without the containers made for them."""
     made: set[str] = set()
     while ours := found_in(text):
         text = _without(text, ours[-1])
@@ -78,7 +78,7 @@ def is_empty(text: str) -> bool:
 
 
 def _hooks_of(text: str) -> dict[str, object]:
-    """The hooks by event, in a text of the form that every reader understands alike."""
+    """The hooks by event; raises unless the text has a form that all readers understand alike."""
     value = value_of(text)
     if not isinstance(value, dict):
         raise NotJson("the whole file", "it must be an object")
@@ -119,7 +119,7 @@ def _with_hook(text: str, event: str, call: Sequence[str], made: tuple[str, ...]
 
 
 def _renewed(text: str, found: Found, call: Sequence[str]) -> str:
-    """The same hook in the same place, calling the Ganger of today."""
+    """Replaces the hook in its place by one that calls the present Ganger."""
     wanted = command_line(call, found.made)
     if found.command == wanted:
         return text

@@ -1,4 +1,4 @@
-"""A JSON text and where its values stand in it, so that a part comes or goes and every other byte stays as it is."""
+"""A JSON text with the positions of its values, so that a part can be added or removed and all other bytes stay."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Container:
     def named(self, key: str) -> Child | None:
         found = [child for child in self.children if child.key == key]
         if len(found) > 1:
-            raise NotJson(repr(key), "it is there twice, and only one of them counts")
+            raise NotJson(repr(key), "the key is given twice, and only one of them counts")
         return found[0] if found else None
 
 
@@ -54,11 +54,11 @@ def value_of(text: str) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise NotJson("a number", f"{name} is no JSON")
+    raise NotJson("a number", f"{name} is not JSON")
 
 
 def container_at(text: str, start: int) -> Container:
-    """What is inside the brackets that open at `start`, in a text that is valid."""
+    """The children inside the brackets that open at `start`, in a valid text."""
     is_object = text[start] == "{"
     at, children = _after_space(text, start + 1), []
     while text[at] not in "}]":
@@ -84,11 +84,11 @@ def _after_space(text: str, at: int) -> int:
     return found.end()
 
 
-# --- one part more, one part less ------------------------------------------------------------------------------------
+# --- adding and removing a part -------------------------------------------------------------------------------------
 
 
 def added(text: str, inside: Container, value: object, key: str = "") -> str:
-    """One more child at the end, written as its neighbours are."""
+    """Adds a child at the end, formatted like its neighbours."""
     opening = inside.start + 1
     if inside.children:
         last = inside.children[-1]
@@ -105,7 +105,7 @@ def added(text: str, inside: Container, value: object, key: str = "") -> str:
 
 
 def removed(text: str, inside: Container, index: int) -> str:
-    """That child less, with the comma and the space that came with it."""
+    """Removes that child, with its comma and space."""
     children, child = inside.children, inside.children[index]
     if index:
         return text[: children[index - 1].end] + text[child.end :]
@@ -117,7 +117,7 @@ def removed(text: str, inside: Container, index: int) -> str:
 
 
 def _depth(gap: str) -> str | None:
-    """How far a child is indented that stands on its own line; None: it stands beside others."""
+    """The indentation of a child on its own line; None: it shares a line with others."""
     return gap.rpartition("\n")[2] if "\n" in gap else None
 
 
@@ -134,7 +134,7 @@ def _newline(text: str) -> str:
 
 
 def _is_compact(text: str) -> bool:
-    """A text that holds something, all on one line."""
+    """Adds to an object or list that is on one line."""
     root = root_of(text)
     return bool(root.children) and "\n" not in text[root.start : root.end]
 

@@ -1,7 +1,7 @@
-"""`ganger hooks run claude`: a session that holds a task and has not reported is told to go on, and no other one ever.
+"""`ganger hooks run claude`: tells a session that holds a task and has not reported to continue, and no other session.
 
-It is called whenever a session stops, so it imports little, waits for nobody longer than two seconds, and lets the
-session go whenever anything is not as expected.
+It is called whenever a session stops, so it imports little, waits at most two seconds for an answer, and lets the
+session end whenever anything is unexpected.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 GO_ON = 2
 LET_GO = 0
-# How often a session is told about one task in a row while nothing comes of it, and how often in all.
+# How often a session is reminded of one task in a row without an effect, and how often in all.
 IN_A_ROW = 3
 IN_ALL = 12
 _MOST_BYTES = 1_000_000
@@ -59,7 +59,8 @@ def _answer(told: Mapping[str, object], environ: Mapping[str, str]) -> int:
 
 
 def _goes_on_by_itself(tasks: object) -> bool:
-    """A session whose own agents are at work is called again when they are through; one of them may hold the task."""
+    """Whether the session's own agents are at work: it is called again when they finish, and one of them may hold the
+    task."""
     rows = [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
     return any(row.get("status") == "running" and "agent" in _word(row.get("type")) for row in rows)
 
@@ -125,7 +126,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _read(file: str) -> Claim | None:
-    """A damaged or foreign file is none."""
+    """The claim in a file; a damaged or foreign file has none."""
     try:
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(opened, "rb") as stream:
@@ -136,7 +137,8 @@ def _read(file: str) -> Claim | None:
 
 
 def _is_held(claim: Claim, session: str, mate: str) -> bool:
-    """A teammate is known by the name it works under, for it shares the session of its leader."""
+    """Whether a claim belongs to this agent. A teammate is identified by its name, because it shares its leader's
+    session."""
     if claim.get("reported") is not False or claim.get("done") is True:
         return False
     if mate:
@@ -144,11 +146,11 @@ def _is_held(claim: Claim, session: str, mate: str) -> bool:
     return bool(session) and claim.get("session") == session
 
 
-# --- whether anybody waits for it ---------------------------------------------------------------------------------
+# --- whether the lead still waits for it ----------------------------------------------------------------------------
 
 
 def _lead_waits(claim: Claim) -> bool:
-    """Somebody leads the run, and the attempt is not over."""
+    """Whether a lead runs and the attempt is not over."""
     import socket
 
     address, token = _word(claim.get("report")), _word(claim.get("token"))
@@ -170,15 +172,15 @@ def _lead_waits(claim: Claim) -> bool:
 
 
 def _is_own(address: str) -> bool:
-    """Sockets lie where anybody can make some; a token is shown only to this user's."""
+    """Whether a socket is this user's: others can make sockets in that place, and the token must not reach them."""
     return os.stat(address, follow_symlinks=False).st_uid in (0, os.geteuid())  # noqa: PTH116
 
 
-# --- how often it was told --------------------------------------------------------------------------------------------
+# --- how often it was reminded --------------------------------------------------------------------------------------
 
 
 def _may_tell(place: str, claim: Claim, *, active: bool) -> bool:
-    """Counts this time. Where that cannot be kept, once is enough: `active` says that the session was told before."""
+    """Counts a reminder. Where the count cannot be stored, one is enough: `active` says that there was one before."""
     beside = place.removesuffix(".json") + ".hook"
     stands = [claim.get("task_id"), claim.get("attempt"), *_marks(place, _word(claim.get("desk")))]
     before = _read(beside) or {}
@@ -192,7 +194,7 @@ def _may_tell(place: str, claim: Claim, *, active: bool) -> bool:
 
 
 def _marks(place: str, desk: str) -> Iterator[int]:
-    """When this worker last left a trace: in its claim, or on its desk."""
+    """When this worker last wrote something: its claim, or files in its folder."""
     for path in (place, desk, f"{desk}/spool"):
         try:
             yield os.stat(path).st_mtime_ns if path.startswith("/") else 0  # noqa: PTH116
@@ -220,8 +222,8 @@ def _words(claim: Claim) -> str:
     task, attempt = _shown(claim.get("task_id")), _shown(claim.get("attempt"))
     worker = shlex.quote(_shown(claim.get("worker")))
     return (
-        f"Ganger: this session took task {task} (attempt {attempt}) and has not reported on it. Go on with it now.\n"
-        "When it is through, or cannot be done, say so; nothing counts before that:\n"
+        f"Ganger: this session took task {task} (attempt {attempt}) and has not reported on it. Continue with it now.\n"
+        "When it is finished, or cannot be done, report that; nothing counts before:\n"
         f"  ganger worker report --worker {worker} --status DONE --summary '...'   (or a task result: report FILE)\n"
         f"  ganger worker done --worker {worker}\n"
         f"If you wait for an answer: ganger worker messages --worker {worker} --wait 30\n"

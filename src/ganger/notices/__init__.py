@@ -1,1 +1,1 @@
-"""What happens in a run, told to programs and people outside: one file per way, none of which can hold up the lead."""
+"""Sends a run's events to programs and people outside: one file per channel; no channel can delay the lead."""

@@ -1,4 +1,4 @@
-"""Notices through the library apprise: mail, chat and a hundred other places, each by an address of its own."""
+"""Notices through the library apprise: mail, chat and a hundred other services, each by its own address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def has_apprise() -> bool:
 
 
 class AppriseWay:
-    """An address may hold a secret, so none is ever named."""
+    """The channel's name; addresses may hold secrets, so none is shown."""
 
     name = "notify.urls"
 
@@ -26,7 +26,7 @@ class AppriseWay:
         self._unknown: list[str] = []
 
     def hurry(self) -> None:
-        """The library has time limits of its own."""
+        """Does nothing: the library has its own time limits."""
 
     def deliver(self, notice: Notice) -> None:
         if self._sender is None:

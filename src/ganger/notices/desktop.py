@@ -19,7 +19,7 @@ class DesktopWay:
         self._environ = operator_environment(environ, extra={})
 
     def hurry(self) -> None:
-        """It takes seconds at the most."""
+        """Does nothing: a notice takes a few seconds at most."""
 
     def deliver(self, notice: Notice) -> None:
         program = shutil.which("notify-send", path=self._environ.get("PATH"))

@@ -1,4 +1,4 @@
-"""A notice: one event of a run, made ready to be told."""
+"""A notice: one event of a run, prepared for sending."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ganger.core.notable import kind_of, sentence, task_of
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """`document` is the event as `ganger events --json` shows it, and the run it belongs to."""
+    """`document` is the event as `ganger events --json` shows it, with its run."""
 
     run_id: str
     seq: int
@@ -33,20 +33,20 @@ class Notice:
 
 
 class NotDelivered(Exception):
-    """Why a notice did not reach its end, in a few words."""
+    """Why a notice was not delivered, in a few words."""
 
 
 class Way(Protocol):
-    """One way in which notices leave; used from one thread."""
+    """One channel for notices; used from one thread."""
 
     @property
     def name(self) -> str: ...
 
     def deliver(self, notice: Notice) -> None:
-        """Raises NotDelivered. Returns within its own time limit."""
+        """Sends a notice; raises NotDelivered. Returns within its own time limit."""
 
     def hurry(self) -> None:
-        """Called from another thread: what is under way shall end now."""
+        """Called from another thread: ends a send in progress."""
 
 
 def notice_of(run_id: str, recorded: Recorded) -> Notice:

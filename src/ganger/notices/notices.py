@@ -1,6 +1,6 @@
-"""The notices of one run: each way has a queue and a thread of its own, so that neither waits for the other.
+"""The notices of one run: each channel has its own queue and thread, so that none waits for another.
 
-An event is told at most once: what a lead recorded before it died and had not told is not told by the next one.
+An event is sent at most once: the next lead does not send what a dead lead recorded and had not sent.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _END_SEC = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Which events go which way."""
+    """Which events go to which channel."""
 
     way: Way
     on: frozenset[str]
 
 
 class NoticeLog:
-    """What went wrong, for a person to read; the older half is thrown away when it has grown large."""
+    """A log of failures for people; the older half is removed when it has grown large."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
@@ -54,7 +54,7 @@ class NoticeLog:
 
 
 class _Line:
-    """One way, its queue and its thread, which is started with the first notice."""
+    """One channel, its queue and its thread, which starts with the first notice."""
 
     def __init__(self, route: Route, log: NoticeLog) -> None:
         self.route, self._log = route, log
@@ -115,7 +115,7 @@ class Notices:
         self._lines = [_Line(route, self._log) for route in routes]
 
     def on_event(self, recorded: Recorded) -> None:
-        """Never raises, never waits. What was recorded up to `after_seq` is not told again."""
+        """Never raises, never waits. Events up to `after_seq` are not sent again."""
         try:
             lines = [line for line in self._lines if is_wanted(recorded.event, line.route.on)]
             if lines and recorded.seq > self._after_seq:
@@ -123,17 +123,17 @@ class Notices:
                 notice = notice_of(self._run_id, recorded)
                 for line in lines:
                     line.send(notice)
-        except Exception as problem:  # noqa: BLE001 - whoever leads has more important things to do
+        except Exception as problem:  # noqa: BLE001 - a failed notice must not stop the lead
             self._log.note("notices", f"event {recorded.seq}", repr(problem))
 
     async def close(self, seconds: float = DRAIN_SEC) -> None:
-        """What is waiting goes out, for so long at the most; then what is under way is ended."""
+        """Sends the waiting notices within this time; then ends a send in progress."""
         until = time.monotonic() + seconds
         await asyncio.gather(*(asyncio.to_thread(line.finish, until) for line in self._lines))
 
 
 def deliver_now(ways: Collection[Way], notice: Notice) -> list[tuple[str, str]]:
-    """Each way's name, and why it did not deliver; empty: it did."""
+    """Each channel's name, and why it did not deliver; empty: it did."""
     outcomes = []
     for way in ways:
         try:

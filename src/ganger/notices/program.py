@@ -56,12 +56,12 @@ class ProgramWay:
     def _environment(self, notice: Notice) -> dict[str, str]:
         own = {"GANGER_RUN_ID": notice.run_id, "GANGER_TASK_ID": notice.task, "GANGER_EVENT": notice.event}
         given = operator_environment(self._environ, extra=own)
-        # No program is looked for in a folder that agents may write, such as the current one.
+        # No program is searched in a folder that agents can write, such as the current one.
         places = [place for place in given.get("PATH", "").split(os.pathsep) if place.startswith("/")]
         return given | {"PATH": os.pathsep.join(places)}
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        """A child of the program may hold its stderr for ever, so it is read only while the program itself lives."""
+        """Reads stderr only while the program itself lives: a child of it may hold the stream open forever."""
         assert process.stderr is not None
         said, until, open_ = b"", time.monotonic() + self._timeout_sec, True
         with process.stderr as stream:
@@ -78,7 +78,7 @@ class ProgramWay:
 
 
 def filled(word: str, notice: Notice) -> str:
-    """What an agent wrote never becomes an option of the program, nor another placeholder."""
+    """Fills in a placeholder. An agent's text never becomes an option of the program, nor another placeholder."""
     values = {
         "run": notice.run_id, "task": notice.task, "event": notice.event, "kind": notice.kind, "text": notice.text,
     }  # fmt: skip
@@ -97,7 +97,7 @@ def _heard(stream: int, before: bytes) -> tuple[bool, bytes]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The program and everything it started."""
+    """Kills the program and everything it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

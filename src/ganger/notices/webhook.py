@@ -12,7 +12,7 @@ _TIMEOUT_SEC = 10.0
 
 
 class WebhookWay:
-    """The address may hold a secret, so only its host is ever named."""
+    """The channel's name; the address may hold a secret, so only its host is shown."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -22,12 +22,12 @@ class WebhookWay:
         return f"webhook {urllib.parse.urlsplit(self._url).hostname or ''}"
 
     def hurry(self) -> None:
-        """An answer is waited for only as long as the limit says."""
+        """Does nothing: a request ends at its time limit."""
 
     def deliver(self, notice: Notice) -> None:
         headers = {"Content-Type": "application/json", "User-Agent": "ganger"}
         if urllib.parse.urlsplit(self._url).scheme not in ("http", "https"):
-            raise NotDelivered("is no http:// or https:// address")
+            raise NotDelivered("is not an http:// or https:// address")
         try:
             request = urllib.request.Request(self._url, notice.json, headers, method="POST")  # noqa: S310
             with urllib.request.urlopen(request, timeout=_TIMEOUT_SEC) as answer:  # noqa: S310

@@ -1,13 +1,13 @@
-"""The whole architecture on one page: what the engine needs from the world, and nothing more.
+"""The engine's ports: what it needs from the world.
 
-Clock      what time it is
-Store      events, durable before `append` returns; who leads; what people asked for
+Clock      the time
+Store      events, durable before `append` returns; the lease of the lead; commands from people
 Launcher   processes whose output goes straight to a log and which outlive the lead
 Agent      how one kind of CLI is called and how its answer is read
-Workspace  the project's own folder, and the one door through which changes land in it; Fixed: what no task may change
-Repository  a git repository Ganger owns: workspaces made from it, changes taken from them, the branch that moves
-Sandbox    the walls around an untrusted process
-Endpoint   where workers reach whoever leads the run
+Workspace  the project's own folder, and the only way in which changes land in it; Fixed: what no task may change
+Repository  a git repository Ganger owns: workspaces made from it, changes taken from them, the run's branch
+Sandbox    isolation of an untrusted process
+Endpoint   where workers reach the lead
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ class Clock(Protocol):
         """Seconds since the epoch."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back, for durations."""
+        """Seconds of a monotonic clock, for durations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process that leads or wants to. `start_ticks` and `boot_id` tell it from a later one with the same number."""
+    """A process that leads or wants to. `start_ticks` and `boot_id` distinguish it from a later one with the same
+    id."""
 
     pid: int
     start_ticks: int = 0
@@ -60,7 +61,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a person or a program asked of a run; acted on by whoever leads it."""
+    """A request of a person or a program to a run; its lead carries it out."""
 
     number: int
     at: str
@@ -69,19 +70,19 @@ class Command:
 
 
 class Store(Protocol):
-    """One run's events. One lead writes them; other processes read, and may leave commands."""
+    """One run's events. One lead writes them; other processes read them and may leave commands."""
 
     def take_lead(self, owner: Owner, *, now: float, lease_sec: float, holder_is_dead: Callable[[Owner], bool]) -> int:
-        """Makes this store the writer and returns its fence; raises RunLockedError while another's lease lasts.
+        """Makes this store the writer and returns its fence; raises RunLockedError while another lease lasts.
 
-        A holder that is provably dead is replaced at once. From then on every write of an earlier lead is refused.
+        A holder that is provably dead is replaced at once. From then on every write by an earlier lead is refused.
         """
 
     def renew(self, now: float, lease_sec: float) -> None:
-        """Prolongs the lease; raises LeadLost when somebody else leads."""
+        """Extends the lease; raises LeadLost when another process leads."""
 
     def release(self) -> None:
-        """Gives the lead back; harmless when it is lost."""
+        """Releases the lead; safe to call when it is lost."""
 
     def append(self, batch: Sequence[Entry]) -> list[Recorded]:
         """Writes all or nothing in one durable transaction and returns the events numbered.
@@ -93,13 +94,13 @@ class Store(Protocol):
         """Events with a number above `since`, in order."""
 
     def send(self, at: str, kind: str, data: Mapping[str, object]) -> int:
-        """Leaves a command, durably; its number. Needs no lead."""
+        """Leaves a command, durably, and returns its number. Needs no lead."""
 
     def commands(self, since: int) -> list[Command]:
         """Commands with a number above `since`, in order. Cheap when there is none."""
 
     def save_snapshot(self, seq: int, text: str) -> None:
-        """Keeps the state as it was after event `seq`; only the newest is kept, and only the lead may."""
+        """Stores the state after event `seq`. Only the newest one is kept, and only the lead may store it."""
 
     def snapshot(self) -> tuple[int, str] | None: ...
 
@@ -108,10 +109,10 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One process to be: no shell, no pipe; both output streams go to `log_path`. `key` is unique on the machine.
+    """A process to start: no shell, no pipe; both output streams go to `log_path`. `key` is unique on the machine.
 
-    Time and output are limited by whoever keeps the process, also when the lead is gone. `programs` are others of the
-    operator's that it will start.
+    The process's keeper limits time and output, also when the lead is gone. `programs` are other programs of the
+    operator that it starts.
     """
 
     key: str
@@ -130,7 +131,7 @@ class Launch:
 class Exit:
     """How a process ended. `started` is false when it never ran; `error` then says why.
 
-    `lost`: its keeper died, so nobody saw the end; its tree is gone. `log_bytes` is the log's size at the end.
+    `lost`: its keeper died, so the end was not seen; its tree is gone. `log_bytes` is the log's size at the end.
     """
 
     code: int | None
@@ -146,8 +147,8 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A process tree as the system shows it. `stopped`: by a signal; whoever is not, waits for one that is. `lined_up`:
-    for how long each of its processes has stood in line for a processor, by number."""
+    """A process tree as the system shows it. `stopped`: by a signal; all others wait for a stopped one. `lined_up`: how
+    long each of its processes has waited for a processor, by process id."""
 
     processes: int
     cpu_sec: float
@@ -156,7 +157,8 @@ class Facts:
 
 
 class Running(Protocol):
-    """A started process; `pid` is None when it never ran. `start_time` tells it from a later one with the same pid."""
+    """A started process; `pid` is None when it never ran. `start_time` distinguishes it from a later one with the same
+    pid."""
 
     @property
     def pid(self) -> int | None: ...
@@ -168,31 +170,31 @@ class Running(Protocol):
 
 
 class Launcher(Protocol):
-    """Processes of one run. They go on when the lead dies; the next lead finds them by their keys."""
+    """Processes of one run. They keep running when the lead dies; the next lead finds them by their keys."""
 
     async def prepare(self) -> None:
-        """Gets ready, so that the first start does not have to wait."""
+        """Prepares, so that the first start does not have to wait."""
 
     async def start(self, launch: Launch) -> Running:
-        """Starts it once: a key that was started before is not started again, what became of it is returned."""
+        """Starts it once: a key that was started before is not started again; its present state is returned."""
 
     async def find(self, key: str) -> Running | None:
         """What an earlier lead started under this key: running, ended or lost. None: it was never started."""
 
     def knows_all(self) -> bool:
-        """Whether whoever keeps the processes has done so without a break: a key it does not know was never started."""
+        """Whether the keeper has run without a break: then a key it does not know was never started."""
 
     async def end(self, key: str) -> None:
-        """Ends this tree: SIGTERM, grace, SIGKILL. Its `wait` tells when it is over; harmless when it is."""
+        """Stops this tree: SIGTERM, grace, SIGKILL. Its `wait` returns when it is gone; safe to call when it is."""
 
     async def extend(self, key: str, sec: float) -> bool:
-        """Its time limit ends in `sec` seconds at the earliest; False when it is not running, or being ended."""
+        """Moves its time limit to at least `sec` seconds from now; False when it is not running or is being stopped."""
 
     def facts(self, running: Running) -> Facts | None:
-        """What its processes do at this moment; None when nothing can be told."""
+        """What its processes are doing at this moment; None when that is unknown."""
 
     async def end_others(self, keep: Collection[str]) -> int:
-        """Ends every tree of this run whose key is not kept, however it fled; returns once they are gone."""
+        """Kills every tree of this run whose key is not kept, also detached ones; returns once they are gone."""
 
     async def stop_all(self, grace_sec: float) -> None: ...
 
@@ -200,15 +202,16 @@ class Launcher(Protocol):
         """SIGKILL to every tree, now."""
 
     async def close(self) -> None:
-        """This lead needs no more; what still runs goes on."""
+        """Releases the launcher; running processes keep running."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What an agent kind can do.
 
-    `stream`: its output tells more than its answer. `resume`: a session goes on after its process died. `tokens` and
-    `usd`: it says what it used. `schema`: it can hold its model to a JSON Schema. `turns`: it takes a limit of turns.
+    `stream`: its output shows more than its answer. `resume`: a session can continue after its process died. `tokens`
+    and `usd`: it reports its usage. `schema`: it can hold its model to a JSON Schema. `turns`: its turns can be
+    limited.
     """
 
     stdin_prompt: bool = False
@@ -226,11 +229,11 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
-    """What an agent may know of the attempt it is asked to make.
+    """What an agent adapter may know about the attempt.
 
-    `home` is a folder of the task's own that outlives the process; `shared` is one folder for all agents of a kind,
-    which they may read and only Ganger writes. `session` is the one to continue; empty: a new one. `walled`: Ganger's
-    own sandbox is around it.
+    `home` is the task's own folder, which outlives the process; `shared` is one folder for all agents of a kind,
+    which they may read and only Ganger writes. `session` is the one to continue; empty: a new one. `walled`: it runs in
+    Ganger's own sandbox.
     """
 
     run_id: str
@@ -250,7 +253,7 @@ class AttemptContext:
 
 @dataclass(frozen=True, slots=True)
 class AgentHealth:
-    """`login`: whether it can reach its model, as far as that can be told without asking it; None: unknown."""
+    """`login`: whether it can reach its model, as far as is known without a request to it; None: unknown."""
 
     ready: bool
     version: str = ""
@@ -259,13 +262,13 @@ class AgentHealth:
 
 
 class Reader(Protocol):
-    """Understands one process's output as it comes, line by line."""
+    """Reads one process's output as it arrives, line by line."""
 
     def line(self, line: bytes) -> Iterable[Sign]:
-        """A line without its end. Never raises: what it does not understand is nothing."""
+        """Takes a line without its line break. Never raises: an unknown line gives nothing."""
 
     def end(self) -> Iterable[Sign]:
-        """The process is over."""
+        """Called when the process has ended."""
 
 
 class Agent(Protocol):
@@ -282,10 +285,10 @@ class Agent(Protocol):
 
     @property
     def model(self) -> str:
-        """The model it is told to use; empty: its own choice."""
+        """The model set for it; empty: its own choice."""
 
     def furnish(self, context: AttemptContext) -> Mapping[str, bytes]:
-        """Files its home must hold before it starts, by relative path."""
+        """Files that must be in its home before it starts, by relative path."""
 
     def prepare(self, context: AttemptContext) -> Launch: ...
 
@@ -296,10 +299,10 @@ class Agent(Protocol):
     def extract_heal(self, log: Path) -> Parsed[HealDecision] | Refused: ...
 
     def reader(self) -> Reader | None:
-        """For output that is watched while it comes; None: it has no form of its own."""
+        """A reader for output that is watched as it arrives; None: its output has no special form."""
 
     def hear(self, log: Path, home: Path | None = None) -> Heard:
-        """What its whole output came to; and what it left in its home, where only that tells."""
+        """The result of its whole output, or of files in its home where only they show it."""
 
     def healthcheck(self) -> AgentHealth: ...
 
@@ -312,11 +315,12 @@ class Changes(Protocol):
 
     @property
     def digests(self) -> Mapping[str, str]:
-        """Each path's SHA-256 as it shall be."""
+        """Each path's SHA-256 after the change."""
 
 
 class Workspace(Protocol):
-    """Where agents work. `propose` only looks; `back_up` must be whole and recorded before `apply` changes a byte."""
+    """Where agents work. `propose` only reads; `back_up` must be complete and recorded before `apply` changes a
+    byte."""
 
     @property
     def root(self) -> Path: ...
@@ -330,18 +334,18 @@ class Workspace(Protocol):
     def back_up(self, changes: Changes, folder: Path) -> None: ...
 
     def apply(self, changes: Changes, folder: Path) -> None:
-        """All or nothing."""
+        """Writes the whole change or nothing."""
 
     def originals(self, folder: Path) -> Mapping[str, bytes | None]:
-        """The files of the backup as they were; None: not there."""
+        """The files of the backup with their old content; None: the file did not exist."""
 
     def landed(self, folder: Path) -> bool | None:
-        """By hash: True when all files of the backup are as they shall be, False when as they were, None: neither."""
+        """Compares hashes: True when all files of the backup are changed, False when none is, None: neither."""
 
     def roll_back(self, folder: Path) -> tuple[str, ...]:
-        """Puts everything back from the backup alone; harmless to repeat.
+        """Puts everything back from the backup alone; safe to repeat.
 
-        The paths that somebody else had changed since; what they wrote is saved beside the backup.
+        Returns the paths that other programs have changed since; their content is saved beside the backup.
         """
 
     def discard(self, folder: Path) -> None: ...
@@ -358,7 +362,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """One path of a change; a rename is a path that went and one that came, the second knows where it came from."""
+    """One path of a change; a rename is a removed path and a new one, and the new one has the old path."""
 
     path: str
     before: Side | None
@@ -375,27 +379,27 @@ class Touched:
 
 
 class Change(Protocol):
-    """What somebody did to the files, whoever it was and however it was seen."""
+    """A change of files, whatever its author and source."""
 
     @property
     def touched(self) -> tuple[Touched, ...]: ...
 
     def before(self, path: str) -> bytes:
-        """The content as it was; a link's is its target. Empty where there was none, or where it is a submodule."""
+        """The old content; a link's is its target. Empty where there was none, or for a submodule."""
 
     def after(self, path: str) -> bytes: ...
 
     def names_before(self, folder: str) -> Collection[str]:
-        """What a folder held, files and folders; "" is the root. Nothing where there was no such folder."""
+        """The old entries of a folder, files and folders; "" is the root. Empty where there was no such folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What one task may do to files, beyond what holds for all.
+    """What one task may do to files, in addition to the rules for all.
 
     `paths` are the globs of its role (None: all). `create`, `modify` and `read` are what it declared (None: nothing was
-    declared). `verify` are the commands that will judge it. Nothing may be taken away from files that match the
-    globs of `interface`.
+    declared). `verify` are the commands that judge it. Nothing may be removed from files that match the globs of
+    `interface`.
     """
 
     allow_shrinkage: bool = False
@@ -410,7 +414,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class RoleRules:
-    """What a role changes: the paths its tasks may touch (None: all), and words for every prompt of theirs."""
+    """What a role sets: the paths its tasks may touch (None: all), and text for all their prompts."""
 
     paths: tuple[str, ...] | None = None
     may_change_gates: bool = False
@@ -419,48 +423,48 @@ class RoleRules:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Paths that were put back, and whether anything else is not as it was."""
+    """Paths that were put back, and whether anything else differs."""
 
     paths: tuple[str, ...] = ()
     more: bool = False
 
 
 class Watch(Protocol):
-    """The project's own folder before and after somebody worked in it.
+    """The project's own folder before and after an attempt worked in it.
 
-    The baseline of a running attempt outlives the lead. Everything is harmless to repeat.
+    The baseline of a running attempt outlives the lead. Every call is safe to repeat.
     """
 
     def begin(self) -> None:
-        """What is there now is the baseline."""
+        """Takes the present state as the baseline."""
 
     def resume(self) -> None:
-        """The baseline an earlier lead took."""
+        """Loads the baseline an earlier lead took."""
 
     def changed(self, ignoring: Mapping[str, str]) -> Change:
-        """What differs from the baseline, less what Ganger itself wrote: paths with their SHA-256."""
+        """What differs from the baseline, except Ganger's own writes, given as paths with their SHA-256."""
 
     def judge(self, change: Change, rules: Rules) -> None:
-        """Raises WriteRefused."""
+        """Applies the safeguards; raises WriteRefused."""
 
     def missing(self, rules: Rules) -> tuple[str, ...]:
-        """Expected files that are not there."""
+        """Expected files that do not exist."""
 
     def undo(self, change: Change) -> tuple[str, ...]:
-        """Puts everything back; the paths that could not be put back."""
+        """Puts everything back; returns the paths that could not be put back."""
 
     def save(self, change: Change, folder: Path, *, contents: bool = True) -> None:
-        """Keeps what somebody made, with a summary; or the summary alone."""
+        """Saves the change with a summary, or the summary only."""
 
     def restore_gates(self, ignoring: Mapping[str, str], rules: Rules, folder: Path) -> Restored:
-        """Puts gate files and protected ones back as the baseline has them; what they were goes to `folder`."""
+        """Restores gate files and protected files from the baseline; their present content goes to `folder`."""
 
     def mark(self) -> Mark: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An attempt's own workspace and the commit it was made from. `fresh`: just now; `holds_work`: with a change."""
+    """An attempt's own workspace and the commit it was made from. `fresh`: it is new; `holds_work`: it has a change."""
 
     folder: Path
     base: str
@@ -472,7 +476,7 @@ class Place:
 class Taken:
     """A change that passed every safeguard, as a commit on the base of its workspace.
 
-    `dropped` are generated files that were left out, `missing` are expected files that are not in it.
+    `dropped` are generated files that were left out, `missing` are expected files that it lacks.
     """
 
     commit: str
@@ -484,7 +488,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Rebased:
-    """A change put onto another commit."""
+    """A change applied to another commit."""
 
     commit: str
     tree: str
@@ -492,16 +496,16 @@ class Rebased:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A change that does not fit: the files, and an excerpt with the conflict marks for the next prompt."""
+    """A change that conflicts: the files, and an excerpt with the conflict markers for the next prompt."""
 
     files: tuple[str, ...]
     excerpt: str
 
 
 class Repository(History, Protocol):
-    """A git repository of Ganger's own, the run's integration branch in it, and the folders made from it.
+    """Ganger's own git repository, the run's integration branch in it, and the folders made from it.
 
-    Everything is harmless to repeat. Agents may use git in their workspaces; nothing they do there is ever run here.
+    Every call is safe to repeat. Agents may use git in their workspaces; nothing they set up there is ever run here.
     """
 
     @property
@@ -509,7 +513,7 @@ class Repository(History, Protocol):
         """What every workspace reads besides its own folder."""
 
     async def open(self) -> str:
-        """Makes the repository and the run's branch, if they are not there; the branch's head."""
+        """Makes the repository and the run's branch unless they exist; returns the branch's head."""
 
     async def head(self) -> str: ...
 
@@ -521,38 +525,38 @@ class Repository(History, Protocol):
         """Compare and swap, durable; False when the head is neither `expected` nor `new` already."""
 
     async def place(self, task: str, attempt: int, work: str = "") -> Place:
-        """The attempt's workspace, made from the head where there is none yet; if it fits, with the change `work`."""
+        """The attempt's workspace, made from the head if there is none yet; with the change `work` if that applies."""
 
     async def take(self, task: str, attempt: int, writes: Sequence[Write], rules: Rules, message: str) -> Taken:
         """What the agent changed in its workspace, and `writes` on top, judged and committed; raises WriteRefused.
 
-        The commit is kept by a ref. A change of nothing gives the base itself.
+        The commit is kept by a ref. An empty change gives the base itself.
         """
 
     async def save(
         self, task: str, attempt: int, message: Callable[[Sequence[Touched]], str]
     ) -> tuple[str, tuple[str, ...]]:
-        """Keeps whatever is in the workspace as a WIP commit, unjudged; ("", ()) when nothing was changed."""
+        """Saves the workspace's content as a WIP commit, without judgement; ("", ()) when nothing was changed."""
 
     async def rebase(self, commit: str, base: str, onto: str) -> Rebased | Conflict:
         """The change from `base` to `commit`, as one commit on `onto` with the same message."""
 
     async def empty_commit(self, parent: str, message: str, at: float) -> Rebased:
-        """A commit on `parent` that changes nothing. The same question gets the same commit; a ref keeps it."""
+        """An empty commit on `parent`. Equal arguments give the same commit; a ref keeps it."""
 
     async def join(
         self, ours: str, theirs: str, message: str, at: float, *, yields: bool = False
     ) -> Rebased | Conflict:
-        """A merge of both, `ours` first, always the same; a ref keeps it. `yields`: in a conflict, `theirs` counts."""
+        """A merge of both, `ours` first, always the same; a ref keeps it. `yields`: in a conflict, `theirs` wins."""
 
     async def line(self, base: str, tip: str, most: int = 200) -> Sequence[Rebased]:
-        """What came after `base` along the first parents of `tip`, the oldest first."""
+        """The commits after `base` along the first parents of `tip`, oldest first."""
 
     async def like(self, commit: str, tree: str, onto: str) -> Rebased:
         """A commit on `onto` with this tree and all else as `commit` has it; `onto` itself where that is its tree."""
 
     async def take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
-        """One commit on `onto`, always the same and kept by a ref, that changes back what `commit` changed, if any."""
+        """One commit on `onto`, always the same and kept by a ref, that reverts `commit`; or a conflict."""
 
     async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
         """The change from `base` to `commit` for a reader, cut where it is longer."""
@@ -563,36 +567,36 @@ class Repository(History, Protocol):
         """Raises GangerError REPO_DAMAGED where git finds damage. Reads every object."""
 
     async def release(self, task: str, attempt: int) -> None:
-        """Removes a workspace. Only call it when its change is merged, saved, or none."""
+        """Removes a workspace. Call it only when its change is merged, saved, or empty."""
 
     async def checkout(self, name: str, commit: str) -> Path:
-        """A fresh folder with exactly this commit, in which no agent ever was."""
+        """A new folder with exactly this commit, never used by an agent."""
 
     async def drop_checkout(self, name: str) -> None: ...
 
     async def clear(self, needed: Collection[tuple[str, int]]) -> None:
-        """Removes what dead leads left, but for the workspaces of these attempts and work that is nowhere else."""
+        """Removes what dead leads left, except the workspaces of these attempts and work that exists nowhere else."""
 
     async def close(self) -> None:
-        """This lead needs no more."""
+        """Releases the repository."""
 
 
 class Sandbox(Protocol):
-    """Walls around an untrusted process."""
+    """Isolates an untrusted process."""
 
     @property
     def name(self) -> str:
-        """Which walls these are, such as `bubblewrap`, `landlock` or `none`."""
+        """The kind of sandbox: `bubblewrap`, `landlock` or `none`."""
 
     @property
     def owner(self) -> tuple[int, int] | None:
-        """Who must own a folder that is made for a confined process; None: whoever made it."""
+        """The owner (uid, gid) of folders made for a sandboxed process; None: no change of owner."""
 
     def confine(self, launch: Launch, room: Room) -> Launch:
-        """The same launch inside the walls."""
+        """The same launch inside the sandbox."""
 
     def shows(self, path: Path, launch: Launch, room: Room) -> bool:
-        """Whether the confined program can read what is there on the machine."""
+        """Whether the sandboxed program can read this path of the machine."""
 
 
 Listener = Callable[["Recorded"], None]

@@ -1,4 +1,4 @@
-"""Copies of the project's own folder, to try things out in."""
+"""Copies of the project's own folder, for trials."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Protocol
 
 
 class Copies(Protocol):
-    """Copies of the project's own folder. `earlier` are files as they were before (None: they were not there)."""
+    """Copies of the project's own folder. `earlier` are files with their old content (None: no such file)."""
 
     def identity(self, earlier: Mapping[str, bytes | None]) -> str | None:
-        """The same for the same files with the same content; None where the project is too large to be copied."""
+        """A key that is equal for equal files and contents; None where the project is too large to copy."""
 
     def copy(self, folder: Path, earlier: Mapping[str, bytes | None]) -> tuple[Path, ...]:
-        """Makes `folder`; the answer names folders outside it that it leads to."""
+        """Makes `folder`; returns the folders outside that it links to."""

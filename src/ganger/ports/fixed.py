@@ -1,4 +1,4 @@
-"""What lies in a folder that agents work in and is no task's to change, as the engine needs it."""
+"""What no task may change in a folder that agents work in, as the engine needs it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ class Mark(Protocol):
     """The project's folder at one moment."""
 
     def moved(self) -> tuple[str, ...]:
-        """Paths that were touched since, also if they hold what they held."""
+        """Paths that were touched since, even if their content is the same."""
 
     def had(self, path: str) -> bool: ...
 
 
 class FixedChange(Protocol):
-    """What became of things that are no task's to change.
+    """Changes to things that no task may change.
 
-    `grave` are the paths an agent answers for; the others are what tools leave by themselves. `refs` are the refs that
-    moved, in words.
+    An agent is responsible for the `grave` paths; the others are what tools leave on their own. `refs` are the refs
+    that moved, in words.
     """
 
     @property
@@ -38,29 +38,31 @@ class FixedChange(Protocol):
 class Fixed(Protocol):
     """Git's settings, installed packages and linked folders in a folder that agents work in.
 
-    What they began with outlives the lead. Everything is harmless to repeat.
+    Their baseline outlives the lead. Every call is safe to repeat.
     """
 
     @property
     def walled(self) -> bool:
-        """Whether the sandbox keeps agents from writing them."""
+        """Whether the sandbox prevents agents from writing them."""
 
     @property
     def exposed(self) -> bool:
-        """Whether there are any, and the sandbox does not keep them."""
+        """Whether there are any that the sandbox does not protect."""
 
     def begin(self) -> tuple[str, ...]:
-        """What is there now is how it shall be; the refs that moved since this process last looked, in words."""
+        """Takes the present state as the baseline; returns the refs that moved since this process last looked, in
+        words."""
 
     def resume(self) -> None:
-        """As an earlier lead found it."""
+        """Loads the baseline of an earlier lead."""
 
     def folders(self) -> tuple[Path, ...]:
-        """For `Room.fixed`."""
+        """The paths for `Room.fixed`."""
 
     def look(self) -> FixedChange: ...
 
     def put_back(self, found: FixedChange, folder: Path) -> tuple[str, ...]:
-        """What was found is saved in `folder` first; the paths that could not be put back."""
+        """Puts everything back, after saving the present state in `folder`; returns the paths that could not be put
+        back."""
 
     def mark(self) -> Mark: ...

@@ -1,4 +1,4 @@
-"""What delivery needs of the world: a remote that takes commits, a forge that runs CI on them."""
+"""What delivery needs from the world: a remote that accepts commits, a forge that runs CI on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ganger.core.forge_reviews import Review
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The remote's branch holds the commit. `found`: it did so before."""
+    """The remote's branch holds the commit. `found`: it did so before the push."""
 
     found: bool = False
 
@@ -27,7 +27,7 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The remote took the call and said no: a hook, a protected branch, a token without the right."""
+    """The remote answered and rejected the push: a hook, a protected branch, a token without the right."""
 
     why: str
     denied: bool = False
@@ -37,41 +37,40 @@ PushOutcome = Sent | Behind | Rejected
 
 
 class Remote(Protocol):
-    """Another repository that this one is pushed to. Raises ForgeUnreachable where it cannot be asked, ForgeDenied
-    where it knows nobody by that token. A commit goes on top of what is there, or not at all; `replace` alone takes
-    something away, and only what it is told."""
+    """Another repository that this one is pushed to. Raises ForgeUnreachable where it does not answer, ForgeDenied
+    where it does not accept the token. A commit is added on top of the branch or not at all; only `replace` removes
+    commits, and only those it is given."""
 
     @property
     def address(self) -> str:
-        """For people, without credentials."""
+        """The remote's name for people, without credentials."""
 
     @property
     def host(self) -> str:
-        """Which host that is on; empty for a folder."""
+        """The remote's host; empty for a folder."""
 
     async def head(self, branch: str) -> str:
         """The branch's tip; empty when there is no such branch."""
 
     async def holds(self, commit: str, branch: str) -> bool:
-        """Whether the branch has the commit, at its tip or below: fetches where only that can tell."""
+        """Whether the branch has the commit, at its tip or below; fetches if necessary."""
 
     async def fetch(self, branch: str) -> str:
-        """Brings the branch's commits here; its tip, or empty."""
+        """Fetches the branch's commits; returns its tip, or an empty text."""
 
     async def push(self, commit: str, branch: str) -> PushOutcome:
-        """Harmless to repeat."""
+        """Pushes a commit to the branch. Safe to repeat."""
 
     async def remove(self, commit: str, branch: str) -> bool:
-        """Takes the branch away where it stands at exactly this commit; whether it is gone now."""
+        """Removes the branch if it is at exactly this commit; returns whether it is gone now."""
 
     async def replace(self, commit: str, branch: str, expected: str) -> PushOutcome:
-        """Moves the branch from `expected` to a commit that does not build on it, and from nowhere else. Harmless to
-        repeat."""
+        """Moves the branch to a commit that is not a descendant, only if it is at `expected`. Safe to repeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """Who answers. `user` is who the token speaks for; empty where that is nobody."""
+    """Who answers. `user` is the token's user; empty where it has none."""
 
     forge: str
     version: str = ""
@@ -81,7 +80,7 @@ class Greeting:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A change request as the forge has it. `head` is the commit it stands at; `title` is without what makes it a
+    """A change request as the forge has it. `head` is its present commit; `title` lacks the prefix that marks a
     draft."""
 
     number: str
@@ -98,7 +97,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class NewRequest:
-    """`labels` are made where there are none of that name; a `milestone` that is not there is left out."""
+    """Missing `labels` are created; a missing `milestone` is left out."""
 
     branch: str
     into: str
@@ -111,9 +110,9 @@ class NewRequest:
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """How changes reach a branch there. `methods` are those that are allowed, of `merge`, `squash`, `rebase` and
-    `fast-forward`; none: it does not say. `queue`: through the forge's own queue or train alone. `only_merges`:
-    whatever the method, a merge commit comes of it."""
+    """How changes reach a branch on the forge. `methods` are the allowed ones of `merge`, `squash`, `rebase` and
+    `fast-forward`; none: unknown. `queue`: only through the forge's own queue or train. `only_merges`: every method
+    makes a merge commit."""
 
     methods: tuple[str, ...] = ()
     queue: bool = False
@@ -122,8 +121,8 @@ class MergeRules:
 
 @dataclass(frozen=True, slots=True)
 class MergeAnswer:
-    """`commit` is what the merge made; empty where there was none, and `why` says in the forge's own words why not.
-    `busy`: it may say otherwise a moment later."""
+    """`commit` is the result of the merge; empty where there was none, and `why` is the forge's own reason.
+    `busy`: the answer may change a moment later."""
 
     commit: str = ""
     why: str = ""
@@ -132,8 +131,8 @@ class MergeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class QueueLook:
-    """Where a request stands in the forge's queue: `waiting`, `merged` (as `commit`) or `out` of it. While it waits,
-    `commit` is what the queue tries with it, where that is known."""
+    """A request's place in the forge's queue: `waiting`, `merged` (as `commit`) or `out` of it. While it waits,
+    `commit` is what the queue tests with it, where known."""
 
     state: str
     commit: str = ""
@@ -141,64 +140,63 @@ class QueueLook:
 
 
 class Forge(Protocol):
-    """One repository on a forge. Every call has a deadline and retries of its own, and then raises ForgeUnreachable;
-    ForgeDenied when the token is not (any more) good for it; ForgeLimited with the moment when it may be asked again.
-    What it does not understand is never a verdict."""
+    """One repository on a forge. Every call has its own deadline and retries, and then raises ForgeUnreachable;
+    ForgeDenied when the token is not (or no longer) valid for it; ForgeLimited with the time of the next allowed
+    request. An answer that it does not understand is never a verdict."""
 
     @property
     def name(self) -> str:
-        """Which forge, for people: `forgejo at git.example.org`."""
+        """The forge's name for people: `forgejo at git.example.org`."""
 
     @property
     def host(self) -> str:
-        """Which host is asked; empty where CI is done here."""
+        """The forge's host; empty where CI runs locally."""
 
     @property
     def calls(self) -> int:
-        """How many requests were sent so far."""
+        """The number of requests sent so far."""
 
     async def greet(self) -> Greeting: ...
 
     async def knock(self) -> None:
-        """One request, whatever was before: raises as all others where the host does not answer or knows nobody by
-        this token."""
+        """Sends one request, regardless of earlier failures: raises like all others where the host does not answer or
+        does not accept the token."""
 
     async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
-        """The runs of these commits, without their jobs. One call, however many commits there are; a run that is on
-        none of the pages read this time comes the next time."""
+        """The runs of these commits, without their jobs. One call for any number of commits; a run on a page that is
+        not read this time comes the next time."""
 
     async def jobs(self, run: RunFact) -> RunFact:
         """The run with its jobs, `asked` set to its state. One call where the forge has one for it."""
 
     async def log(self, run: RunFact, job: JobFact) -> str:
-        """The job's log; empty where the forge has none (any more)."""
+        """The job's log; empty where the forge has none, or no longer has it."""
 
     async def rerun(self, run: RunFact) -> bool:
         """Runs it again for the same commit; False where this forge cannot."""
 
     async def find_request(self, branch: str, into: str) -> Request | None:
-        """The newest that is open or merged."""
+        """The newest request that is open or merged."""
 
     async def open_request(self, new: NewRequest) -> Request:
-        """Finds it where it is there already."""
+        """Opens a request; returns the existing one if there is one."""
 
     async def update_request(self, request: Request, new: NewRequest) -> None:
-        """Its title, text, labels and milestone are as in `new`, and what others added besides stays. A draft stays
-        one."""
+        """Sets its title, text, labels and milestone as in `new`; additions by others stay. A draft stays a draft."""
 
     async def ready(self, request: Request) -> None:
-        """No longer a draft."""
+        """Makes a draft ready for review."""
 
     async def reviews(self, request: Request) -> Sequence[Review]:
-        """What people said of it, the oldest first; their remarks on lines come with requests for changes that
-        stand."""
+        """People's reviews and comments, oldest first; remarks on lines are included with requests for changes that
+        still stand."""
 
     async def remark(self, request: Request, mark: str, words: str) -> str:
-        """One comment of its own, found again by the `mark` that its text holds, with this text; where it is to be
-        seen. Empty where the forge takes none."""
+        """Writes Ganger's one comment with this text, found again by the `mark` in it; returns its address. Empty where
+        the forge does not accept it."""
 
     async def branch_rules(self, branch: str) -> BranchRules:
-        """What the forge asks of those who push to the branch or merge into it, as far as this token may see it."""
+        """What the forge requires for a push to the branch or a merge into it, as far as this token may see it."""
 
     async def merge_rules(self, into: str) -> MergeRules: ...
 
@@ -206,7 +204,7 @@ class Forge(Protocol):
         """Merges exactly `head`, or nothing."""
 
     async def enqueue(self, request: Request, head: str) -> MergeAnswer:
-        """Puts exactly `head` into the forge's own queue. Harmless to repeat; `commit` stays empty."""
+        """Puts exactly `head` into the forge's own queue. Safe to repeat; `commit` stays empty."""
 
     async def queued(self, request: Request) -> QueueLook: ...
 

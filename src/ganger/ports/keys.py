@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 @runtime_checkable
 class Keyed(Protocol):
     def credentials(self) -> str:
-        """What it shows its vendor, in words for a person: `the key in OPENAI_API_KEY`. Never the key itself."""
+        """What it authenticates with, in words for a person: `the key in OPENAI_API_KEY`. Never the key itself."""
 
     @property
     def login_hint(self) -> str:
-        """How a person gives it a key or a login."""
+        """How the operator gives it a key or a login."""

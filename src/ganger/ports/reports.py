@@ -1,4 +1,4 @@
-"""How workers reach whoever leads a run: what they say, what they are answered, where they say it."""
+"""How workers reach the lead of a run: their requests, the replies, the address."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a worker says: a verb of the worker protocol, and the token that tells who it is. `carrier` is how it came,
-    `body` JSON that nobody has checked yet."""
+    """A worker's request: a verb of the worker protocol, and the token that identifies the worker. `carrier` is how it
+    arrived, `body` is JSON that is not checked yet."""
 
     verb: str
     token: str
@@ -21,9 +21,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`status` is HTTP's: 200 taken, 400 it makes no sense, 401 nobody knows the token, 403 not this one's to say,
-    404 there is no such thing, 409 its attempt is over or it said something else before, 413 too large, 429 too often,
-    503 nobody can take it now: say it again later."""
+    """`status` is HTTP's: 200 accepted, 400 malformed, 401 unknown token, 403 not allowed with this token, 404 not
+    found, 409 its attempt is over or an earlier request says otherwise, 413 too large, 429 too often, 503 cannot be
+    accepted now: send it again later."""
 
     status: int
     body: Mapping[str, object]
@@ -33,15 +33,15 @@ Handler = Callable[[Request], Awaitable[Reply]]
 
 
 class Endpoint(Protocol):
-    """Where workers reach whoever leads the run. Its addresses stay the same from lead to lead."""
+    """Where workers reach the lead of the run. The addresses stay the same from lead to lead."""
 
     @property
     def socket(self) -> Path:
-        """The Unix socket; a confined worker needs its folder."""
+        """The Unix socket; a sandboxed worker needs its folder."""
 
     @property
     def url(self) -> str:
-        """Where it answers on loopback; empty when it does not."""
+        """Its address on loopback; empty when it has none."""
 
     async def open(self, handle: Handler) -> None:
         """Raises GangerError where it cannot listen."""

@@ -1,4 +1,4 @@
-"""Which part of the machine a confined process gets."""
+"""Which part of the machine a sandboxed process gets."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a confined process may touch besides the system's programs: these folders, whole.
+    """What a sandboxed process may access besides the system's programs: these folders, completely.
 
-    `fixed` are folders in a writable one that it may only read. `home`: a writable one; else a new one, for its time.
-    `unread` are files and folders in a writable one that it is shown empty, where the walls can.
+    `fixed` are folders in a writable one that it may only read. `home`: a writable one; else it gets a temporary one.
+    `unread` are files and folders in a writable one that appear empty, where the sandbox can do that.
     """
 
     writable: tuple[Path, ...] = ()

@@ -1,4 +1,5 @@
-"""Test runners: how one is told to report by name, how its report is read, and how it is given tests that must fail."""
+"""Test runners: how one is made to report by test name, how its report is read, and how it gets tests that must
+fail."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from ganger.core.census import TestCensus
 
 @dataclass(frozen=True, slots=True)
 class RunnerCall:
-    """One command of a check: its words, where it runs, its whole environment. `programs`: others it will start."""
+    """One command of a check: its words, its folder, its whole environment. `programs`: others that it starts."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -30,8 +31,8 @@ class CheckedChange:
 
 @dataclass(frozen=True, slots=True)
 class PlantedTest:
-    """A test that must fail. `mark` is part of its name in the report, or all of it where `whole` says so; the failure
-    must say `words` ("": any failure will do). `strict`: one that fails with other words tells of something wrong."""
+    """A test that must fail. `mark` is part of its name in the report, or all of it if `whole`; the failure
+    must contain `words` ("": any failure). `strict`: a failure with other words shows that something is wrong."""
 
     mark: str
     words: str = ""
@@ -41,7 +42,7 @@ class PlantedTest:
 
 @dataclass(frozen=True, slots=True)
 class Planting:
-    """Tests that must fail, to be written into a copy of the project; `narrow` runs little else, if it can be had."""
+    """Tests that must fail, to be written into a copy of the project; `narrow`, if there is one, runs little else."""
 
     files: Mapping[str, bytes]
     tests: tuple[PlantedTest, ...]
@@ -49,7 +50,7 @@ class Planting:
 
 
 class KnownRunner(Protocol):
-    """One known runner as one command calls it."""
+    """One known runner, as one command calls it."""
 
     @property
     def name(self) -> str: ...
@@ -60,24 +61,24 @@ class KnownRunner(Protocol):
 
     @property
     def rebuilds(self) -> bool:
-        """Whether it compiles before it runs, so that a copy without what was built would cost as much again."""
+        """Whether it compiles before it runs, so that a copy without the build would cost as much again."""
 
     @property
     def needs_build(self) -> bool:
         """Whether the commands before it build what it runs."""
 
     def reporting(self, call: RunnerCall, report: Path) -> RunnerCall:
-        """The same call, with a report written to this file as well."""
+        """The same call, with a report to this file in addition."""
 
     def read(self, report: Path, output: str, root: Path) -> TestCensus | None:
-        """None: it left no whole report. `output` is what the command printed, `root` the folder of the project."""
+        """None: it left no complete report. `output` is what the command printed, `root` the folder of the project."""
 
     def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
-        """Failing tests beside and inside those of the census; None where it finds no place for one."""
+        """Failing tests beside and inside those of the census; None where there is no place for one."""
 
 
 class Runners(Protocol):
     """The known runners."""
 
     def of(self, call: RunnerCall) -> KnownRunner | None:
-        """The one that a command calls, or may call."""
+        """The runner that a command calls, or may call."""

@@ -1,4 +1,4 @@
-"""Agents that leave their session in a state in which it cannot go on as it stands."""
+"""Agents that leave their session in a state from which it cannot continue without a repair."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from typing import Protocol, runtime_checkable
 @runtime_checkable
 class Mending(Protocol):
     def mended(self, home: Path, session: str) -> Mapping[str, bytes]:
-        """Files of the session in its home, by relative path, as they must read for it to go on; they stay its own."""
+        """Files of the session in its home, by relative path, with the content they need for it to continue."""

@@ -1,6 +1,6 @@
-"""A run's SQLite file: opened with full durability, brought to today's schema, its errors put into sentences.
+"""A run's SQLite file: opens it with full durability, upgrades its schema, and turns its errors into sentences.
 
-`synchronous=FULL` is set and read back: anything weaker loses acknowledged commits in a power cut.
+`synchronous=FULL` is set and read back: a weaker setting loses acknowledged commits in a power cut.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PAUSE_MS = 10
 
 
 def open_to_read(path: Path, busy_ms: int) -> apsw.Connection:
-    """Changes nothing, whatever the schema's number is."""
+    """Opens the file read-only, whatever its schema version."""
     _require_sound_sqlite()
     _require_file(path)
     if not path.exists():
@@ -43,14 +43,14 @@ def open_to_read(path: Path, busy_ms: int) -> apsw.Connection:
 
 
 def _opened(uri: str, busy_ms: int, *, alone: bool = False) -> apsw.Connection:
-    """`alone`: the index of the write-ahead log is made in memory, and nothing is locked."""
+    """`alone`: the index of the write-ahead log is held in memory, and nothing is locked."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     db = apsw.Connection(uri, flags=flags, vfs="unix-none" if alone else None)
     try:
         db.set_busy_timeout(busy_ms)
         if alone:
             db.execute("PRAGMA locking_mode=EXCLUSIVE")
-        # The write-ahead log is looked for only now.
+        # SQLite opens the write-ahead log only now.
         schema_version(db)
     except BaseException:
         db.close()
@@ -59,15 +59,16 @@ def _opened(uri: str, busy_ms: int, *, alone: bool = False) -> apsw.Connection:
 
 
 def _opened_where_nothing_can_be_written(path: Path, busy_ms: int) -> apsw.Connection:
-    """On a read-only disk SQLite cannot make the files that readers share. Nobody else writes there: a log that was
-    left is read without them, and where there is none the file itself holds everything."""
+    """Opens a store on a read-only disk, where SQLite cannot make the files that readers share. No process writes
+    there: a remaining log is read without them, and without a log the file itself holds everything."""
     log = path.with_name(f"{path.name}-wal")
     left = log.exists() and log.stat().st_size > 0
     return _opened(path.absolute().as_uri() + ("" if left else "?immutable=1"), busy_ms, alone=left)
 
 
 def open_to_write(path: Path, busy_ms: int) -> apsw.Connection:
-    """Harmless beside a lead: the write-ahead log is shared, and only an older schema is changed."""
+    """Opens the file for writing. Safe while a lead runs: the write-ahead log is shared, and only an older schema is
+    changed."""
     _require_sound_sqlite()
     _require_file(path)
     new = not path.exists()
@@ -90,7 +91,7 @@ def open_to_write(path: Path, busy_ms: int) -> apsw.Connection:
 
 
 def _make_private(path: Path) -> None:
-    """Before anything is in it; the files that SQLite puts beside it have the same mode."""
+    """Creates the file, still empty, with its mode; SQLite's files beside it get the same mode."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if os.fstat(fd).st_mode & 0o077:
@@ -100,7 +101,7 @@ def _make_private(path: Path) -> None:
 
 
 def _use_write_ahead_log(db: apsw.Connection, busy_ms: int) -> None:
-    """SQLite does not wait for other processes here, only everywhere else."""
+    """Switches to write-ahead logging, with retries: for this statement SQLite does not wait for other processes."""
     for left in range(busy_ms // _PAUSE_MS, -1, -1):
         try:
             db.execute("PRAGMA journal_mode=WAL")
@@ -113,7 +114,7 @@ def _use_write_ahead_log(db: apsw.Connection, busy_ms: int) -> None:
 
 def _require_file(path: Path) -> None:
     if path.exists() and not path.is_file():
-        raise StoreError(f"{path}: cannot be opened, it is no file", hint="move it away, then run the command again")
+        raise StoreError(f"{path}: cannot be opened, it is not a file", hint="move it away, then run the command again")
 
 
 def _value(db: apsw.Connection, sql: str) -> object:
@@ -130,7 +131,7 @@ def number(db: apsw.Connection, sql: str) -> int:
 
 @cache
 def migrations() -> tuple[tuple[int, str], ...]:
-    """The numbered scripts that lead from an empty file to today's schema."""
+    """The numbered scripts that lead from an empty file to the present schema."""
     folder = resources.files("ganger.stores").joinpath("migrations")
     found = [(int(entry.name.removesuffix(".sql")), entry) for entry in folder.iterdir() if entry.name.endswith(".sql")]
     return tuple((place, entry.read_text()) for place, entry in sorted(found, key=lambda pair: pair[0]))
@@ -144,7 +145,7 @@ def _migrate(db: apsw.Connection, path: Path) -> None:
     if _require_known_schema(db, path) == migrations()[-1][0]:
         return
     with transaction(db):
-        # Asked again under the lock: two processes may open a store at once.
+        # Read again under the lock: two processes may open a store at once.
         version = _require_known_schema(db, path)
         for place, script in migrations():
             if place > version:
@@ -156,13 +157,13 @@ _SCHEMA = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema"
 
 
 def schema_of(db: apsw.Connection) -> Schema:
-    """Every table, index and trigger, in the words that made it."""
+    """Every table, index and trigger, as the statement that created it."""
     return frozenset(db.execute(_SCHEMA))
 
 
 @cache
 def own_schema(version: int) -> Schema:
-    """What the scripts up to this number make of an empty file."""
+    """The schema that the scripts up to this number create in an empty file."""
     db = apsw.Connection(":memory:")
     try:
         for place, script in migrations():
@@ -174,17 +175,17 @@ def own_schema(version: int) -> Schema:
 
 
 def require_own_schema(db: apsw.Connection, path: Path) -> None:
-    """A trigger more, or one less, and a store keeps what somebody else wants it to keep."""
+    """Compares the schema with Ganger's: an added or missing trigger could change what the store records."""
     found, own = schema_of(db), own_schema(schema_version(db))
     if found != own:
         names = sorted({f"{kind} {name}" for kind, name, _, _ in found ^ own})
-        raise forged(path, f"it has not the schema that Ganger gave it ({', '.join(names[:5])})")
+        raise forged(path, f"its schema is not Ganger's ({', '.join(names[:5])})")
 
 
 def forged(path: Path, what: str) -> StoreError:
     return StoreError(
-        f"{path}: the event store was changed by somebody else than Ganger: {what}; nothing more is written to it",
-        hint="find out who can write there (ganger doctor); go on from a backup, or begin anew with another run_id",
+        f"{path}: another program changed the event store: {what}; nothing more is written to it",
+        hint="find out who can write there (ganger doctor); continue from a backup, or start over with another run_id",
         code="STORE_FORGED",
     )
 
@@ -201,7 +202,7 @@ def _require_known_schema(db: apsw.Connection, path: Path) -> int:
 
 @contextlib.contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """All or nothing, alone with the file from the first statement on."""
+    """A transaction that locks the file for writing from its first statement on."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -213,7 +214,7 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
 
 
 def file_of(path: Path) -> tuple[int, int] | None:
-    """Which file a path names: what is written into a removed one is lost with the process."""
+    """The identity of the file at a path: what is written into a removed file is lost with the process."""
     try:
         found = path.stat()
     except OSError:
@@ -237,7 +238,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def sqlite_version() -> tuple[int, ...]:
-    """The version that is really linked."""
+    """Checks the version of the linked library."""
     return tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
 
 
@@ -251,7 +252,7 @@ def _require_sound_sqlite() -> None:
 
 @contextlib.contextmanager
 def named_errors(path: Path) -> Iterator[None]:
-    """SQLite's errors as sentences that name the file and the next step."""
+    """Turns SQLite's errors into sentences that name the file and the next step."""
     try:
         yield
     except apsw.FullError as error:
@@ -268,14 +269,14 @@ def named_errors(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: another process holds the store ({error})", hint="wait for it to end") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreError(
-            f"{path}: not a sound event store ({error}); Ganger keeps no other copy of it",
-            hint=f"put a copy of your own back; or move {path.parent} out of {path.parent.parent} and run the same "
-            "command again: its tasks begin anew, and what was merged or written is still there",
+            f"{path}: not a valid event store ({error}); Ganger has no other copy of it",
+            hint=f"restore a backup of yours; or move {path.parent} out of {path.parent.parent} and run the same "
+            "command again: its tasks start over, and merged or written changes are still there",
         ) from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, OSError) as error:
         if _is_read_only(path):
             raise StoreError(
-                f"{path}: lies on a read-only file system, so nothing can be changed in this run; it can be looked at",
+                f"{path}: lies on a read-only file system, so nothing can be changed in this run; it can only be read",
                 hint="mount it writable, then run the same command again",
             ) from error
         raise StoreError(
@@ -287,4 +288,4 @@ def named_errors(path: Path) -> Iterator[None]:
             hint="check the disk, then run the same command again",
         ) from error
     except apsw.Error as error:
-        raise StoreError(f"{path}: {error}", hint="look at the file with ganger doctor") from error
+        raise StoreError(f"{path}: {error}", hint="check the file with ganger doctor") from error

@@ -1,4 +1,4 @@
-"""Who may write: the lead's lease, the claims of attempts, and how a store says no."""
+"""Who may write: the lead's lease, the claims of attempts, and the errors of a refused write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ganger.core import events as ev
 from ganger.errors import LeadLost, RunLockedError, StaleToken
 from ganger.ports import Entry, Owner
 
-# Events that report on an attempt: written only with the token of that very attempt.
+# Events that report on an attempt: written only with that attempt's token.
 REPORTS: frozenset[type] = frozenset(typing.get_args(ev.AttemptEvent))
 # Events after which a task can be claimed again.
 CLOSING: frozenset[type] = frozenset({ev.TaskSettled, ev.TaskRequeued, ev.AttemptInterrupted, ev.AttemptCheckpointed})
@@ -20,7 +20,7 @@ RELEASED = -1
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who leads, under which number, and until when. Times are seconds of a clock that never goes back."""
+    """Who leads, with which fence, and until when. Times are seconds of a monotonic clock."""
 
     fence: int = 0
     owner: Owner = NOBODY
@@ -42,7 +42,8 @@ class Claim:
 
 
 def require_free(lease: Lease, owner: Owner, now: float, holder_is_dead: Callable[[Owner], bool]) -> None:
-    """Raises RunLockedError while the holder may be at work. `holder_is_dead` is asked also when its time is over."""
+    """Raises RunLockedError while the holder may be active. `holder_is_dead` is also called when the lease has
+    expired."""
     holder = lease.owner
     if not lease.held or holder_is_dead(holder):
         return
@@ -63,9 +64,9 @@ def named(owner: Owner) -> str:
 
 
 def lead_lost(lease: Lease) -> LeadLost:
-    now = f"it is led by {named(lease.owner)} now" if lease.held else "nobody leads it now"
+    now = f"it is led by {named(lease.owner)} now" if lease.held else "no process leads it now"
     return LeadLost(
-        f"this process does not lead the run any more; {now}, and what this one still wanted to record does not count",
+        f"this process no longer leads the run; {now}, and events this process still had to record do not count",
         hint="watch the run with ganger status; to continue it, run the same command again",
     )
 
@@ -80,8 +81,10 @@ def stale(entry: Entry, claim: Claim | None) -> StaleToken:
         else:
             problem = f"attempt {attempt} cannot start, attempt {claim.attempt + 1 if claim else 1} is the next"
     elif claim is None:
-        problem = f"{name} reports on an attempt that nobody claimed"
+        problem = f"{name} reports on an attempt that was never claimed"
     else:
         state = "the current one is" if claim.open else "the last one, ended, was"
         problem = f"{name} comes from an attempt that is over; {state} attempt {claim.attempt}"
-    return StaleToken(f"task {task}: {problem}", hint="the report is dropped; the run goes on with the current attempt")
+    return StaleToken(
+        f"task {task}: {problem}", hint="the report is dropped; the run continues with the current attempt"
+    )

@@ -1,4 +1,4 @@
-"""The event store in memory: for dry runs and for trying policies; forgets everything at exit."""
+"""The event store in memory, for the simulator and tests; its content is lost at exit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ganger.stores.fences import CLOSING, NOBODY, RELEASED, REPORTS, Claim, Leas
 
 @dataclass(slots=True)
 class Memory:
-    """What a database file is to the store on disk: several handles may share it."""
+    """The counterpart of the database file: several handles may share it."""
 
     events: list[Recorded] = field(default_factory=list)
     lease: Lease = field(default_factory=Lease)
@@ -31,7 +31,7 @@ class MemoryStore:
         self._last = len(self.memory.events)
 
     def handle(self) -> MemoryStore:
-        """Another process's view of the same run."""
+        """A second handle, like that of another process on the same run."""
         return type(self)(self.memory)
 
     def take_lead(self, owner: Owner, *, now: float, lease_sec: float, holder_is_dead: Callable[[Owner], bool]) -> int:
@@ -109,7 +109,7 @@ def _close(claims: ChainMap[str, Claim], task: str) -> None:
 def _admit(claims: ChainMap[str, Claim], entry: Entry, ended: set[str]) -> None:
     """Checks one entry against the claims and brings them up to date.
 
-    A claim that `ended` in this batch is good for the rest of it, until the task is claimed again.
+    A claim that `ended` in this batch is valid for the rest of the batch, until the task is claimed again.
     """
     event = entry.event
     task: str = getattr(event, "task", "")

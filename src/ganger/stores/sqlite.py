@@ -43,7 +43,7 @@ _INSERT = """INSERT INTO events (seq, at, type, data)
 _INSERT_CLAIMED = """INSERT INTO events (seq, at, type, data)
     SELECT ?1, ?2, ?3, ?4 WHERE (SELECT fence FROM lead) = ?5
         AND EXISTS (SELECT 1 FROM claims WHERE task = ?6 AND token = ?7 AND open)"""
-# Journals older than claims have none; a report without a token is taken only there.
+# Journals from before claims have none; only there a report without a token is accepted.
 _INSERT_REPORT = """INSERT INTO events (seq, at, type, data)
     SELECT ?1, ?2, ?3, ?4 WHERE (SELECT fence FROM lead) = ?5
         AND (EXISTS (SELECT 1 FROM claims WHERE task = ?6 AND token = ?7 AND open AND attempt = ?8)
@@ -56,7 +56,7 @@ _CLAIM = """INSERT INTO claims (task, attempt, token, open)
         WHERE NOT open AND excluded.attempt = claims.attempt + 1"""
 _CLOSE = "UPDATE claims SET open = 0 WHERE task = ? AND open"
 _SELECT_CLAIM = "SELECT attempt, token, open FROM claims WHERE task = ?"
-# What was written before there were claims: a task's newest attempt, open unless something ended it since.
+# For journals from before claims: a task's newest attempt, open unless a later event ended it.
 _CLAIMS_OF_EVENTS = """INSERT OR REPLACE INTO claims (task, attempt, token, open)
     SELECT data ->> 'task', data ->> 'attempt', data ->> 'token', coalesce(ended < begun, 1)
     FROM (SELECT max(seq) FILTER (WHERE type = 'attempt_started') AS begun,
@@ -82,9 +82,9 @@ _SELECT_SNAPSHOT = "SELECT seq, text FROM snapshot"
 
 
 class _Seen:
-    """The file as its lead knows it: what others have written since is looked at, and only then.
+    """The file as its lead knows it; it is examined again only after another process has written.
 
-    `digest` is over the events after `since`, all of them this lead's; those before are counted.
+    `digest` covers the events after `since`, all of them this lead's; the earlier ones are only counted.
     """
 
     __slots__ = ("digest", "picture", "since", "version")
@@ -99,7 +99,7 @@ def _row_bytes(seq: int, at: str, name: str, data: str) -> bytes:
 
 
 class SqliteStore:
-    """One run's events. The lead opens it and takes the lead; others send commands, or open it read-only."""
+    """One run's events. The lead opens it and acquires the lead; others send commands, or open it read-only."""
 
     def __init__(self, path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) -> None:
         self.path = path
@@ -123,7 +123,7 @@ class SqliteStore:
                     return self._fence
 
     def _take_from(self, seen: Lease, owner: Owner, now: float, lease_sec: float) -> bool:
-        """False when the lease changed since it was looked at."""
+        """False when the lease has changed since it was read."""
         values = (owner.pid, owner.start_ticks, owner.boot_id, owner.host, now + lease_sec, now)
         with transaction(self._db):
             self._db.execute(_TAKE_LEAD, (*values, seen.fence, seen.owner.pid, seen.expires_at))
@@ -169,8 +169,8 @@ class SqliteStore:
         return recorded
 
     def _require_nothing_forged(self) -> None:
-        """Others only leave commands. Asked in the transaction that writes, so nobody comes in between; and all that it
-        costs while nobody else writes is one look at a counter."""
+        """Checks that other processes only left commands. It runs in the writing transaction, so no process can come in
+        between; while no other process writes, it costs one read of a counter."""
         version = number(self._db, _WRITTEN_BY_OTHERS)
         if version == self._seen.version or not self._seen.version:
             return
@@ -178,17 +178,17 @@ class SqliteStore:
         if lease.fence != self._fence:
             raise lead_lost(lease)
         if schema_version(self._db) != migrations()[-1][0]:
-            raise forged(self.path, "its schema has another number")
+            raise forged(self.path, "its schema has another version")
         require_own_schema(self._db, self.path)
         since, digest = self._seen.since, hashlib.sha256()
         if self._rows(_COUNTED)[0][0] != f"{self._last} {self._last}":
-            raise forged(self.path, "events were added or taken away")
+            raise forged(self.path, "events were added or removed")
         for row in self._rows(_SELECT, since):
             digest.update(_row_bytes(*row))
         if digest.digest() != self._seen.digest.digest():
-            raise forged(self.path, "events are not as they were written")
+            raise forged(self.path, "events were changed")
         if self._kept_picture() != self._seen.picture:
-            raise forged(self.path, "the picture of its state is not as it was written")
+            raise forged(self.path, "the snapshot of its state was changed")
         self._seen.version = version
 
     def _kept_picture(self) -> tuple[int, bytes]:
@@ -196,7 +196,7 @@ class SqliteStore:
         return (found[0][0], hashlib.sha256(found[0][1].encode()).digest()) if found else (0, b"")
 
     def _write(self, seq: int, entry: Entry, ended: set[str]) -> bytes:
-        """A claim that `ended` in this batch is good for the rest of it, until the task is claimed again."""
+        """A claim that `ended` in this batch is valid for the rest of the batch, until the task is claimed again."""
         event, execute, changes = entry.event, self._writing.execute, self._db.changes
         kind = type(event)
         row = (seq, entry.at, type_name(event), encode(event), self._fence)
@@ -229,7 +229,7 @@ class SqliteStore:
     def _require_same_file(self) -> None:
         if file_of(self.path) != self._file:
             raise StoreError(
-                f"{self.path}: the event store was removed or replaced while the run went on; the run stops here",
+                f"{self.path}: the event store was removed or replaced during the run; the run stops here",
                 hint="find out what removes it (a check such as git clean -x?), then start the run again",
             )
 

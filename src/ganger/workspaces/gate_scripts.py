@@ -35,7 +35,8 @@ class Reach:
     """`files` maps a path to the script that uses it; `orders` is the text of all commands and scripts.
 
     `texts` is what scripts say about folders. `make_words` is None where some makefile could not be read.
-    `optional` are globs of files that are read if they exist, with the reader; `made` is what make looks for, by folder.
+    `optional` are globs of files that are read if they exist, with the reader; `made` is what make looks for, by
+    folder.
     """
 
     files: Mapping[str, str]

@@ -29,9 +29,9 @@ _GIT = ".git"
 class Newest:
     """`look` continues where the last one stopped; each folder is compared with its state one whole round before.
 
-    Nothing named `.git` is entered: even a plain `git status` writes there. Paths for which `skip` holds are passed over,
-    with everything below them. `budget` is how many entries one look reads, within a factor of two; of a larger folder the rest is
-    known by its number of changes only.
+    Nothing named `.git` is entered: even a plain `git status` writes there. Paths for which `skip` holds are passed
+    over, with everything below them. `budget` is how many entries one look reads, within a factor of two; of a larger
+    folder the rest is known by its number of changes only.
     """
 
     def __init__(

@@ -189,7 +189,8 @@ def _checked(pattern: str) -> str:
 class Protection:
     """Patterns without a slash match any component, with a slash from the root; both cover everything below.
 
-    Exceptions are matched exactly, always from the root, and open only what they match in full (`dir/**` opens a folder).
+    Exceptions are matched exactly, always from the root, and open only what they match in full (`dir/**` opens a
+    folder).
     """
 
     patterns: tuple[str, ...] = DEFAULT_PROTECTED

@@ -33,8 +33,8 @@ def throw_away(folder: Path, trash: Path) -> Path | None:
 
 
 class Bin:
-    """Discarded folders that wait for deletion. ext4 with a journal creates files many times more slowly after thousands
-    were deleted in the last minutes, so deletion is delayed while there is room."""
+    """Discarded folders that wait for deletion. ext4 with a journal creates files many times more slowly after
+    thousands were deleted in the last minutes, so deletion is delayed while there is room."""
 
     def __init__(self, most: int, keep_free_bytes: int) -> None:
         self._waiting: deque[Path] = deque()

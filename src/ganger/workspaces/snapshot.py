@@ -104,8 +104,8 @@ class Snapshot:
         return self.files == other.files and self.folders == other.folders
 
     def moved_since(self, other: Snapshot) -> tuple[str, ...]:
-        """Paths that were touched in between, whatever they hold now, and folders whose entries changed, by the kernel's
-        change time."""
+        """Paths that were touched in between, whatever they hold now, and folders whose entries changed, by the
+        kernel's change time."""
         moved = [f"{path}/" for path, time in self.times.items() if other.times.get(path) != time]
         old, new = other.files, self.files
         if old == new:

@@ -105,8 +105,8 @@ class Watch:
             self._adopt(paths, change.folders, change.present)
 
     def absorb(self, written: Mapping[str, str]) -> None:
-        """Takes Ganger's own writes during an attempt into the baseline; a path with another digest than given is left for
-        `changed` to find."""
+        """Takes Ganger's own writes during an attempt into the baseline; a path with another digest than given is left
+        for `changed` to find."""
         files: dict[str, Entry] = {}
         folders: dict[str, int] = {}
         adopted: list[str] = []
