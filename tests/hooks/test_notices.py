@@ -323,7 +323,7 @@ def test_a_webhook_gets_the_event_as_json(tmp_path: Path, web: Web, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("address", "said"), [("http://127.0.0.1:1/x", "cannot be reached"), ("file:///etc/passwd", "is no http")]
+    ("address", "said"), [("http://127.0.0.1:1/x", "cannot be reached"), ("file:///etc/passwd", "is not an http")]
 )
 def test_a_webhook_that_cannot_be_reached_is_noted(tmp_path: Path, address: str, said: str) -> None:
     """Z06: nothing is raised, and no other kind of address is opened."""
