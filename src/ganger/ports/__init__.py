@@ -41,8 +41,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process that leads or wants to. `start_ticks` and `boot_id` distinguish it from a later one with the same
-    id."""
+    """A process that leads or wants to. `start_ticks` and `boot_id` exclude a later process with the same id."""
 
     pid: int
     start_ticks: int = 0
@@ -157,8 +156,7 @@ class Facts:
 
 
 class Running(Protocol):
-    """A started process; `pid` is None when it never ran. `start_time` distinguishes it from a later one with the same
-    pid."""
+    """A started process; `pid` is None when it never ran. `start_time` excludes a later process with the same pid."""
 
     @property
     def pid(self) -> int | None: ...
@@ -210,8 +208,7 @@ class Capabilities:
     """What an agent kind can do.
 
     `stream`: its output shows more than its answer. `resume`: a session can continue after its process died. `tokens`
-    and `usd`: it reports its usage. `schema`: it can hold its model to a JSON Schema. `turns`: its turns can be
-    limited.
+    and `usd`: it reports its usage. `schema`: it can hold its model to a JSON Schema. `turns`: it has a turn limit.
     """
 
     stdin_prompt: bool = False
@@ -231,9 +228,8 @@ class Capabilities:
 class AttemptContext:
     """What an agent adapter may know about the attempt.
 
-    `home` is the task's own folder, which outlives the process; `shared` is one folder for all agents of a kind,
-    which they may read and only Ganger writes. `session` is the one to continue; empty: a new one. `walled`: it runs in
-    Ganger's own sandbox.
+    `home` is the task's own folder, which outlives the process; `shared` is one folder for all agents of a kind, which
+    they may read and only Ganger writes. `session`: the one to continue, or empty. `walled`: in Ganger's sandbox.
     """
 
     run_id: str
@@ -319,8 +315,7 @@ class Changes(Protocol):
 
 
 class Workspace(Protocol):
-    """Where agents work. `propose` only reads; `back_up` must be complete and recorded before `apply` changes a
-    byte."""
+    """Where agents work. `propose` only reads; `back_up` must be complete and recorded before `apply` starts."""
 
     @property
     def root(self) -> Path: ...
