@@ -1,4 +1,4 @@
-"""What a repository tells of the commits it has."""
+"""What a repository knows about its commits."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Protocol
 
 class History(Protocol):
     async def files_of(self, commit: str) -> Sequence[str]:
-        """The paths that it changed, compared with its first parent."""
+        """The paths it changed, compared with its first parent."""
 
     async def is_straight(self, base: str, tip: str) -> bool:
-        """Whether nothing that came after `base` up to `tip` is a merge."""
+        """Whether none of the commits after `base` up to `tip` is a merge."""
 
     async def fork_point(self, one: str, other: str) -> str:
-        """The newest commit that both hold; empty where they have nothing in common."""
+        """The newest common commit; empty where there is none."""
 
     async def message(self, commit: str) -> str: ...
