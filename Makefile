@@ -12,7 +12,7 @@ COMPILE := pip compile --no-config --system-certs --universal --python-version 3
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test harmless check bench suites fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim agents
+.PHONY: help demo test test-rest test-all test-busy harmless check bench suites fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim agents
 
 # An environment that was moved, or whose interpreter is gone, is set up again.
 ifneq ($(wildcard .venv/.runtime .venv/.dev),)
@@ -22,14 +22,19 @@ endif
 endif
 
 help: ## show these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: .venv/.runtime ## the whole system in about a minute; no key, no network once set up
 	@$(BIN)/ganger demo
 
-test: .venv/.dev ## every test; five real agent programs are installed into .agents where there is npm
+test: .venv/.dev ## the quick tests: a few minutes, at most 300 CPU seconds, a proof of every row
+	@$(BIN)/python -m pytest --slice quick $(ARGS)
+
+test-rest: .venv/.dev
 	@$(BIN)/python tests/agents/installed.py cheap || true
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --slice rest $(ARGS)
+
+test-all: test test-rest ## every test; real agent programs are installed into .agents where there is npm
 
 harmless: .venv/.dev ## every test, and whether anything outside this clone is as it was (root: in namespaces of its own)
 	@$(BIN)/python scripts/harmless.py $(if $(filter 0,$(shell id -u)),--apart --temporary "$(CURDIR)/..") -- $(BIN)/python -m pytest $(ARGS)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import slices
 from ganger.sandboxes import landlock
 
 FUZZ_EXAMPLES = os.environ.get("GANGER_FUZZ_EXAMPLES", "")
@@ -47,8 +48,21 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else cores + cores // 2
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    slices.add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not FUZZ_EXAMPLES:
+        slices.fewer_examples(config)
+
+
+def pytest_terminal_summary(terminalreporter: object, config: pytest.Config) -> None:
+    slices.tell_cpu(config, terminalreporter)
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks the cases slow that a test's `brief` mark leaves out; a case that was asked for alone is never left out."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -61,6 +75,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for place, item in enumerate(found):
             if place not in kept:
                 item.add_marker(pytest.mark.slow)
+    slices.choose(config, items)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -15,6 +15,8 @@ from bench.overhead import run_floor, run_ganger
 from bench.processes import BenchError, run
 from bench.project import AGENTS, Fleet
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 PLANTED = """
 import pytest
 
@@ -21,7 +23,8 @@ def test_planted():
 
 
 def run_planted(folder: Path, ci: str, planted: str = PLANTED) -> str:
-    shutil.copy(Path(__file__).with_name("conftest.py"), folder)
+    for name in ("conftest.py", "slices.py"):
+        shutil.copy(Path(__file__).with_name(name), folder)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = needs(*tools): test\n", encoding="utf-8")
     (folder / "test_planted.py").write_text(planted, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", str(folder)]

@@ -134,6 +134,7 @@ def scripted_project(folder: Path, attempts: dict[str, object]) -> None:
     )
 
 
+@pytest.mark.whole
 def test_what_the_scripted_agent_page_promises_happens(tmp_path: Path) -> None:
     """T08 T29: every behaviour of the table leads to the status beside it; prose is never a result."""
     rows = tried()
@@ -220,6 +221,7 @@ def test_a_page_without_a_place_for_the_settings_is_refused(tmp_path: Path) -> N
         settings.render(tmp_path, Config)
 
 
+@pytest.mark.whole
 def test_every_variable_on_the_configuration_page_is_read(tmp_path: Path) -> None:
     sections = '[agents.NAME]\nkind = "command"\n[roles.ROLE]\nagent = "NAME"\n[repos.NAME]\npath = "x"\n'
     sections += "[prices.MODEL]\ninput = 1.0\noutput = 2.0\n"

@@ -23,7 +23,7 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.dev.server import ModelServer
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]
 START, END = "<<<TASK_RESULT_V2>>>", "<<<END_TASK_RESULT_V2>>>"
 D, F, B = TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED

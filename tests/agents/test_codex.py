@@ -276,6 +276,7 @@ def test_what_the_context_holds_is_known_while_it_works_and_the_operators_word_c
     assert {sign.window for sign in told} == {100_000}
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(FAR)
 def test_real_codex_writes_a_file_and_answers(tmp_path: Path) -> None:
     """T24 G04: by its own tools, tokens as the server counted them, the key nowhere."""

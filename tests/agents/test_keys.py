@@ -8,7 +8,7 @@ import pytest
 from good_runs import good_run
 from matrix import EVERY, Row
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]
 
 

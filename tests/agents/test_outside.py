@@ -163,6 +163,7 @@ def test_the_page_names_every_sign_and_every_member() -> None:
     assert [name for name in re.findall(r"\w+", names[1]) if f"`{name}" not in PAGE] == []
 
 
+@pytest.mark.whole
 def test_a_package_that_cannot_be_loaded_is_named(aviary: Callable[..., Aviary]) -> None:
     """T24: by its kind and its package, in a sentence."""
     code, said = aviary(module="import no_such_module_here\n").ganger("run")

@@ -23,7 +23,7 @@ from trouble_runs import (
     played,
 )
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]
 SLICE = ("limit", "login", "drop")
 REAL = [name for name, row in ROWS.items() if not row.stands_in]

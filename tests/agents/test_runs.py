@@ -12,7 +12,7 @@ from runs import MADE, made_file
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]
 NOTES = {
     "agent": "Cursor's own installer is the only way to its program, so this was tried with a stand-in that keeps to "

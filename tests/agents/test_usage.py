@@ -13,7 +13,7 @@ from runs import RealProject, plays, writes_file
 
 from ganger.dev.server import ModelServer
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]
 ONE_PERCENT = 0.01
 # Requests that programs make beside the work and leave out of their own count.

@@ -20,6 +20,8 @@ from ganger.core.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.runs import newest_run, read_state
 
+pytestmark = pytest.mark.whole
+
 AGENT = """
 import json, os, pathlib, sys
 task = os.environ["GANGER_TASK_ID"]

@@ -12,6 +12,8 @@ from runner_runs import answer, is_green, laid_out, path_with_toolchains, run
 
 from ganger.core.vocabulary import TaskStatus
 
+pytestmark = pytest.mark.whole
+
 IN_DIRECT = 4
 # Other compilers and runners are at hand on few machines.
 IN_THE_SLICE = ("pytest", "unittest", "make", "node")
@@ -38,6 +40,8 @@ def cases(plays: tuple[Play, ...]) -> list[object]:
     ]
 
 
+@pytest.mark.quick
+@pytest.mark.sample(2)
 @pytest.mark.brief(12)
 @pytest.mark.parametrize("cheat", cases(CHEATS))
 def test_no_cheat_against_a_runner_ends_done(tmp_path: Path, cheat: Play) -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from in_process import call, can_be_called
+
 from ganger.config import load_project
 from ganger.places import place_of
 
@@ -42,7 +44,17 @@ class Answer:
 
 
 def ganger(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> Answer:
-    """Runs the command line as a user would; a traceback is never acceptable."""
+    """Runs the command line as a user would; a traceback is never acceptable.
+
+    Commands that say something are called in this process; tests/cli/test_called.py holds that a program says the same.
+    """
+    if can_be_called(words):
+        return _sound(*call(words, cwd, env))
+    return as_program(*words, cwd=cwd, env=env)
+
+
+def as_program(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> Answer:
+    """The same, always in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "ganger", *words],
         cwd=cwd,
@@ -52,7 +64,11 @@ def ganger(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> Answ
         timeout=60,
         check=False,
     )
-    answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"))
+    return _sound(done.returncode, done.stdout, done.stderr)
+
+
+def _sound(code: int, out: bytes, err: bytes) -> Answer:
+    answer = Answer(code, out.decode(), err.decode("utf-8", "replace"))
     # Of its own: what a check printed may hold one, and is quoted.
     assert not re.search(r"^Traceback", answer.err + "\n" + answer.out, re.MULTILINE)
     return answer

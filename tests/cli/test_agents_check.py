@@ -19,6 +19,8 @@ from ganger.agents.table import PROGRAMS, make_agent
 from ganger.app import make_agents
 from ganger.config import load_project
 
+pytestmark = pytest.mark.whole
+
 SCRIPT = """#!{python}
 import pathlib, sys
 with open({asked!r}, "a") as file:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger
 
+pytestmark = pytest.mark.whole
+
 TASK = {"id": "a", "prompt_ref": "p.md", "depends_on": [], "timeout_sec": 9, "verify_profile": "check"}
 
 

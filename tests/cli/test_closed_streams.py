@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, make_project, task
 
+pytestmark = pytest.mark.whole
+
 ALL = ">&- 2>&- <&-"
 HOW = [">&-", "2>&-", "<&-", ">&- 2>&-", ALL, "| head -1", "--json | head -1", "2>&1 | head -1", ">/dev/full 2>&1"]
 

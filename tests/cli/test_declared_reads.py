@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, make_project, task
 
+pytestmark = pytest.mark.whole
+
 AGENT = """
 import json
 from pathlib import Path

@@ -19,6 +19,8 @@ from ganger.demo.delivery import REPO_OF, shortcomings
 from ganger.engine.files import RunFolder
 from ganger.runs import read_events, read_state
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:

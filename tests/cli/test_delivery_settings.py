@@ -67,6 +67,7 @@ def test_the_code_can_be_explained(tmp_path: Path) -> None:
     assert "can never work" in ganger("explain", "DELIVERY_UNFIT", cwd=tmp_path).out
 
 
+@pytest.mark.whole
 def test_config_show_has_no_password_of_an_address(tmp_path: Path) -> None:
     """D19: an address that came with one is shown without."""
     root = make_project(tmp_path)

@@ -16,6 +16,8 @@ from cli_project import ganger, kept, make_project, task
 from ganger.cli.detach import words
 from ganger.cli.run import command
 
+pytestmark = pytest.mark.whole
+
 SLOW = {"a": [{"hang": True}]}
 
 
@@ -67,6 +69,7 @@ def test_the_end_of_a_terminal_does_not_end_it(led: tuple[Path, int]) -> None:
     assert stops == ["SIGTERM"]
 
 
+@pytest.mark.quick
 def test_a_second_one_is_told_who_leads(led: tuple[Path, int]) -> None:
     """T23: its error and its exit code are passed on."""
     root, pid = led

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from cli_project import CONFIG, ganger, make_project, task
 
+pytestmark = pytest.mark.whole
+
 MODES = ("direct", "local-git")
 RED = [{"name": "test", "cmd": "false"}]
 
@@ -43,6 +45,7 @@ def with_files(root: Path, mode: str, expected: list[str], policy: str = "") -> 
     return root
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("mode", MODES)
 def test_a_missing_file_is_told_in_the_output_the_report_and_by_why(tmp_path: Path, mode: str) -> None:
     """W04: with expected_files = "warn", the default, in both modes; the task is DONE all the same."""

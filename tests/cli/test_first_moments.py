@@ -16,6 +16,8 @@ from ganger.engine.files import RunFolder, is_led
 from ganger.launchers.house import House, is_held
 from ganger.launchers.proc import mark_of, pids
 
+pytestmark = pytest.mark.whole
+
 PULL = CONFIG.replace('kind = "scripted"\nscript = "script.json"', 'kind = "pull"')
 GIT = '[workspace]\nmode = "local-git"\n'
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from cli_project import ganger, make_project, task
+
+pytestmark = pytest.mark.whole
 
 WRITE = {"path": "out.txt", "op": "create", "encoding": "utf8", "content": "hello\n"}
 SCRIPT = {"one": [{"garbage": "nothing useful"}, {"result": {"status": "DONE", "summary": "ok", "writes": [WRITE]}}]}
 
 
+@pytest.mark.quick
 def test_every_step_happens_in_the_prescribed_order(tmp_path: Path) -> None:
     """T05 T17: load, queue, run, parse, write, verify, classify, checkpoint, stop."""
     root = make_project(tmp_path, script=SCRIPT, steps=[{"name": "test", "cmd": "test -s out.txt"}])
@@ -22,6 +26,7 @@ def test_every_step_happens_in_the_prescribed_order(tmp_path: Path) -> None:
     assert types == [*start, *first_try, "task_requeued", *second_try, *verdict, *end]
 
 
+@pytest.mark.quick
 def test_windows_grow_while_all_goes_well(tmp_path: Path) -> None:
     """T04 T10 T28 pbh-growth: 1, 2, 3, 5 under the default schedule; nothing starts outside its window."""
     root = make_project(tmp_path, *(task(f"t{n}") for n in range(11)))

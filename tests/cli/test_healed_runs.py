@@ -16,6 +16,8 @@ import pytest
 from cli_project import Answer, ganger
 from heal_project import RIGHT, SENTENCE, WRONG, HealProject, append, decision, names
 
+pytestmark = pytest.mark.whole
+
 QUICK = 'heal_schedule = "{}"\nconcurrency = 4\ngrace_sec = 1'
 
 
@@ -26,6 +28,7 @@ def until(holds: Callable[[], object], within_sec: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.quick
 @pytest.mark.brief(2)
 @pytest.mark.parametrize("answers", [(RIGHT,), (WRONG, RIGHT)], ids=["right", "wrong first"])
 @pytest.mark.parametrize("schedule", ["auto", "batch", "epoch"])
@@ -98,6 +101,7 @@ def test_a_contract_hint_reaches_exactly_the_next_prompt(tmp_path: Path) -> None
     assert not any("Look at the top" in text for text in kept) and SENTENCE in project.prompt("t01", 3)
 
 
+@pytest.mark.quick
 def test_a_learned_rule_is_recorded_and_given_to_later_runs_only_on_request(tmp_path: Path) -> None:
     """T16: with its round; labelled as advice; never by itself."""
     taught = decision(append(SENTENCE), learned_rule="Say what stands at the top.")

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, kept, make_project, task
 
+pytestmark = pytest.mark.whole
+
 BAD = {"path": "code.txt", "op": "replace", "encoding": "utf8", "content": "bad\n"}
 SCRIPT = {"one": {"result": {"status": "DONE", "summary": "s", "writes": [BAD]}}}
 HANG = {"one": [[{"text": "begun"}, {"hang": True}], {"result": "DONE"}]}

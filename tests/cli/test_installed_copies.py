@@ -15,6 +15,8 @@ from ganger.check import check_project
 from ganger.config import load_project
 from ganger.doctor import examine
 
+pytestmark = pytest.mark.whole
+
 CODE = "INSTALLED_COPY"
 GOOD = "def price():\n    return 1\n"
 BROKEN = "def price():\n    return 2\n"

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from cli_project import CONFIG, ganger, make_project, task
 
+pytestmark = pytest.mark.whole
+
 GIT = '[workspace]\nmode = "local-git"\n'
 REPOS = '[repos.core]\npath = "../core"\n[repos.lib]\npath = "../lib"\nlocks = "shared"\n'
 WHERE = {"t0": "core", "t1": "lib", "t2": ""}

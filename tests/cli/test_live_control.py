@@ -287,6 +287,7 @@ def test_a_task_that_crashed_twice_asks_and_its_answer_runs_it_again(tmp_path: P
     assert call("inbox", "--json").json["open"] == 0
 
 
+@pytest.mark.whole
 def test_a_skipped_task_stays_out_over_leads(tmp_path: Path, call: Here) -> None:
     """G12: left for the next lead; what needs it is blocked, the rest is done; retry takes it in again."""
     root = make_project(tmp_path, task("one"), task("a"), task("b", depends_on=["a"]), task("c"))
@@ -298,6 +299,7 @@ def test_a_skipped_task_stays_out_over_leads(tmp_path: Path, call: Here) -> None
     assert ganger("run", cwd=root).code == 0
 
 
+@pytest.mark.whole
 def test_drain_lets_the_running_attempt_finish(tmp_path: Path, call: Here) -> None:
     """T23: nothing new starts, nothing is interrupted, the run can be continued."""
     root = make_project(tmp_path, task("a"), task("b"), script={"a": [{"delay": 4, "result": "DONE"}]})

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from cli_project import CONFIG, ganger, make_project, task
 
+pytestmark = pytest.mark.whole
+
 GIT = '[workspace]\nmode = "local-git"\n'
 LOOKS = (
     *("status", "status --json", "status --run r1", "workers", "tasks", "why one", "ledger", "logs one", "events"),

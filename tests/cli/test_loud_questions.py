@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, make_project, task
 
+pytestmark = pytest.mark.whole
+
 SCRIPT = {"api": [{"crash": True}], "free": [{"result": "DONE"}]}
 TASKS = (task("api"), task("ui", depends_on=["api"]), task("free"))
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")

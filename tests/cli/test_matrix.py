@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, make_project, task
 
+pytestmark = pytest.mark.whole
+
 NO_TITLE = {"contract_version": "2.0", "task_id": "one", "status": "DONE", "summary": ""}
 
 
@@ -39,6 +41,7 @@ def test_an_answer_that_breaks_its_contract_is_asked_again_once_and_then_fails(
     assert lines[-1]["counts"]["FAILED"] == 1
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("body", "code"),
     [

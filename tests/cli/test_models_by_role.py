@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, make_project, task
 
+pytestmark = pytest.mark.whole
+
 PROGRAM = """#!{python}
 import json, os, sys
 if "--version" in sys.argv:

@@ -15,6 +15,8 @@ from run_projects import Project, task
 
 from ganger.worker.places import runs
 
+pytestmark = pytest.mark.whole
+
 STUCK = {"a": {"result": {"status": "BLOCKED", "summary": "needs a key"}}}
 
 

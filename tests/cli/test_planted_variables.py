@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, manifest, task
 
+pytestmark = pytest.mark.whole
+
 NAMES = (
     *("STRIPE", "MYAPP_LICENSE", "HF_HOME_X", "SENTRY", "foo", "Bar", "DB", "PGSERVICE", "VAULT_ADDR", "OP", "SALT"),
     *("PEPPER", "LICENSE", "CERT", "PIN", "SEED", "MNEMONIC", "WALLET", "ACCOUNT", "TENANT", "CLIENT_ID", "LOGIN"),

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, make_project, manifest, task
 
+pytestmark = pytest.mark.whole
+
 DONE = {"result": {"status": "DONE", "summary": "x"}}
 TASKS = (task("one"), task("two", prompt_ref="two.md", depends_on=["one"]), task("three"))
 SCRIPT = {name: [[DONE], [DONE], [DONE]] for name in ("one", "two", "three", "four")}
@@ -37,6 +39,7 @@ def attempts(root: Path) -> dict[str, int]:
     return {row["id"]: row["attempts"] for row in ganger("tasks", "--json", cwd=root).json["tasks"]}
 
 
+@pytest.mark.quick
 def test_a_changed_prompt_stops_the_run_and_names_the_task(root: Path) -> None:
     """T20: nothing is started, and the next step is named."""
     (root / "two.md").write_text("Do something else.\n")

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cli_project import Answer, ganger, kept, make_project, task
 
+pytestmark = pytest.mark.whole
+
 DONE = [[{"result": {"status": "DONE", "summary": "x"}}]]
 TWICE = [[{"text": "only prose"}], *DONE]
 TASKS = (task("one"), task("two"), task("three", depends_on=["one"]))

@@ -13,6 +13,8 @@ from cli_project import CONFIG, Answer, ganger, make_project, task
 
 from ganger.cli.main import run_command
 
+pytestmark = pytest.mark.whole
+
 Here = Callable[..., Answer]
 GIT = '[workspace]\nmode = "local-git"\n'
 REPOS = """

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from cli_project import CONFIG, ganger, make_project, manifest, task
 
+pytestmark = pytest.mark.whole
+
 GIT = '[workspace]\nmode = "local-git"\n'
 DIRECT = {
     "delivery.review": '[delivery]\nreview = "person"\n',

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, make_project
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.mark.parametrize("code", [2, 3, 4, 9])
 def test_a_code_without_the_words_that_go_with_it_is_a_crash(tmp_path: Path, code: int) -> None:
@@ -18,6 +20,7 @@ def test_a_code_without_the_words_that_go_with_it_is_a_crash(tmp_path: Path, cod
     assert "crash" in ganger("why", "one", cwd=root).out
 
 
+@pytest.mark.quick
 def test_exit_code_0_without_an_answer_breaks_the_contract(tmp_path: Path) -> None:
     """Z07 T06 T08: asked for once more, then a worker failure."""
     root = make_project(tmp_path, script={"one": {"text": "all fine"}})

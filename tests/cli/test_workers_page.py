@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, make_project, task
 
+pytestmark = pytest.mark.whole
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "workers.md"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 SCRIPT = next(text for kind, text in BLOCKS if kind == "sh" and "worker next" in text)

@@ -154,6 +154,7 @@ def test_the_files_that_a_log_names_are_told_the_likeliest_first(fault: str) -> 
 PASSING = "test_{n} PASSED\nok {n} - fine in {n} ms\n[INFO] step {n} done\n"
 
 
+@pytest.mark.whole
 @given(fault=st.sampled_from(sorted(corpus())), before=st.integers(0, 300), behind=st.integers(0, 300))
 def test_what_passes_around_a_fault_makes_no_other(fault: str, before: int, behind: int) -> None:
     """D06 T21: more tests that pass, more steps of the job."""
@@ -173,6 +174,7 @@ PIECES = st.one_of(
 )
 
 
+@pytest.mark.whole
 @given(st.lists(PIECES, max_size=30).map("".join))
 def test_any_log_gives_something_short_and_plain(log: str) -> None:
     """D06 G09: a log is written by whoever made the change."""

@@ -125,6 +125,7 @@ def test_whatever_surrounds_it_a_value_is_gone(value: str, before: str, after: s
         assert value.strip() not in shown.replace(MASKED, "\0")
 
 
+@pytest.mark.whole
 def test_masking_takes_linear_time() -> None:
     """D19: 40 values in 20 MB that are made of their beginnings."""
     secrets = {f"V{n}": f"q7X2m4V6-{n}-" + "b3N5r7T2" * 8 for n in range(40)}

@@ -110,6 +110,7 @@ def test_every_run_with_a_healer_ends_soundly(seed: int) -> None:
         assert spec.max_attempts is None or state.tasks[name].worker_attempts <= spec.max_attempts
 
 
+@pytest.mark.whole
 @given(seeds, st.integers(1, 60))
 def test_a_run_stopped_anywhere_in_its_healing_goes_on_to_a_sound_end(seed: int, steps: int) -> None:
     """T20 T23: also between a patch and its canary, or while the healer works."""

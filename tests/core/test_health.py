@@ -137,6 +137,7 @@ def test_an_open_tool_call_is_never_ended(story: Story) -> None:
     assert ended(watched(story, 1000)) is None
 
 
+@pytest.mark.whole
 @FEW
 @given(stories(full=((0, 900),), tools=((0, 900),), stops=(), reported=None))
 def test_neither_a_full_context_nor_an_answer_nor_a_mark_ends_an_open_tool_call(story: Story) -> None:

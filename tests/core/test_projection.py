@@ -20,6 +20,7 @@ def plain(state: RunState) -> str:
     return json.dumps(state_data(state), indent=2, ensure_ascii=False) + "\n"
 
 
+@pytest.mark.whole
 @given(st.randoms(use_true_random=False), st.integers(1, 8), st.integers(0, 60))
 def test_a_text_kept_up_to_date_equals_one_made_anew(chance: object, size: int, steps: int) -> None:
     """T19: at every moment of a run, byte for byte what plain JSON writing gives."""

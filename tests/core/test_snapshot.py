@@ -36,6 +36,7 @@ def journals() -> Iterator[list[ev.Recorded]]:
         yield model.begin().run().events
 
 
+@pytest.mark.whole
 def test_a_run_goes_on_from_a_snapshot_exactly_as_from_its_events() -> None:
     """T20: cut after every event."""
     for journal in journals():
@@ -79,6 +80,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from(kind)
 
 
+@pytest.mark.whole
 @settings(max_examples=30)
 @given(tasks=st.dictionaries(st.text(), values(TaskState), max_size=3))
 def test_any_state_a_task_can_be_in_comes_back(tasks: dict[str, TaskState]) -> None:

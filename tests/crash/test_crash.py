@@ -11,6 +11,8 @@ import pytest
 from faults.__main__ import SKIPPED
 from faults.planted import BUGS
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from faults.planted_pushes import BUGS
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from faults.planted_reports import BUGS
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

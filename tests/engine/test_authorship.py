@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from git_runs import GitProject, edits
 from run_projects import task
+
+pytestmark = pytest.mark.whole
 
 OWN = """
 author = "Build Bot <bot@example.org>"

@@ -17,6 +17,8 @@ from ganger.core.records import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
 
+pytestmark = pytest.mark.whole
+
 HALF, REST = {"write": {"half.txt": "half\n"}}, {"write": {"rest.txt": "rest\n"}}
 DONE, HANG = {"done": True}, {"hang": True}
 PAID = {"say": {"type": "tokens", "input": 100, "output": 10, "usd": 1.0}}
@@ -63,6 +65,7 @@ def logins(project: Project) -> list[str]:
     return [str(p) for p in project.folder.path.rglob("*") if p.is_file() and b"SECRET" in p.read_bytes()]
 
 
+@pytest.mark.quick
 @CHANGES
 @pytest.mark.brief(1)
 def test_an_attempt_that_works_on_is_read_by_those_who_know_it(tmp_path: Path, speech: Speech, change: Change) -> None:

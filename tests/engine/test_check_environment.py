@@ -18,6 +18,8 @@ from run_projects import Project, done, task, write
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
+pytestmark = pytest.mark.whole
+
 MODES = ["local-git", "direct"]
 SCRIPT = "#!/bin/sh\nexit 0\n"
 ONE_ATTEMPT = "max_worker_attempts_per_task = 1"
@@ -96,6 +98,8 @@ CASES = {
 }
 
 
+@pytest.mark.quick
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_what_is_missing_with_and_without_the_change_is_the_environments_fault(
     tmp_path: Path, sandbox: str, mode: str

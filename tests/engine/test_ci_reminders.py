@@ -10,6 +10,8 @@ from git_runs import edits
 
 from ganger.core import events as ev
 
+pytestmark = pytest.mark.whole
+
 LOGS = Path(__file__).parents[1] / "data" / "ci-logs"
 # The file that the worker writes says what CI finds.
 CI = 'log="$(cat a.txt)"; [ ! -f "$log.log" ] || { cat "$log.log"; exit 1; }'

@@ -15,6 +15,8 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.worker.places import Door
 
+pytestmark = pytest.mark.whole
+
 ONE = [task("a", **PEOPLE)]
 TWO = [task("a", **PEOPLE), task("b", **PEOPLE)]
 

@@ -14,6 +14,8 @@ from speaking_agent import Speech, speaking
 
 from ganger.runs import keeper_pid
 
+pytestmark = pytest.mark.whole
+
 HALF, REST, DONE = {"write": {"half.txt": "half\n"}}, {"write": {"rest.txt": "rest\n"}}, {"done": True}
 
 

@@ -20,6 +20,8 @@ from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import InputError
 
+pytestmark = pytest.mark.whole
+
 HALF, REST = {"write": {"half.txt": "half\n"}}, {"write": {"rest.txt": "rest\n"}}
 KILLED, DONE = {"kill": True}, {"done": True}
 

@@ -13,11 +13,14 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.run import Lead
 
+pytestmark = pytest.mark.whole
+
 GOOD = {"a": edits({"a.txt": "fine\n"})}
 MENDED = {"a": [edits({"a.txt": "broken\n"}), edits({"a.txt": "whole\n"})]}
 LEAK = "AKIA" + "IOSFODNN7EXAMPLQ"
 
 
+@pytest.mark.quick
 def test_a_task_is_done_once_its_own_commit_is_on_the_remote_and_green(tmp_path: Path) -> None:
     """D01 D02 D07: pushed, followed, judged, and only then DONE."""
     project = DeliveryProject(tmp_path / "p", script=GOOD).make()
@@ -127,6 +130,7 @@ def test_a_task_that_changes_nothing_is_judged_by_the_commit_it_was_verified_on(
     assert project.is_proved() and project.pushed() == []
 
 
+@pytest.mark.quick
 @pytest.mark.brief(1)
 @pytest.mark.parametrize("schedule", ["auto", "off", "epoch"])
 @pytest.mark.parametrize("pushes", ["train", "each"])

@@ -14,6 +14,8 @@ from run_projects import task, until
 
 from ganger.core.vocabulary import TaskStatus
 
+pytestmark = pytest.mark.whole
+
 GOOD = {"a": edits({"a.txt": "fine\n"})}
 SLOW = "#!/bin/sh\necho $$ > {pid}\n[ -e {go} ] || exec sleep 100\n"
 SOON_SEC = 15.0

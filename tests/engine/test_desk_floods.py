@@ -113,6 +113,7 @@ def test_who_took_much_at_once_rests(tmp_path: Path) -> None:
     assert 70 << 20 < spent < 110 << 20
 
 
+@pytest.mark.whole
 def test_of_two_reports_at_once_one_counts(tmp_path: Path) -> None:
     """H07: whatever they say, the answer that is kept is the one that was recorded."""
     project = Project(

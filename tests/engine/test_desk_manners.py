@@ -58,6 +58,7 @@ def test_who_has_said_enough_still_reports(tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / "said.txt").read_text().count("SAID_ENOUGH") == 3
 
 
+@pytest.mark.whole
 def test_many_beats_are_few_events(tmp_path: Path) -> None:
     """Z09: a worker cannot fill the store by saying how far it is."""
     beats = "for n in $(seq 1 12); do ganger worker heartbeat --percent $n; done\n"

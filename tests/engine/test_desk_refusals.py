@@ -15,6 +15,8 @@ from run_projects import Project, leading, task, until
 
 from ganger.contracts.worker import KEPT, VERBS
 
+pytestmark = pytest.mark.whole
+
 PULL = 'kind = "pull"\nin_place = false'
 GOOD: dict[str, dict[str, Any]] = {
     "next": {"worker": "mallory"},
@@ -146,6 +148,8 @@ def require_unmoved(lead: Lead, verb: str, token: str, body: object, status: int
     return answer
 
 
+@pytest.mark.quick
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", TOKENS)
 @pytest.mark.parametrize("verb", ["next", "heartbeat", "report", "brief"])
 def test_who_has_no_token_of_this_run_is_nobody(lead: Lead, kind: str, verb: str) -> None:

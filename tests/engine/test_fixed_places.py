@@ -16,6 +16,8 @@ from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.errors import GangerError
 from ganger.sandboxes import choose as choosing, landlock
 
+pytestmark = pytest.mark.whole
+
 ONCE = {"retry_policy": {"max_attempts": 1}}
 AGENT = 'kind = "command"\nargv = ["/bin/sh", "agent"]'
 RESULT = '{"contract_version":"2.0","task_id":"%s","status":"DONE","summary":"done"}'
@@ -187,6 +189,8 @@ def test_in_a_crowd_they_are_put_back_and_nobody_is_held_for_it(tmp_path: Path, 
     assert told.tasks == ("a", "b") and ".git/hooks/pre-commit" in told.files
 
 
+@pytest.mark.quick
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("walls", OPEN, indirect=True)
 def test_an_agent_that_gives_no_answer_leaves_them_as_they_were(tmp_path: Path, walls: str) -> None:
     """G05 G08: also one that crashed, or ran out of its time."""

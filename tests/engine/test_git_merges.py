@@ -14,6 +14,8 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.views.why import why
 
+pytestmark = pytest.mark.whole
+
 EIGHT = [task(f"t{n}") for n in range(8)]
 
 
@@ -130,6 +132,7 @@ def test_why_names_every_path_that_was_refused(tmp_path: Path) -> None:
     assert len(refused) == 2 and ".env" in refused[0] and ".github/workflows/ci.yml" in refused[1]
 
 
+@pytest.mark.quick
 def test_work_that_did_not_count_is_saved_and_offered_to_the_next_attempt(tmp_path: Path) -> None:
     """G08 Z05: a commit the next workspace can show, with its status in the message."""
     red = "import pathlib, sys; sys.exit(0 if pathlib.Path('good').exists() else 'AssertionError: no good')"
@@ -183,6 +186,7 @@ def test_a_secret_is_fatal_and_its_workspace_stays_for_a_person(tmp_path: Path) 
     assert '"kept": "unsaved"' in kept and project.folders() == ["a.1"]
 
 
+@pytest.mark.quick
 def test_expected_and_declared_files_are_held_against_the_change(tmp_path: Path) -> None:
     """W04 Z08: what was not declared is a policy violation; what was expected and is missing fails where asked."""
     tasks = [
@@ -249,6 +253,7 @@ def test_landing_never_overwrites_uncommitted_work(tmp_path: Path) -> None:
     assert git(tmp_path, "show", "tonight:shared.txt") == "changed"
 
 
+@pytest.mark.quick
 def test_levels_merge_at_the_barrier_and_the_next_level_starts_from_it(tmp_path: Path) -> None:
     """Z01: an assignment file of three levels; nothing is merged before a level is through."""
     tasks = [task("a"), task("b"), task("c", "a"), task("d"), task("e", "c")]

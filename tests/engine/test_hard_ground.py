@@ -14,6 +14,8 @@ from run_projects import Project, done, task, write
 
 from ganger.core.vocabulary import TaskStatus
 
+pytestmark = pytest.mark.whole
+
 ELSEWHERE = """
 mount -t tmpfs none "$1" || exit 77
 exec "$2" -m ganger run

@@ -17,6 +17,8 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.engine import heal
 from ganger.views.costs import spending
 
+pytestmark = pytest.mark.whole
+
 Step = dict[str, Any]
 FAILED = {"result": {"status": "FAILED", "summary": "what to do is not said", "failure_class": "prompt_gap"}}
 HEALER = """

@@ -153,6 +153,7 @@ def test_a_task_that_is_over_leaves_no_home_and_takes_no_other_with_it(homes: Ho
     assert not homes.of("a", "other").exists()
 
 
+@pytest.mark.whole
 def test_a_home_as_deep_as_can_be_is_removed(homes: Homes, home: Path, request: pytest.FixtureRequest) -> None:
     """Neither stack nor descriptors end with it, also where it only stands in the way of a file."""
     homes.furnish(home, LOGIN, None)

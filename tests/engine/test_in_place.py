@@ -92,6 +92,7 @@ def test_agents_that_edit_in_place_work_one_at_a_time(tmp_path: Path, agent: str
     assert project.run() == 0 and overlap(project) == most
 
 
+@pytest.mark.whole
 def test_an_agent_seen_to_edit_in_place_works_alone_from_then_on(tmp_path: Path) -> None:
     """W02: nobody has to say so."""
     names = ["a", "b", "c", "d"]

@@ -17,6 +17,8 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import NotFoundError
 
+pytestmark = pytest.mark.whole
+
 GATE = "while [ ! -e {folder}/open ]; do sleep 0.05; done\n"
 RESULT = {"contract_version": "2.0", "task_id": "a", "status": "DONE", "summary": "did it"}
 REPORTS = "ganger worker report {folder}/result.json\nganger worker done\n"

@@ -13,6 +13,8 @@ from run_projects import Project
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
+pytestmark = pytest.mark.whole
+
 
 def project_of(root: Path, *argv: str, more: str = "") -> Project:
     return Project(root, agent=f'kind = "command"\nargv = {json.dumps(argv)}\n{more}').make()

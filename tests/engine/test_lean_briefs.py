@@ -16,6 +16,8 @@ import pytest
 from git_runs import GitProject
 from run_projects import leading, task, until
 
+pytestmark = pytest.mark.whole
+
 PULL = 'kind = "pull"'
 
 

@@ -220,6 +220,7 @@ def reached(database: Path, wanted: int) -> bool:
     return last_seq(database) >= wanted
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_leads_leave_an_exact_log(tmp_path: Path, seed: int) -> None:
     """Z09 H09: kill -9 at some moment, again and again; the next lead writes on without a gap or a double."""

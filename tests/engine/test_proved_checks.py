@@ -14,6 +14,8 @@ from ganger.core import events as ev
 from ganger.core.records import TaskState
 from ganger.core.vocabulary import FailureClass, TaskStatus
 
+pytestmark = pytest.mark.whole
+
 WRONG = "def total(cents):\n    return sum(cents) // 100 * 100\n"
 RIGHT = "def total(cents):\n    return sum(cents)\n"
 TESTS = """import unittest
@@ -83,6 +85,8 @@ def test_an_honest_change_is_done_and_the_log_says_what_that_cost(tmp_path: Path
     assert "AssertionError" in _log(project, "a.verify.1.planted.log") and "AssertionError" not in _log(project)
 
 
+@pytest.mark.quick
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mode", ["local-git", "direct"])
 @pytest.mark.parametrize(
     ("how", "code"),

@@ -26,6 +26,8 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.worker.places import Door
 
+pytestmark = pytest.mark.whole
+
 PAGE = (ROOT / "docs/guide/workers.md").read_text()
 KINDS = ("sh", "stdio", "http")
 CONFIG = '[agents.people]\nkind = "pull"\n' + "".join(f'[roles.{kind}]\nagent = "people"\n' for kind in KINDS)

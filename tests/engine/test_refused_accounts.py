@@ -12,6 +12,8 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.errors import NotFoundError
 
+pytestmark = pytest.mark.whole
+
 WORDS = "Invalid API key. Please run /login"
 REFUSED = [{"sign": {"is": "LoginMissing", "text": WORDS}}, {"exit": 1}]
 EMPTY = [{"sign": {"is": "Limited", "text": "Your credit balance is too low", "empty": True}}, {"exit": 1}]
@@ -139,6 +141,7 @@ def test_why_names_the_account_and_the_question(tmp_path: Path, name: str) -> No
 LIAR = {"bad": [REFUSED]}
 
 
+@pytest.mark.quick
 def test_one_task_that_says_so_alone_rests_no_account_that_worked(tmp_path: Path) -> None:
     """G14 G08: another one tries it, which shows that it works; nobody is asked, and the others are DONE."""
     one = Project(tmp_path, [task(name) for name in ("a", "bad", "y", "z")], LIAR, [WORKS]).make()

@@ -15,6 +15,8 @@ from ganger.core.invariants import Seen, broken
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.errors import NotFoundError
 
+pytestmark = pytest.mark.whole
+
 ALONE = '[delivery]\nreview = "person"\nreview_when = "before"\n'
 AFTER_CI = """
 [delivery]
@@ -175,6 +177,8 @@ def test_an_agent_sends_back(tmp_path: Path) -> None:
     assert (now.reworks, now.ci_fixes, now.worker_attempts) == (1, 0, 1) and project.shown("a.txt") == "attempt 2"
 
 
+@pytest.mark.quick
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rounds", [None, 0, 1])
 def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path, rounds: int | None) -> None:
     """W08 H13: two rounds, or as many as are set; CI's counter is not touched, `why` shows this one, and whoever is

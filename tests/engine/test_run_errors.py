@@ -20,6 +20,8 @@ from ganger.engine.run import Lead
 from ganger.errors import DiskFullError, RollbackFailed, StoreError
 from ganger.ports import Entry, Launch, Running, Store
 
+pytestmark = pytest.mark.whole
+
 
 class Failing:
     """A store that works until its n-th commit; that one may be on disk although it is reported as failed."""

@@ -19,6 +19,8 @@ from ganger.doctor import examine
 from ganger.places import place_of, runs_of
 from ganger.worker.places import State
 
+pytestmark = pytest.mark.whole
+
 SLOW = {"a": [[{"text": "begun"}, {"delay": 2}, {"result": "DONE"}]]}
 
 
@@ -198,6 +200,7 @@ def test_two_runs_never_work_in_one_project_wherever_they_are_kept(tmp_path: Pat
 # --- projects that move -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_a_renamed_project_takes_its_runs_along(project: Project, tmp_path: Path) -> None:
     """G01: the folder is the same one, and the one of before is gone."""
     project.tasks = [task("a"), task("b")]

@@ -167,6 +167,7 @@ def test_an_agent_that_hangs_is_ended_with_its_whole_tree_at_its_time_limit(tmp_
     assert project.find(ev.AttemptFailed)[0].failure_class == "timeout" and project.processes() == []
 
 
+@pytest.mark.whole
 def test_an_agent_that_is_not_installed_is_named_before_anything_starts(tmp_path: Path) -> None:
     """T24 Z07: exit code 1, no run folder is filled, no attempt is spent."""
     project = Project(tmp_path, agent='kind = "command"\nargv = ["no-such-agent-here"]').make()

@@ -21,6 +21,8 @@ from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import GangerError
 
+pytestmark = pytest.mark.whole
+
 D, P = TaskStatus.DONE, TaskStatus.PENDING
 SLOW = [[{"files": {"begun.txt": "x"}}, {"delay": 60}, {"result": "DONE"}]]
 
@@ -41,6 +43,7 @@ def _happened(project: Project, name: str) -> list[str]:
         return []
 
 
+@pytest.mark.quick
 @pytest.mark.brief(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_every_agent_and_the_same_command_continues(tmp_path: Path, number: signal.Signals) -> None:
@@ -164,6 +167,8 @@ def verify_a_by(root: Path, command: str) -> None:
     (root / "verify.json").write_text(json.dumps(profiles))
 
 
+@pytest.mark.quick
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("case", KILLED)
 def test_after_kill_9_the_attempt_goes_on_where_it_stands(tmp_path: Path, case: str) -> None:
     """T28 resume T20 G01 H10: the agent lives and is adopted; verification is ended and run again; one start each."""
@@ -246,6 +251,7 @@ def test_the_kill_harness_notices_a_recovery_that_does_not_put_files_back(tmp_pa
     assert project.state().tasks["a"].last_failure_class == "fatal"
 
 
+@pytest.mark.quick
 def test_a_changed_manifest_is_refused_with_a_way_out(tmp_path: Path) -> None:
     """T28 digest-mismatch T20: nothing is run, nothing is lost."""
     project = Project(tmp_path, [task("a"), task("b")]).make()

@@ -15,6 +15,8 @@ from ganger.core.projection import state_text
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.run import Lead
 
+pytestmark = pytest.mark.whole
+
 
 def overlap(project: Project) -> int:
     """The largest number of attempts that were running at once."""
@@ -48,6 +50,7 @@ class Watcher(threading.Thread):
                 self.bad = self.bad or f"{error!r}: {text[:200]!r}"
 
 
+@pytest.mark.quick
 def test_four_tasks_run_side_by_side_with_their_own_logs_and_a_state_that_is_always_valid(tmp_path: Path) -> None:
     """T28 concurrent-window T04 T19: one window of four, and no instant without a whole state file."""
     names = ["a", "b", "c", "d"]
@@ -148,6 +151,7 @@ def test_the_last_line_of_json_says_how_the_run_ended(tmp_path: Path) -> None:
     assert "b FAILED" in json.dumps(lines[-1])
 
 
+@pytest.mark.quick
 def test_only_and_max_tasks_limit_a_lead_and_leave_the_run_open(tmp_path: Path) -> None:
     """T04 T20 Z07: exit code 0 when what was asked for is DONE; the next lead does the rest."""
     project = Project(tmp_path, [task("a"), task("b"), task("c")], {"a": {"result": "FAILED"}}).make()

@@ -14,6 +14,8 @@ from speaking_agent import Speech, speaking
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 
+pytestmark = pytest.mark.whole
+
 DONE = {"done": True}
 BAD, GOOD = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
 TEST = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"

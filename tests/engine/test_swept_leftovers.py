@@ -17,6 +17,8 @@ from ganger.engine.files import sweep_unfinished
 from ganger.launchers.house import House, make_socket_folder
 from ganger.scratch import prefix, scratch_folder, sweep
 
+pytestmark = pytest.mark.whole
+
 HOLDER = """
 import sys, time
 from ganger.scratch import prefix, scratch_folder

@@ -17,6 +17,8 @@ from ganger.engine.run import Lead
 from ganger.errors import NotFoundError, RollbackFailed
 from ganger.ports import Taken
 
+pytestmark = pytest.mark.whole
+
 THREE = [task("a"), task("bad"), task("z")]
 # Without walls it reaches whatever its user can.
 AGENT = """
@@ -88,6 +90,8 @@ def others_are_done(project: Project) -> bool:
     return {project.status(name) for name in "az"} == {TaskStatus.DONE} and not project.state().running
 
 
+@pytest.mark.quick
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("trick", REPLACED.values(), ids=REPLACED)
 def test_an_agent_that_replaces_its_workspace_fails_alone(tmp_path: Path, trick: str) -> None:
     """G05 G08: it has a class and a sentence, everybody else is merged, and nothing outside is touched."""

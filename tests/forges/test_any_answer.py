@@ -18,6 +18,8 @@ from ganger.forges.run_list import RunList
 from ganger.forges.shapes import Row
 from ganger.ports.forge import Forge, NewRequest, Request
 
+pytestmark = pytest.mark.whole
+
 MINE, OTHER = "a" * 40, "b" * 40
 KINDS = ["forgejo 16.0.0", "forgejo 13.0.0", "forgejo 11.0.0", "forgejo 7.0.0", "gitea 1.27.2", "gitea 1.24.0"]
 KINDS += ["github", "gitlab"]

@@ -15,6 +15,8 @@ from ganger.forges.command import CommandCi, CommandForge
 from ganger.forges.command_record import RunRecord
 from ganger.ports import Launch, Launcher, Repository, Running
 
+pytestmark = pytest.mark.whole
+
 
 class Died(BaseException):
     """The lead is gone."""

@@ -13,6 +13,8 @@ from loopback.server import LoopbackForge
 from scenario import Row, Scene, play, require
 from truth import Needs
 
+pytestmark = pytest.mark.whole
+
 REQUEST = 'style = "request"'
 PLAIN = '["verified", "committed", "pushed", "ci"]'
 CI = Needs(mirror="", mirrored=False)

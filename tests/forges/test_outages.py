@@ -19,6 +19,8 @@ from ganger.core.hosts import HOST, waiting
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import NotFoundError
 
+pytestmark = pytest.mark.whole
+
 REQUEST = 'style = "request"\n'
 
 

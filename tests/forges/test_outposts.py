@@ -16,6 +16,8 @@ from ganger.config import load_project
 from ganger.core import events as ev
 from ganger.outposts import delivering_repos, meet
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:

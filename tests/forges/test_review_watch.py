@@ -21,6 +21,8 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.errors import NotFoundError
 from ganger.forges.pulls import GiteaPulls
 
+pytestmark = pytest.mark.whole
+
 SENT_BACK = next(row for row in ROWS if row.name.startswith("changes are asked for on forgejo-16"))
 
 

@@ -9,6 +9,8 @@ import pytest
 from scenario import Row, play, require
 from scenario_rows import ROWS
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def printed(request: pytest.FixtureRequest) -> Iterator[list[str]]:
@@ -40,6 +42,8 @@ LATER = frozenset(
 )
 
 
+@pytest.mark.quick
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     "row", [pytest.param(r, id=r.name, marks=[pytest.mark.slow] if r.slow or r.name in LATER else []) for r in ROWS]
 )

@@ -14,6 +14,8 @@ from planted_delivery import PLANTED
 from scenario import POLL_SEC, Row, play, require
 from truth import lies
 
+pytestmark = pytest.mark.whole
+
 NEWER = Row(
     "", ((RED,), (GREEN,)), meanwhile=((1, "push"),), others=(ci(dict.fromkeys(("check", "test", MIRROR), "ok")),)
 )
@@ -27,6 +29,8 @@ CASES = [
 ]
 
 
+@pytest.mark.quick
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("bug", "row", "told"), CASES)
 def test_a_planted_bug_is_caught_by_the_forge_s_own_truth(tmp_path: Path, bug: str, row: Row, told: str) -> None:
     """D02 D03 D17: and the same row without it holds no lie."""

@@ -12,6 +12,8 @@ from scenario import Outcome, Row, ended_of, play
 
 from ganger.core import events as ev
 
+pytestmark = pytest.mark.whole
+
 CANCELS = Manners(cancels=True)
 EACH = 'pushes = "each"'
 OUT = "BLOCKED(external)"

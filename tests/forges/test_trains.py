@@ -12,6 +12,8 @@ from truth import lies
 
 from ganger.core import events as ev
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.mark.parametrize(
     "row", [pytest.param(row, id=row.name, marks=[pytest.mark.slow] if row.slow else []) for row in TRAINS]

@@ -12,6 +12,8 @@ from zoo import LIMITS, LOOK_SEC, SLACK_SEC, Book, moment, project
 
 from ganger.core import events as ev
 
+pytestmark = pytest.mark.whole
+
 LEAD = Path(__file__).with_name("dying_lead.py")
 
 

@@ -18,6 +18,8 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.core.workers import Message
 from ganger.engine.slips import leave_messages, leave_refusal, take_back_refusal
 
+pytestmark = pytest.mark.whole
+
 AGENT = 'kind = "command"\nargv = ["python3", "agent.py"]'
 # It knows of nothing but files.
 BEGIN = """

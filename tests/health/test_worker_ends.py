@@ -13,6 +13,8 @@ from zoo import LIMITS, Book, health_of, seen
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 
+pytestmark = pytest.mark.whole
+
 BLOCK = """
 printf '<<<TASK_RESULT_V2>>>\\n{"contract_version": "2.0", "task_id": "%s", ' "$GANGER_TASK_ID"
 printf '"status": "DONE", "summary": "did it"}\\n'

@@ -11,12 +11,15 @@ from zoo_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES, WE
 
 from ganger.core import events as ev
 
+pytestmark = pytest.mark.whole
+
 MODES = ("direct", "local-git")
 SLOW_DIRECT = (pytest.param("direct", marks=pytest.mark.slow), "local-git")
 # They take the longest, and where they work changes nothing for them.
 LONG = ("hangs", "loops", "babbles")
 
 
+@pytest.mark.quick
 @pytest.mark.brief(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_whatever_breaks_is_noticed_at_once_and_keeps_what_it_said(tmp_path: Path, mode: str) -> None:

@@ -14,6 +14,8 @@ from zoo import LIMITS, Book, complaints, project
 from zoo_bugs import BLIND, acknowledged_early, any_fence, blind, forgetful, hasty
 from zoo_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES, WELL
 
+pytestmark = pytest.mark.whole
+
 EVERY = {**BEING_WELL, **BREAKING, **GETTING_NOWHERE, **LOSING_MESSAGES, **ROWS, "writes_slowly": WELL}
 ONCE = "stall_restarts = 0"
 

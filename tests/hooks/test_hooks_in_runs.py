@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from cli_project import CONFIG, ganger, make_project, task
 
+pytestmark = pytest.mark.whole
+
 NOTING = (
     "import json, sys; open(sys.argv[1], 'a').write(json.dumps([sys.argv[2:], json.load(sys.stdin)['run_id']]) + '\\n')"
 )

@@ -16,6 +16,8 @@ from lead_stand_in import StandIn
 
 from ganger.dev.server import ModelServer
 
+pytestmark = pytest.mark.whole
+
 KEY = "sk-ganger-trial-5d1f0c7be2a94f6380aa41d7e6b3c958"
 TAKES = {"run": "ganger worker next --worker ada"}
 REPORTS = {"run": "ganger worker report --worker ada --status DONE --summary made"}

@@ -17,6 +17,8 @@ from ganger.launchers.house import House, is_held
 from ganger.launchers.kept import KeptLauncher
 from ganger.launchers.proc import has_ended, is_stopped, parent_of
 
+pytestmark = pytest.mark.whole
+
 WORKING = {"one": [[{"hang": True}]]}
 
 

@@ -200,6 +200,7 @@ def play(root: Path, script: object, attempt: int = 1) -> tuple[Exit, str]:
     return ended, (root / "a.log").read_text()
 
 
+@pytest.mark.whole
 def test_a_script_gives_each_attempt_its_own_behaviour_and_repeats_the_last(tmp_path: Path) -> None:
     """T24: a list has one entry per attempt."""
     script = {"tasks": {"a": [{"text": "first"}, {"text": "second"}]}}

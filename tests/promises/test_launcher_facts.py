@@ -76,6 +76,7 @@ async def started(bench: Bench, where: str, code: str) -> KeptRunning:
     return await bench.python(code)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("where", PLACES)
 def test_a_busy_program_uses_ever_more_processor_time(bench: Bench, where: str) -> None:
     """H02: whoever computes in silence is seen at work, wherever in its tree."""

@@ -18,6 +18,8 @@ from ganger.core import events as ev
 from ganger.ports import Entry, Owner
 from ganger.stores.sqlite import SqliteStore, migrations
 
+pytestmark = pytest.mark.whole
+
 STOPS = int(os.environ.get("GANGER_STOPS", "") or 1000)
 
 

@@ -73,6 +73,7 @@ def test_a_refusal_is_shown_to_the_agent(tmp_path: Path, mode: str) -> None:
     assert is_error and shown == refusal and "ATTEMPT_OVER" in text and "this attempt is over" in text
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "mode", [pytest.param("legacy", marks=pytest.mark.slow), "auto", pytest.param(NEWEST, marks=pytest.mark.slow)]
 )

@@ -72,6 +72,7 @@ def test_a_runner_that_calls_everything_passed_is_seen(sample: Sample, tmp_path:
     assert try_planted(sample, ran, planting, reports, narrow=False)[1].green
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", FETCHED)
 def test_runners_of_npm_do_the_same(name: str, tmp_path: Path, reports: Path) -> None:
     """G09: jest and vitest report by name, and report planted tests as failing."""
@@ -84,6 +85,7 @@ def test_runners_of_npm_do_the_same(name: str, tmp_path: Path, reports: Path) ->
     test_planted_tests_are_reported_as_failing(sample, tmp_path, reports, narrow=False)
 
 
+@pytest.mark.whole
 def test_matchers_of_jest_that_were_replaced_are_seen(tmp_path: Path, reports: Path) -> None:
     """G09: a product that tells jest what equality is."""
     program = installed("jest")

@@ -14,6 +14,8 @@ from run_projects import Project, task
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.sandboxes import landlock
 
+pytestmark = pytest.mark.whole
+
 HEAD = """
 import json, os, socket, sys
 task = os.environ["GANGER_TASK_ID"]

@@ -19,6 +19,8 @@ from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings, _held_in_place
 from ganger.sandboxes.probes import SENTENCES, ProbeResult, probe
 
+pytestmark = pytest.mark.whole
+
 IN_PLACE = {
     *("write-git-hooks-in-place", "write-git-config-in-place", "write-git-info-in-place", "replace-git-in-place"),
     *("write-packages-in-place", "replace-packages-in-place"),

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from canaries import DUMPER, planted
 
+pytestmark = pytest.mark.whole
+
 RESULT = """
 import json, os
 open("made.txt", "w").write("made")

@@ -18,6 +18,7 @@ def test_no_rule_breaks_in_a_world_full_of_faults(seed: int, tmp_path: Path) -> 
     assert not played.wrong, "\n".join(told(played))
 
 
+@pytest.mark.whole
 def test_a_long_night_with_twenty_workers_breaks_no_rule(tmp_path: Path) -> None:
     """H09 G01 T04: hours of work, minutes to an hour per attempt."""
     played = play_seed(20, tmp_path)

@@ -101,6 +101,7 @@ def test_a_heartbeat_imports_nothing_slow(worker: Worker) -> None:
     assert said.out == "taken\n" and not (set(said.err.split()) - set(bare.err.split())) & SLOW
 
 
+@pytest.mark.whole
 def test_a_heartbeat_costs_little_more_than_the_interpreter() -> None:
     """G02: processor time, the least of twenty, the installed program to a bare start."""
     figure = heartbeats(rounds=20)

@@ -60,6 +60,7 @@ def test_a_round_that_was_killed_can_be_repeated(moment: Moment, tmp_path: Path)
     assert faults == [] and (cut or moment not in FEW)
 
 
+@pytest.mark.whole
 @pytest.mark.needs("strace")
 def test_a_workspace_made_under_its_final_name_is_caught(tmp_path: Path) -> None:
     """R4: the harness sees the bug it is for."""

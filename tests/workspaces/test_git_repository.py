@@ -168,6 +168,7 @@ with asyncio.Runner() as runner:
 """
 
 
+@pytest.mark.whole
 def test_of_two_processes_that_move_the_head_one_wins(ground: Ground) -> None:
     """G03 W03: the fence is where the data is."""
     base = ground.open()

@@ -12,6 +12,8 @@ from git_traps import TRAPS, Trapper, embedded, filters_and_drivers, hooks, prog
 from ganger.errors import WriteRefused
 from ganger.ports import Conflict
 
+pytestmark = pytest.mark.whole
+
 SPRINGS_ON_PLAIN_GIT = set(TRAPS) - {"transports", "names_like_options", "embedded"}
 
 

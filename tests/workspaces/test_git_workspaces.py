@@ -64,6 +64,7 @@ def test_a_power_cut_that_empties_the_ref_loses_no_workspace(ground: Ground) -> 
     assert ground.place() == place and ground.take().files == ("work.txt",)
 
 
+@pytest.mark.whole
 def test_sixteen_workspaces_at_once_never_meet_a_lock(ground: Ground) -> None:
     """W02 Z01: made, changed, taken and released side by side; every one works."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from test_write_race import SWAPPER
 from watch_harness import Watched, watched
 from write_harness import fast_folder, snapshot
@@ -82,6 +83,7 @@ def test_the_race_catches_an_undo_that_goes_by_names() -> None:
     raise AssertionError("the naive undo never escaped: the race does not race")
 
 
+@pytest.mark.whole
 def test_no_raced_undo_changes_anything_outside() -> None:
     """T18 W02: 2,000 undos, many of them through and many hindered."""
     through = hindered = 0

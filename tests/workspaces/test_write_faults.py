@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from write_harness import fast_folder
 
+pytestmark = pytest.mark.whole
+
 PROGRAM = Path(__file__).with_name("write_faults.py")
 
 
