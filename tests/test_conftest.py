@@ -93,7 +93,8 @@ def test_cases(case):
 def test_of_many_cases_a_few_are_in_the_default_slice_and_none_is_lost(
     tmp_path: Path, words: tuple[str, ...], kept: str
 ) -> None:
-    shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
+    for name in ("conftest.py", "slices.py"):
+        shutil.copy(Path(__file__).with_name(name), tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  brief(count): test\n  slow: test\n", encoding="utf-8")
     (tmp_path / "test_cases.py").write_text(CASES, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *words, str(tmp_path)]

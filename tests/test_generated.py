@@ -17,6 +17,12 @@ T02 = "Two | half"
 T28 = "Matrix"
 "T28 resume" = "Resume"
 "T28 pbh-growth" = "Growth"
+[places]
+T01 = ["tests/"]
+T02 = ["tests/test_x.py"]
+T28 = ["tests/"]
+"T28 resume" = ["tests/"]
+"T28 pbh-growth" = ["tests/"]
 """
 
 NAMED = [
@@ -67,9 +73,68 @@ def test_a_mistyped_row_is_refused_with_its_place(tmp_path: Path, claim: str) ->
 
 def test_the_page_links_tests_counts_rows_and_marks_open_ones(tmp_path: Path) -> None:
     page = conformance.render(planted(tmp_path, "def test_a():\n    '''T01: so'''\n"))
-    assert "**1 of 5 rows are named by a test.**" in page
+    assert "**1 of 5 rows are proved by a test.**" in page
     assert "| T01 | One | [test_a](../tests/test_x.py) |" in page
     assert "| T02 | Two \\| half | open |" in page
+
+
+def test_the_best_are_shown_in_their_order_and_the_rest_is_counted(tmp_path: Path) -> None:
+    tests = "".join(f"def test_{name}():\n    '''T01: so'''\n" for name in "abcd")
+    root = planted(tmp_path, tests)
+    assert "test_b](../tests/test_x.py)<br>[test_c](../tests/test_x.py)<br>and 1 more |" in conformance.render(root)
+    with open(root / "docs" / "rows.toml", "a", encoding="utf-8") as rows:
+        rows.write('[best]\nT01 = ["test_d", "test_a"]\n')
+    shown = "| T01 | One | [test_d](../tests/test_x.py)<br>[test_a](../tests/test_x.py)<br>and 2 more |"
+    assert shown in conformance.render(root)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("[best]\nT01 = ['test_b']", "test_b is best for T01, which no test of that name claims"),
+        ("[best]\nT77 = ['test_a']", "T77 has places or best tests, and is no row"),
+    ],
+)
+def test_a_best_proof_that_is_none_is_refused(tmp_path: Path, more: str, said: str) -> None:
+    root = planted(tmp_path, "def test_a():\n    '''T01: so'''\n")
+    with open(root / "docs" / "rows.toml", "a", encoding="utf-8") as rows:
+        rows.write(more)
+    with pytest.raises(conformance.UnknownRowError, match=said):
+        conformance.render(root)
+
+
+def test_a_row_is_claimed_from_its_places_only(tmp_path: Path) -> None:
+    """An unrelated test proves nothing, whatever its docstring says."""
+    root = planted(tmp_path, "")
+    (root / "tests" / "test_y.py").write_text("def test_a():\n    '''T02: so'''\n", encoding="utf-8")
+    with pytest.raises(conformance.UnknownRowError, match=r"test_y\.py:2: test_a names T02, whose proofs live else"):
+        conformance.render(root)
+
+
+def test_every_row_with_a_proof_has_one_of_its_best_in_the_quick_slice() -> None:
+    rows = conformance.load_rows(generate.ROOT / "docs" / "rows.toml")
+    found = conformance.gather(generate.ROOT, rows).tests
+    proved = {row: conformance.best_of(row, rows, tests) for row, tests in found.items() if tests}
+    assert [row for row in proved if len(found[row]) > 3 and row not in rows.best] == []
+    assert [row for row, best in proved.items() if not any(conformance.is_quick(generate.ROOT, t) for t in best)] == []
+
+
+QUICK = [
+    ("def test_a(): ...", True),
+    ("@pytest.mark.whole\ndef test_a(): ...", False),
+    ("@pytest.mark.slow\ndef test_a(): ...", False),
+    ("pytestmark = pytest.mark.whole\ndef test_a(): ...", False),
+    ("pytestmark = [pytest.mark.needs('x'), pytest.mark.whole]\ndef test_a(): ...", False),
+    ("pytestmark = pytest.mark.whole\n@pytest.mark.quick\ndef test_a(): ...", True),
+    ("@pytest.mark.whole\nclass TestX:\n    def test_a(self): ...", False),
+]
+
+
+@pytest.mark.parametrize(("source", "quick"), QUICK)
+def test_what_is_quick_is_read_from_the_marks(tmp_path: Path, source: str, quick: bool) -> None:
+    """As pytest reads them: the nearest mark counts."""
+    name = "TestX::test_a" if "class" in source else "test_a"
+    assert conformance.is_quick(planted(tmp_path, source), f"tests/test_x.py::{name}") is quick
 
 
 def test_a_stale_or_missing_file_is_seen(tmp_path: Path) -> None:

@@ -37,13 +37,13 @@ def test_an_object_is_found_behind_other_words(line: bytes) -> None:
 
 @pytest.mark.parametrize("piece", [b'{"a":1},', b'{"a":', b"{", b'"{"'])
 def test_a_long_line_that_is_no_object_is_soon_given_up(piece: bytes) -> None:
-    """T24 G01: tried from each of its million places, it would keep the lead from its work for hours."""
+    """T24: tried from each of its million places, it would keep the lead from its work for hours."""
     assert read_json(b"said " + piece * (4_000_000 // len(piece))) is None
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_long_line_of_beginnings_of_what_is_looked_for_is_soon_given_up(reader: Callable[[], Reader]) -> None:
-    """T24 G01: an agent writes what it likes into its log, and the lead must come to the end of it."""
+    """T24: an agent writes what it likes into its log, and the lead must come to the end of it."""
     for words in BEGINNINGS:
         head, _, last = words.rpartition(b": ")
         line = (head + b": " if head else b"") + last * (2_000_000 // len(last))

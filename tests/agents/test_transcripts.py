@@ -37,7 +37,7 @@ def test_files_are_read_from_the_oldest_to_the_newest(tmp_path: Path) -> None:
 
 
 def test_a_file_of_many_names_is_read_once(tmp_path: Path) -> None:
-    """T24 G01: a further name costs an agent nothing."""
+    """T24: a further name costs an agent nothing."""
     first = chat(tmp_path, "a/chat-0.jsonl", b"one\n")
     for number in range(1, 50):
         os.link(first, first.with_name(f"chat-{number}.jsonl"))
@@ -45,7 +45,7 @@ def test_a_file_of_many_names_is_read_once(tmp_path: Path) -> None:
 
 
 def test_only_the_newest_of_very_many_files_are_read(tmp_path: Path) -> None:
-    """T24 G01: of files, too, there can be any number."""
+    """T24: of files, too, there can be any number."""
     for number in range(250):
         chat(tmp_path, f"{number}/chat-1.jsonl", b"%d\n" % number, changed=float(number))
         os.utime(tmp_path / ".x" / str(number), (number, number))
@@ -53,7 +53,7 @@ def test_only_the_newest_of_very_many_files_are_read(tmp_path: Path) -> None:
 
 
 def test_of_more_than_can_be_read_it_is_the_end_of_the_newest(tmp_path: Path) -> None:
-    """T24 G01: one limit for all files together; the last calls are those of the process that just ended."""
+    """T24: one limit for all files together; the last calls are those of the process that just ended."""
     line = b"x" * (MB - 1) + b"\n"
     chat(tmp_path, "a/chat-old.jsonl", b"old\n" * 10, changed=10.0)
     chat(tmp_path, "a/chat-middle.jsonl", line * 40, changed=20.0)

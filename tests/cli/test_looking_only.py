@@ -119,7 +119,7 @@ def test_a_session_finds_the_run_while_the_settings_are_broken(tmp_path: Path) -
 
 
 def test_a_session_finds_the_run_where_the_users_own_settings_keep_it(tmp_path: Path) -> None:
-    """G02 W10: the state folder is where every other command sees it."""
+    """G02: the state folder is where every other command sees it."""
     git_run(tmp_path)
     (tmp_path / ".ganger").rename(tmp_path / "runs")
     (tmp_path / "home").mkdir()

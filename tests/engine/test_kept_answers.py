@@ -80,7 +80,7 @@ def test_what_an_agent_reported_is_judged_without_asking_it_again(tmp_path: Path
 def test_what_an_agent_said_of_its_work_is_told_although_somebody_stopped_the_run(
     tmp_path: Path, kind: type[Project]
 ) -> None:
-    """H10 G17: the report and the list of tasks hold its sentence."""
+    """H10: the report and the list of tasks hold its sentence."""
     project = kind(tmp_path / "p", script={"a": done(write("a.txt", "a\n"))}, **gated(tmp_path)).make()
     with leading(project) as lead:
         stopped_while_it_is_judged(project, lead)
