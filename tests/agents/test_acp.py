@@ -305,6 +305,7 @@ REAL = [
 ]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_agent_edits_with_its_own_tools_and_answers(tmp_path: Path, name: str) -> None:
     """T24 G04: tokens as the server counted them where the agent tells them, and the key nowhere."""
@@ -357,6 +358,7 @@ def test_a_real_agent_whose_model_thinks_for_long_says_that_it_is_there(tmp_path
         assert how(ran.heard) == "success" and isinstance(trial.agent().extract_result(ran.log, "T1"), Parsed)
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 @pytest.mark.parametrize("name", ["claude-acp", "codex-acp", "opencode", "copilot"])
 def test_a_real_agent_killed_at_work_goes_on(tmp_path: Path, name: str) -> None:
@@ -371,6 +373,7 @@ def test_a_real_agent_killed_at_work_goes_on(tmp_path: Path, name: str) -> None:
         assert any("make a file" in turn.text for turn in server.requests[-1].conversation)
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 @pytest.mark.parametrize("name", ["claude-acp", "codex-acp", "copilot", "opencode", "gemini"])
 def test_a_real_agent_at_its_limit_says_so(tmp_path: Path, name: str) -> None:
@@ -380,6 +383,7 @@ def test_a_real_agent_at_its_limit_says_so(tmp_path: Path, name: str) -> None:
         assert limited is not None and limited.final
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 @pytest.mark.parametrize("name", ["claude-acp", "codex-acp", "copilot", "opencode", "gemini", "qwen"])
 def test_a_real_agent_with_a_wrong_key_says_so(tmp_path: Path, name: str) -> None:

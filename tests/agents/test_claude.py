@@ -286,6 +286,7 @@ def trial(folder: Path, server: ModelServer, **settings: Any) -> Trial:
     return Trial(folder, ClaudeAgent, installed("claude"), environ=environ, settings={"retries": 1, **settings})
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(FAR)
 def test_real_claude_writes_a_file_and_answers(tmp_path: Path) -> None:
     """T24 G04: by its own tools, tokens as the server counted them, the key nowhere."""
@@ -300,6 +301,7 @@ def test_real_claude_writes_a_file_and_answers(tmp_path: Path) -> None:
     assert one.leaks(ran) == []
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 @pytest.mark.timeout(FAR)
 def test_real_claude_killed_in_a_tool_goes_on(tmp_path: Path) -> None:
@@ -320,6 +322,7 @@ def test_real_claude_killed_in_a_tool_goes_on(tmp_path: Path) -> None:
     assert sum((one.output or 0) for one in used) == counted.output
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 @pytest.mark.timeout(FAR)
 def test_real_claude_is_held_to_the_schema(tmp_path: Path) -> None:

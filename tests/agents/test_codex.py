@@ -290,6 +290,7 @@ def test_real_codex_writes_a_file_and_answers(tmp_path: Path) -> None:
     assert one.leaks(ran) == []
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 @pytest.mark.timeout(FAR)
 def test_real_codex_killed_in_a_tool_goes_on(tmp_path: Path) -> None:
@@ -309,6 +310,7 @@ def test_real_codex_killed_in_a_tool_goes_on(tmp_path: Path) -> None:
     assert sum((one.output or 0) for one in used) == counted.output
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 @pytest.mark.timeout(FAR)
 def test_real_codex_takes_the_schema(tmp_path: Path) -> None:

@@ -257,6 +257,7 @@ def test_copilot_edits_a_file_and_answers(tmp_path: Path) -> None:
         assert place.leaks(ran) == [] and not (place.home / ".cache/copilot").exists()
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 def test_copilot_that_was_killed_at_work_goes_on(tmp_path: Path) -> None:
     """H05 G04: the model sees what was done before, and the tokens of both processes are counted once."""

@@ -218,6 +218,7 @@ def used(ran: Ran) -> tuple[int | None, int | None]:
     return (tokens.input, tokens.output) if tokens else (None, None)
 
 
+@pytest.mark.whole
 def test_gemini_edits_a_file_and_answers(tmp_path: Path) -> None:
     """T24 G04: the real program, a played model; every token is counted, the key is nowhere."""
     with ModelServer([{"write": {"path": "a.txt", "content": "one\n"}}, {"result": {}}]) as server:

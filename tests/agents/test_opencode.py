@@ -199,6 +199,7 @@ def place(folder: Path, server: ModelServer, **settings: Any) -> Trial:
 WRITE = {"write": {"path": "a.txt", "content": "hi\n"}}
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 def test_the_program_edits_with_its_own_tools_and_answers(tmp_path: Path) -> None:
     """T24 G04: its tokens are those the server counted, and the key is nowhere."""
@@ -211,6 +212,7 @@ def test_the_program_edits_with_its_own_tools_and_answers(tmp_path: Path) -> Non
         assert ran.heard.tokens == Tokens(counted.input, counted.output, step=True) and trial.leaks(ran) == []
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 def test_the_program_killed_at_work_goes_on(tmp_path: Path) -> None:
     """H05 G04: the model sees the earlier turns, and both processes together say what the server counted."""

@@ -106,6 +106,7 @@ def aviary(tmp_path: Path) -> Callable[..., Aviary]:
     return make
 
 
+@pytest.mark.whole
 def test_the_adapter_of_the_page_drives_its_cli_to_done(aviary: Callable[..., Aviary]) -> None:
     """T24: from its own file and one entry point; its edit is taken and verified, its tokens are counted."""
     project = aviary()
@@ -184,6 +185,7 @@ def test_a_package_cannot_take_the_place_of_a_kind_that_is_there(
 BROKEN = block("python").replace("data = read_json(line)", 'raise ValueError("a fault of the adapter")')
 
 
+@pytest.mark.whole
 def test_a_reader_that_fails_costs_its_attempt_and_never_the_lead(aviary: Callable[..., Aviary]) -> None:
     """T24: the run ends by itself and says whose fault it was."""
     project = aviary(module=BROKEN)

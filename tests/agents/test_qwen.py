@@ -222,6 +222,7 @@ def appears(file: Path, seconds: float = 90) -> bool:
     return file.exists()
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 def test_qwen_edits_a_file_and_answers(tmp_path: Path) -> None:
     """T24 G04: the real program, a played model; every token is counted, the key is nowhere."""
@@ -235,6 +236,7 @@ def test_qwen_edits_a_file_and_answers(tmp_path: Path) -> None:
         assert place.leaks(ran) == []
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 def test_qwen_that_was_killed_at_work_goes_on(tmp_path: Path) -> None:
     """H05 G04: the model sees what was done before, and each process counts its own calls."""

@@ -16,7 +16,7 @@ from ganger.dev.play import Player
 from ganger.dev.scenario import scenarios
 from ganger.dev.server import ModelServer
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]
 NAMES = tuple(f"t{n}" for n in range(1, 5))
 AT_ONCE = 2

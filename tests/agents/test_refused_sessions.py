@@ -15,7 +15,7 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.dev.server import ModelServer
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]
 TASK = "long"
 RESUMING = [name for name, row in ROWS.items() if not row.stands_in and name != "acp-gemini"]

@@ -14,7 +14,7 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.dev.journal import Seen
 from ganger.dev.server import ModelServer
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 TASK = "twice"
 COMMAND = f"python3 check.py {made_file(TASK)}"
 CHECK = f"""import pathlib, sys

@@ -84,6 +84,7 @@ def require_counted_once(project: RealProject) -> None:
         assert spent.output_tokens == pytest.approx(counted.output, rel=ONE_PERCENT)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("row", params(RESUMING, ["claude"]))
 def test_an_agent_that_is_killed_with_all_it_started_goes_on(row: Row, tmp_path: Path, record_property: Note) -> None:
     """H05 D12: a crash; the next process continues the session, and no worker attempt is paid twice."""
@@ -97,6 +98,7 @@ def test_an_agent_that_is_killed_with_all_it_started_goes_on(row: Row, tmp_path:
         record_property(f"{row.name}: note", f"tokens: {UNTOLD[row.name]}")
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 @pytest.mark.parametrize("row", params(RESUMING, RESUMING))
 def test_an_agent_that_was_stopped_goes_on_with_the_next_run(row: Row, tmp_path: Path, record_property: Note) -> None:
@@ -110,6 +112,7 @@ def test_an_agent_that_was_stopped_goes_on_with_the_next_run(row: Row, tmp_path:
     record_property(f"{row.name}: goes on after ganger stop", "yes")
 
 
+@pytest.mark.whole
 @pytest.mark.agents_full
 @pytest.mark.parametrize("row", params(RESUMING, RESUMING))
 def test_an_agent_that_dies_while_nobody_leads_goes_on(row: Row, tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("row", params(REAL, ["claude", "codex", "gemini", "copilot"]))
 def test_a_model_that_prints_its_environment_sees_no_key(row: Row, tmp_path: Path) -> None:
     """D19: not its own program's, and none of the operator's that nobody named; the log does not get to know it."""

@@ -69,6 +69,7 @@ def test_many_beats_are_few_events(tmp_path: Path) -> None:
     assert 1 <= len(project.find(ev.WorkerBeat)) <= 4
 
 
+@pytest.mark.whole
 def test_a_session_can_be_given_more_time_and_knows_what_it_holds(tmp_path: Path) -> None:
     """D14 W03: ganger extend also moves the limit of a task nobody was started for."""
     project = Project(tmp_path, [task("a", timeout_sec=4)], agent=PULL).make()

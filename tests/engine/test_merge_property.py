@@ -77,6 +77,7 @@ def made(root: Path, seed: int) -> GitProject:
     return project.make()
 
 
+@pytest.mark.whole
 @pytest.mark.brief(1)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_whatever_comes_the_head_is_green_and_holds_every_merged_change(tmp_path: Path, seed: int) -> None:

@@ -60,6 +60,7 @@ CONTRACT_FAULTS = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("case", CONTRACT_FAULTS, ids=str)
 def test_an_answer_that_breaks_the_contract_is_never_believed(tmp_path: Path, case: str) -> None:
     """T07 T08 T09 T29 T28 missing-fence invalid-json schema-violation prompt-echo: one format retry,

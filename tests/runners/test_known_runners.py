@@ -32,6 +32,7 @@ def reports(tmp_path: Path) -> Path:
     return tmp_path / "reports"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("sample", EACH)
 def test_it_reports_every_test_by_name(sample: Sample, tmp_path: Path, reports: Path) -> None:
     """G09: passed, failed and skipped, whatever the exit code."""
@@ -43,6 +44,7 @@ def test_it_reports_every_test_by_name(sample: Sample, tmp_path: Path, reports: 
     assert not sample.skipped or ran.census.tests[sample.skipped] is TestOutcome.SKIPPED
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("narrow", [False, True], ids=["whole", "narrow"])
 @pytest.mark.parametrize("sample", EACH)
 def test_planted_tests_are_reported_as_failing(sample: Sample, tmp_path: Path, reports: Path, *, narrow: bool) -> None:
@@ -60,6 +62,7 @@ def test_planted_tests_are_reported_as_failing(sample: Sample, tmp_path: Path, r
     assert came.red >= (len(planting.tests) if not narrow else 1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("sample", SUBVERTED)
 def test_a_runner_that_calls_everything_passed_is_seen(sample: Sample, tmp_path: Path, reports: Path) -> None:
     """G09: the change leaves the product wrong, and the check is green; a planted test is green too."""

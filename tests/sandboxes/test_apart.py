@@ -71,6 +71,7 @@ def started_by(code: str, user: tuple[str, ...], *readable: str) -> tuple[int, s
     return ended, out, err, changed
 
 
+@pytest.mark.sample(3)
 @pytest.mark.needs("bwrap", "root", "unshare", "setpriv")
 @pytest.mark.parametrize("user", [(), ORDINARY], ids=["root", "ordinary user"])
 @pytest.mark.parametrize("code", PLANTED.values(), ids=PLANTED.keys())

@@ -109,6 +109,7 @@ def test_a_daemon_does_not_outlive_the_attempt(kept: Kept) -> None:
     assert kept.living() == [] and kept.log.read_text() == "done\n"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("after_ms", [0, 2, 5, 10, 20, 40])
 def test_walls_that_fall_while_they_are_built_leave_nothing_behind(kept: Kept, after_ms: int) -> None:
     """T23 H08: bubblewrap's own tie to its parent has a gap there; the keeper's has none."""

@@ -18,6 +18,7 @@ from ganger.core.records import Budget, Policy, TaskSpec
 from ganger.core.vocabulary import HealSchedule, TaskStatus
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [75])
 def test_a_night_whose_quota_runs_out_twice_ends_with_everything_done(seed: int, tmp_path: Path) -> None:
     """W07 G04: nothing starts while the quota is out, no counter pays, and afterwards starts are spread."""

@@ -51,6 +51,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ganger.workspaces.bare._LOCK_LOOKS", 1)
 
 
+@pytest.mark.whole
 @pytest.mark.needs("strace")
 @pytest.mark.brief(2)
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda one: f"{one[0]}-{one[1]}-{'opened' if one[2] else 'new'}")
