@@ -1,18 +1,18 @@
-"""Ganger runs fleets of coding agents over a manifest of tasks and believes nothing it has not verified.
+"""Ganger runs many coding agents over a manifest of tasks and trusts nothing it has not verified.
 
 The public names, each imported when it is first used:
 
 load_manifest, load_profiles   files of the 2.0 formats as checked records; InputError names every fault
-manifest_digest                the digest by which a run knows its manifest again
-task_specs, make_plan          a manifest's tasks; their order, levels and file clashes
-parse_result, parse_heal       an agent's answer out of its log: Parsed or Refused
+manifest_digest                the digest by which a run recognises its manifest
+task_specs, make_plan          a manifest's tasks; their order, levels and file conflicts
+parse_result, parse_heal       an agent's answer from its log: Parsed or Refused
 schema                         the JSON Schema of a format, of ganger.toml or of the event stream
 GangerError, InputError        what all of them raise
 """
 
 from __future__ import annotations
 
-# Workers call this program every few seconds; `typing` and `importlib` would cost them more than all the rest.
+# Workers call this program every few seconds; importing `typing` and `importlib` would take longer than all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ganger.contracts.digest import manifest_digest

@@ -1,4 +1,4 @@
-"""Entry point. `--help`, `--version` and all of `worker` are answered before anything heavy is imported."""
+"""Entry point. `--help`, `--version` and every `worker` command run before anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def main() -> int:
         code = _answered(sys.argv[1:])
         sys.stdout.flush()
     except (BrokenPipeError, OutputRefused) as error:
-        # The reader has seen enough, or there is no room for what it should see.
+        # The reader has closed its end, or the output has no space left.
         write_nowhere(sys.stdout)
         if isinstance(error, OutputRefused):
             _tell(error)
@@ -29,7 +29,7 @@ def _tell(refused: OutputRefused) -> None:
 
     with suppress(OSError):
         print(f"error: the output cannot be written: {refused.strerror} [OUTPUT_REFUSED]", file=sys.stderr)
-        print("next:  send it elsewhere, or make room; then run the same command again", file=sys.stderr)
+        print("next:  send it elsewhere, or free space; then run the same command again", file=sys.stderr)
 
 
 def _answered(arguments: list[str]) -> int:

@@ -104,7 +104,7 @@ class SystemClock:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a person asked for on the command line."""
+    """The options given on the command line."""
 
     only: tuple[str, ...] | None = None
     max_tasks: int | None = None
@@ -116,7 +116,7 @@ CONTENTS = "contents.json"
 
 
 def protection_of(project: Project, manifest: Path) -> Protection:
-    """The defaults, the files Ganger itself lives by, and what the operator added."""
+    """The protected files: the defaults, Ganger's own files, and what the operator added."""
     config = project.config
     own = [project.root / PROJECT_FILE, project.shown_path, project.manifest_path, project.profiles_path, manifest]
     own += [*hook_files(project), *project.mirror_files("")]
@@ -128,7 +128,7 @@ def protection_of(project: Project, manifest: Path) -> Protection:
 
 @contextmanager
 def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterator[Lead]:
-    """Takes the lead of a run, new or continued, and gives it back however this ends."""
+    """Takes the lead of a run, new or continued, and always releases it at the end."""
     checked.require()
     assert checked.manifest is not None and checked.profiles is not None
     agents = agents_by_role(project, checked)
@@ -257,7 +257,7 @@ def endpoint_of(project: Project, folder: RunFolder, sandbox: Walls) -> ReportSe
 
 
 def worker_program(folder: RunFolder) -> WorkerProgram:
-    """`ganger worker` for agents that see nothing of where Ganger is installed."""
+    """`ganger worker` for agents that cannot see where Ganger is installed."""
     room, place = Path(worker_room.__file__).parent, folder.path / "bin"
     with named_os_errors(place):
         place.mkdir(mode=0o755, exist_ok=True)
@@ -270,7 +270,7 @@ def worker_program(folder: RunFolder) -> WorkerProgram:
 
 
 def _eye(project: Project) -> Callable[[Path], Newest]:
-    """Who sees whether somebody works in a folder; what Ganger itself writes there is no sign of it."""
+    """Watches a folder for activity; files that Ganger itself writes do not count."""
     own = project.shown_path.name
 
     def skip(path: str) -> bool:
@@ -281,12 +281,12 @@ def _eye(project: Project) -> Callable[[Path], Newest]:
 
 @contextmanager
 def _alone(project: Project, run_id: str) -> Iterator[None]:
-    """In the project's own folder only one run works at a time; workspaces keep runs apart."""
+    """Holds the project's own folder for one run at a time; workspaces keep runs apart."""
     if project.config.workspace.mode != "direct":
         yield
         return
     with ExitStack() as held:
-        # A run that was begun in the project itself, and one that is kept elsewhere, work in the same folder.
+        # A run begun in the project itself and one kept elsewhere work in the same folder.
         places = {project.state_path, *([project.private] if project.is_exposed and project.private else [])}
         for place in sorted(places):
             held.enter_context(alone_in(place, run_id))
@@ -294,7 +294,7 @@ def _alone(project: Project, run_id: str) -> Iterator[None]:
 
 
 def verify_environment(project: Project) -> dict[str, str]:
-    """What checks run with. No program is ever looked for where a change could have put it."""
+    """The environment of checks. Programs are never looked up in a place where a change could have put them."""
     named = project.config.verify.env
     given = child_environment(project.handed_on(*named), passed=named, extra={})
     places = [place for place in given.get("PATH", "").split(os.pathsep) if place.startswith("/")]
@@ -348,7 +348,7 @@ def repository_of(
     *,
     secrets: Masker = NOTHING,
 ) -> GitRepository:
-    """The history of the project, or of one of its repositories, as Ganger keeps it; and the workspaces of one run."""
+    """Ganger's copy of the history of the project or one of its repositories, and the workspaces of one run."""
     folder = place_of(project, run_id)
     settings = replace(_git_settings(project, run_id, judge, owner), secrets=secrets)
     if repo:
@@ -385,7 +385,7 @@ def _git_settings(project: Project, run_id: str, judge: Judge, owner: tuple[int,
 
 
 def uncommitted(project: Project, specs: Iterable[TaskSpec]) -> tuple[str, ...]:
-    """Files of the person's checkouts that are not as in their commits."""
+    """Files of the operator's checkouts that differ from their commits."""
     places = {
         repo: Bare(path_of(project, repo), project.state_path / repo_store(repo)) for repo in names_of(project, specs)
     }
@@ -393,8 +393,8 @@ def uncommitted(project: Project, specs: Iterable[TaskSpec]) -> tuple[str, ...]:
 
 
 def hidden_in_place(project: Project, sandbox: Sandbox) -> frozenset[str]:
-    """Files of the project that these walls hide from whoever works in it: nobody can change them, and so nothing of
-    them is kept."""
+    """Files of the project that this sandbox hides from agents and checks. They cannot change them, so no copy is
+    kept."""
     if sandbox.name != Bubblewrap.name:
         return frozenset()
     root = os.path.realpath(project.root)
@@ -404,11 +404,11 @@ def hidden_in_place(project: Project, sandbox: Sandbox) -> frozenset[str]:
 def watch_of(
     project: Project, checked: Checked, limits: ChangeLimits, hidden: frozenset[str] = frozenset()
 ) -> Watching:
-    """Direct mode: what agents do to the project's own folder is seen and can be undone."""
+    """Direct mode: changes that agents make to the project's own folder are detected and can be undone."""
     state, shown = project.state_path, project.shown_path
     own = shown.relative_to(project.root).as_posix() if shown.is_relative_to(project.root) else ".ganger"
 
-    # Prompts are the operator's, who may write them while the run goes on.
+    # The operator may edit prompts while the run goes on.
     theirs = {ref for spec in checked.specs for ref in (spec.prompt_ref, *spec.context_refs)}
 
     def skip(path: str) -> bool:
@@ -427,9 +427,9 @@ def copies_of(project: Project) -> ProjectCopies:
 
 
 def fixed_of(project: Project, sandbox: Walls) -> Fixed:
-    """Direct mode: git's settings and installed packages, which are no task's to change."""
+    """Direct mode: git's settings and installed packages, which tasks must not change."""
     config = project.config
-    # Sessions that ask for tasks work in no sandbox of Ganger's.
+    # Sessions that ask for tasks run outside Ganger's sandbox.
     pulls = any(agent.kind == PULL for agent in config.agents.values())
     return Fixed(
         project.root,
@@ -447,7 +447,7 @@ def _edits_in_place(agent: AgentSection) -> bool:
 
 
 def difference_of(project: Project, checked: Checked, state: RunState, folder: RunFolder) -> Compared:
-    """The manifest and its prompts beside the run that was begun with them."""
+    """Compares the manifest and its prompts with those the run began with."""
     return _compared(checked, state, Contents(project.root, folder.path / CONTENTS))
 
 
@@ -462,7 +462,7 @@ def _compared(checked: Checked, state: RunState, contents: Contents) -> Compared
 
 @dataclass(frozen=True)
 class Compared:
-    """What the files hold now, and how that differs from the run; None for a run that has not begun."""
+    """The current content of the files, and how it differs from the run; None for a run that has not begun."""
 
     contents: dict[str, ContentDigest]
     difference: Difference | None
@@ -524,7 +524,7 @@ def _reconcile(compared: Compared, checked: Checked, options: RunOptions) -> Rec
         shown = "; ".join(difference_lines(found, 10))
         raise GangerError(
             f"the manifest or a prompt changed since run {found.run_id} began: {shown}",
-            hint="ganger run --reconcile takes the changes over (--dry-run shows what would happen); "
+            hint="ganger run --reconcile applies the changes (--dry-run shows what would happen); "
             "or restore the files, or give the manifest a new run_id",
             code="MANIFEST_CHANGED",
         )
@@ -532,7 +532,7 @@ def _reconcile(compared: Compared, checked: Checked, options: RunOptions) -> Rec
 
 
 def _ignore_state_dir(state_dir: Path) -> None:
-    """Runs are never committed by accident."""
+    """Adds the state folder to git's ignored files, so that runs are not committed by accident."""
     path = state_dir / ".gitignore"
     if not path.exists():
         with named_os_errors(path):
@@ -549,7 +549,7 @@ def _require_known(options: RunOptions, checked: Checked) -> None:
 
 
 def fresh_state_text(project: Project, checked: Checked) -> str:
-    """state.json of a run that has not begun."""
+    """The state.json of a run that has not begun."""
     assert checked.manifest is not None
     state = RunState()
     begun = RunStarted(checked.manifest.run_id, checked.digest, policy_of(project), checked.specs, __version__)

@@ -1,4 +1,4 @@
-"""A project checked as a whole: manifest, graph, prompts, profiles, roles. Every fault at once, before a run."""
+"""Checks a whole project before a run: manifest, graph, prompts, profiles, roles. Lists every fault at once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LARGEST_PROMPT = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a task of a manifest that is faulty elsewhere names; None where it names nothing that can be looked for."""
+    """What a task names, in a manifest that has faults elsewhere; None for what cannot be read."""
 
     prompt_ref: str | None
     context_refs: tuple[str, ...]
@@ -50,8 +50,8 @@ References = Sequence[TaskSpec | Reference]
 
 @dataclass
 class Checked:
-    """What was found. `manifest`, `plan` and `specs` are only there when the manifest itself is sound; `references` is
-    what can be read of the tasks where it is not."""
+    """The result of a check. `manifest`, `plan` and `specs` are only set if the manifest itself is valid; `references`
+    is what can be read of the tasks if it is not."""
 
     source: Path
     faults: list[Fault] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Checked:
 
     @cached_property
     def digest(self) -> str:
-        """Only there when the manifest is sound; worked out when somebody asks."""
+        """Only set if the manifest is valid; computed on first use."""
         return manifest_digest(self.manifest) if self.manifest is not None else ""
 
     @property
@@ -130,7 +130,7 @@ def _reference(task: dict[str, object]) -> Reference:
 
 
 def _check_levels(project: Project, checked: Checked) -> None:
-    """Levels made by hand are read and checked; where a level is merged as a whole, its tasks may not clash."""
+    """Reads and checks levels set by hand; where a level is merged as a whole, its tasks must not conflict."""
     config = project.config.workspace
     assert checked.plan is not None
     if config.levels_file:
@@ -151,7 +151,7 @@ def _check_levels(project: Project, checked: Checked) -> None:
 
 
 def _repo_faults(project: Project, specs: References) -> Iterator[Fault]:
-    """What builds on what, in what mode, and which task works where."""
+    """Faults in the repositories' dependencies, in the mode, and in the tasks' repositories."""
     repos = project.config.repos
     for fault in repo_graph_faults({name: repo.depends_on for name, repo in repos.items()}):
         yield Fault(_in_file(PROJECT_FILE, fault.path), fault.code, fault.message)
@@ -175,7 +175,7 @@ def _bound(faults: list[Fault]) -> None:
     if len(faults) > _SHOWN:
         left = len(faults) - _SHOWN
         del faults[_SHOWN:]
-        faults.append(Fault("", "MORE_FAULTS", f"{left} more faults are not shown; mend these first"))
+        faults.append(Fault("", "MORE_FAULTS", f"{left} more faults are not shown; fix these first"))
 
 
 def _check_references(project: Project, checked: Checked, named: References) -> None:
@@ -187,7 +187,7 @@ def _check_references(project: Project, checked: Checked, named: References) -> 
         checked.faults.extend(argv_faults(project))
         checked.warnings.extend(argv_warnings(project))
         for place, name in project.unset_names():
-            message = f"there is no variable {name}, so nothing is passed on by that name; set it or take it out"
+            message = f"variable {name} is not set, so nothing is passed on by that name; set it or remove the entry"
             checked.warnings.append(Fault(_in_file(PROJECT_FILE, place), "VARIABLE_NOT_SET", message))
     else:
         checked.warnings.extend(found)
@@ -213,7 +213,7 @@ def _file_faults(project: Project, specs: References) -> Iterator[Fault]:
 
 
 def _ref_fault(root: Path, ref: str, folders: dict[str, bool]) -> Fault | None:
-    """A prompt is a regular file of the project, named by a relative path."""
+    """The fault of a prompt that is not a regular file of the project, named by a relative path."""
     if not ref or ref.startswith(("/", "~")) or "\\" in ref or "\0" in ref or ".." in ref.split("/"):
         message = f"{ref!r} is not a relative path inside the project; move the file into it"
         return Fault("", "PROMPT_OUTSIDE_PROJECT", message)
@@ -236,7 +236,7 @@ def _ref_fault(root: Path, ref: str, folders: dict[str, bool]) -> Fault | None:
 
 
 def _text_fault(ref: str, full: str) -> Fault | None:
-    """Judged by its size and its beginning: a manifest may name thousands of prompts."""
+    """Only size and beginning are checked, because a manifest may name thousands of prompts."""
     try:
         with open(full, "rb", buffering=0) as file:
             head, size = file.read(_GLANCE), os.fstat(file.fileno()).st_size
@@ -247,7 +247,7 @@ def _text_fault(ref: str, full: str) -> Fault | None:
         return Fault("", "PROMPT_NOT_TEXT", f"{ref!r} is not UTF-8 text (byte {error.start}); save it as UTF-8")
     if b"\0" in head or size > LARGEST_PROMPT:
         why = "holds NUL bytes" if b"\0" in head else f"has {size} bytes, more than {LARGEST_PROMPT}"
-        return Fault("", "PROMPT_NOT_TEXT", f"{ref!r} {why}; a prompt is text of a sane size")
+        return Fault("", "PROMPT_NOT_TEXT", f"{ref!r} {why}; a prompt is text of at most that size")
     return None
 
 
@@ -261,7 +261,7 @@ def _check_profiles(project: Project, checked: Checked, named: References) -> No
         profiles, faults = examine(VerifyProfiles, data)
     except InputError as error:
         profiles, data, faults = None, {}, list(error.faults)
-    # Where the settings cannot be read whole, they may name another file.
+    # Settings that cannot be read completely may name another file.
     if not project.unread:
         checked.faults.extend(Fault(_in_file(name, f.path), f.code, f.message) for f in faults)
     if profiles is None and (project.unread or (profiles := _readable(data)) is None):
@@ -281,7 +281,7 @@ def _check_profiles(project: Project, checked: Checked, named: References) -> No
 
 
 def _readable(data: Mapping[str, object]) -> VerifyProfiles | None:
-    """Profiles of a file that is faulty elsewhere, as far as each has steps with a name and a command."""
+    """The profiles that can be read in a file with faults elsewhere: those whose steps have a name and a command."""
     found: dict[str, Profile] = {}
     profiles = data.get("profiles")
     for name, profile in profiles.items() if isinstance(profiles, dict) else ():
@@ -317,7 +317,7 @@ def _command_faults(project: Project, profiles: VerifyProfiles) -> Iterator[Faul
 
 
 def missing_programs(project: Project, checked: Checked) -> list[str]:
-    """Programs of the used profiles that cannot be found; a task may still be meant to install them."""
+    """Programs of the used profiles that cannot be found; a task may be meant to install them."""
     used = {spec.verify_profile for spec in checked.specs}
     found: dict[str, None] = {}
     for name, profile in (checked.profiles.profiles if checked.profiles else {}).items():
@@ -329,7 +329,7 @@ def missing_programs(project: Project, checked: Checked) -> list[str]:
 
 
 def _role_faults(project: Project, specs: References) -> Iterator[Fault]:
-    """Of settings that could not be read whole nobody knows which roles there are."""
+    """Roles without an agent. Not checked if the settings could only be read in part."""
     roles = project.config.roles
     unknown = {place.removeprefix("roles.").partition(".")[0] for place in project.left_out}
     for index, spec in enumerate(specs if not project.unread and not {"", "roles"} & unknown else ()):

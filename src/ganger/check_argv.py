@@ -1,4 +1,4 @@
-"""Files that agents' command lines name: those that are not there are found before a run."""
+"""Files named in agents' command lines; missing ones are found before a run."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ganger.errors import Fault
 
 CODE = "ARGV_FILE_MISSING"
 _INTERPRETER = re.compile(r"(?:python|pypy)[\d.]*|node(?:js)?|deno|bun|ruby|perl|php|(?:ba|da|z|k|a)?sh|tsx|ts-node")
-# After these comes no file: a module, code, or what is read elsewhere.
+# The argument after these is not a file: it is a module, code, or read elsewhere.
 _NO_SCRIPT = ("-m", "-c", "-e", "-p", "-r", "--eval", "--print", "-")
 _RUN = ("run",)
 
 
 def argv_faults(project: Project) -> list[Fault]:
-    """A script that an interpreter is to run and that is not there."""
+    """Scripts that an interpreter should run and that do not exist."""
     return [_fault(place, word) for place, word in _scripts(project) if not _is_there(project.root, word)]
 
 
 def argv_warnings(project: Project) -> list[Fault]:
-    """Other full paths that lead nowhere; an agent may be meant to make them."""
+    """Other absolute paths that do not exist; an agent may be meant to create them."""
     scripts = set(_scripts(project))
     found = [(place, word) for name, argv in _used(project) for place, word in _words(name, argv)]
     return [
@@ -33,7 +33,7 @@ def argv_warnings(project: Project) -> list[Fault]:
 
 
 def _fault(place: str, word: str) -> Fault:
-    message = f"{word} is not there; create the file or correct the path"
+    message = f"{word} does not exist; create the file or correct the path"
     return Fault(f"{PROJECT_FILE}:{place}", CODE, message)
 
 

@@ -1,4 +1,4 @@
-"""Copies of the project that its checks would meet instead of the change they judge: found before a run."""
+"""Finds, before a run, copies of the project that its checks would test instead of the change."""
 
 from __future__ import annotations
 
@@ -24,13 +24,11 @@ CODE = "INSTALLED_COPY"
 _PYTESTS = frozenset({"pytest", "py.test"})
 _OWN_PATH = re.compile(r"-[A-Za-z]*[IP][A-Za-z]*")
 _LARGEST = 256 << 10
-_WAY_OUT = (
-    f'or, where the checks import the checkout all the same, set workspace.installed_copies = "allow" ({PROJECT_FILE})'
-)
+_WAY_OUT = f'or, if the checks import the checkout anyway, set workspace.installed_copies = "allow" ({PROJECT_FILE})'
 
 
 def copy_faults(project: Project, specs: Iterable[TaskSpec], profiles: VerifyProfiles) -> list[Fault]:
-    """Each copy once, with its place and the next step."""
+    """A fault per copy, with its place and the next step."""
     if project.config.workspace.installed_copies == "allow":
         return []
     used = list(specs)
@@ -39,7 +37,7 @@ def copy_faults(project: Project, specs: Iterable[TaskSpec], profiles: VerifyPro
         commands = _commands(profiles, {spec.verify_profile for spec in used})
         root = (project.root / project.config.repos[repo].path).resolve() if repo else project.root
         for where, copy in _Look(project, root, commands).harmful():
-            message = f"{copy.place} holds {copy.what}: a check would see that instead of the change it judges"
+            message = f"{copy.place} holds {copy.what}: a check would test that instead of the change"
             found.setdefault(copy.place, Fault(where, CODE, f"{message}; {copy.remedy}; {_WAY_OUT}"))
     return list(found.values())
 
@@ -68,7 +66,7 @@ class _Look:
         self._pytest = _PytestSettings.of(root)
 
     def harmful(self) -> Iterator[tuple[str, Copy]]:
-        """Where the setting is that brings it, and what it is."""
+        """The copies, each with the place of the setting that brings it in."""
         is_direct = self._config.mode == "direct"
         for where, copy in self._all():
             if copy.kind == "editable" and is_direct:
@@ -93,11 +91,11 @@ class _Look:
             yield from self._search_path()
 
     def _search_path(self) -> Iterator[tuple[str, Copy]]:
-        """PYTHONPATH is handed on, and comes before everything but the folder of the check."""
+        """PYTHONPATH is passed on to checks, and is searched right after the check's own folder."""
         for folder in self._environ.get("PYTHONPATH", "").split(os.pathsep):
             if folder.startswith("/") and self._product.holds(folder):
                 remedy = "unset PYTHONPATH; a check can have its own: env PYTHONPATH=src pytest"
-                yield self._profiles, Copy(Path(folder), "link", "the project's own folder, as PYTHONPATH says", remedy)
+                yield self._profiles, Copy(Path(folder), "link", "the project's own folder, on PYTHONPATH", remedy)
 
     def _prefixes(self) -> list[Path]:
         """The environments of the programs that the checks run."""
@@ -120,7 +118,7 @@ class _Look:
             yield Path(self._environ.get("HOME") or "/nonexistent") / ".local"
 
     def _imports_first(self, step: Step, folders: frozenset[str]) -> bool:
-        """Whether this step looks into these folders of its checkout before anything that is installed."""
+        """Whether this step searches these folders of its checkout before installed packages."""
         programs = step.programs
         if not programs or programs[-1] in LINTERS:
             return True
@@ -148,7 +146,7 @@ class _Look:
 
 
 def _interpreter(program: Path) -> Path:
-    """A script that pip made names its interpreter in its first line."""
+    """The interpreter of a program: a script made by pip names it in its first line."""
     try:
         with program.open("rb") as file:
             head = file.readline(1000)
@@ -165,7 +163,7 @@ def _normal(cwd: str, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _PytestSettings:
-    """The folders pytest puts in front of the path, where it runs at the root."""
+    """The folders pytest puts at the front of the path when it runs at the root."""
 
     folders: tuple[str, ...]
 

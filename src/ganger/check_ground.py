@@ -1,5 +1,5 @@
-"""What a run stands on besides its files: agents, git repositories, walls, a place for its state. All that is missing
-at once, found as the run itself would find it."""
+"""What a run needs besides its files: agents, git repositories, the sandbox, a place for its state. Lists everything
+that is missing at once, checked in the same way as the run does it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ganger.workspaces.protect import Protection
 
 
 def settings_faults(project: Project, problems: Iterable[GangerError]) -> Iterator[Fault]:
-    """Each with the file, or whatever else it comes from, before its path."""
+    """Each fault's path begins with the file or other source it comes from."""
     for problem in problems:
         if not isinstance(problem, InputError):
             yield Fault("", problem.code, problem.message)
@@ -35,13 +35,13 @@ def settings_faults(project: Project, problems: Iterable[GangerError]) -> Iterat
 
 
 def check_ground(project: Project, checked: Checked) -> None:
-    """Nothing is asked of settings that could be read in part only: mended, they may be quite different."""
+    """Settings that could only be read in part are not checked: once fixed, they may be quite different."""
     if not project.has_file or project.unread:
         return
     for look in (_agents, _git, _secrets, _sandbox, _state_folder, _named_by_settings):
         checked.faults.extend(look(project, checked))
     for program in missing_programs(project, checked):
-        message = f"{program} is not on PATH; verification would fail unless a task brings it"
+        message = f"{program} is not on PATH; verification would fail unless a task provides it"
         checked.warnings.append(Fault(project.config.verify.profiles_file, "PROGRAM_MISSING", message))
 
 
@@ -53,7 +53,7 @@ def _told(path: str, ask: Callable[[], object]) -> Iterator[Fault]:
 
 
 def _agents(project: Project, checked: Checked) -> Iterator[Fault]:
-    """Of the roles this run needs; of all where that cannot be told."""
+    """Agents of the roles this run needs; of all roles if that is unknown."""
     roles = project.config.roles
     wanted = dict.fromkeys([spec.role for spec in checked.specs] or roles)
     wanted |= dict.fromkeys([*([HEALER] if heals(project) else []), *reviewers(project, checked.specs)])
@@ -87,7 +87,7 @@ def _git(project: Project, checked: Checked) -> Iterator[Fault]:
 
 
 def _secrets(project: Project, checked: Checked) -> Iterator[Fault]:
-    """Tokens and signatures that deliveries of this run need and cannot be had."""
+    """Missing tokens and secrets that this run's deliveries need."""
     delivering = delivering_repos(project, checked.specs or None)
     for repo in delivering:
         section = project.delivery_of(repo)
@@ -115,7 +115,7 @@ def _state_folder(project: Project, _checked: Checked) -> Iterator[Fault]:
 
 
 def _named_by_settings(project: Project, _checked: Checked) -> Iterator[Fault]:
-    """Patterns, files and variables that a run asks for at its start."""
+    """Patterns, files and variables that a run reads at its start."""
     config = project.config
     for name in ("protected", "unprotected"):
         for number, one in enumerate(getattr(config.workspace, name)):
@@ -135,6 +135,6 @@ def _require_writable(folder: Path) -> None:
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise GangerError(
             f"{folder} cannot be written, and runs are kept there",
-            hint="mend its permissions, or choose another place with state_dir",
+            hint="fix its permissions, or choose another folder with state_dir",
             code="NOT_WRITABLE",
         )

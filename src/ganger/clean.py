@@ -1,4 +1,4 @@
-"""What runs leave on the disk, and what of it can go: only what is merged, saved, or made anew in a moment."""
+"""What runs leave on disk, and what of it can be removed: only what is merged, saved, or quick to make again."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ganger.runs import keeper_pid, read_state, size_of
 from ganger.workspaces.leftovers import Kept, Leftover
 from ganger.workspaces.removal import discard
 
-# Made by a run for itself; of a run nobody leads they are of no use to anyone.
+# Made by a run for itself; useless once no process leads the run.
 _REMADE = ("checks", "pool")
-NOT_REMOVED = "it could not be removed; see to its permissions, or to its disk"
+NOT_REMOVED = "it could not be removed; check its permissions and the disk"
 GONE = "remove it if the project is not coming back"
-_HOME, _GOES_ON = "home of an agent", "a session goes on in it"
+_HOME, _GOES_ON = "home of an agent", "a session continues in it"
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One thing on the disk. `kept` says where its content is besides; what is not kept anywhere stays."""
+    """One folder or file on disk. `kept` says where else its content is; content kept nowhere else stays."""
 
     run: str
     path: Path
@@ -43,13 +43,13 @@ class Piece:
 
 
 def look(project: Project, run_id: str | None = None) -> list[Piece]:
-    """Everything that could be asked about, those that can go first."""
+    """Everything that runs left, removable pieces first."""
     found: list[Piece] = []
     for folder in runs_of(project):
         try:
             state = read_state(folder)
         except (StoreError, NotFoundError) as problem:
-            # One run that cannot be read keeps nobody from clearing away what others left.
+            # A run that cannot be read does not prevent cleaning the others.
             found.append(Piece(folder.path.name, folder.path, "run that cannot be read", 0, False, problem.message))
             continue
         if run_id is not None and state.run_id != run_id:
@@ -61,22 +61,22 @@ def look(project: Project, run_id: str | None = None) -> list[Piece]:
 
 
 def _of_gone_projects(project: Project) -> Iterator[Piece]:
-    """A folder that was moved looks the same as one that is gone: nothing of it is removed."""
+    """Runs of projects that are gone. A moved folder looks the same, so nothing of it is removed."""
     for gone in gone_projects(project):
         yield Piece("", gone.folder, f"runs of {gone.project}, which is gone", size_of(gone.folder), False, GONE)
 
 
 def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Piece]:
-    # Agents go on when their lead dies: as long as a keeper has them, nothing of theirs may go.
+    # Agents go on when their lead dies: while a keeper runs them, nothing of theirs is removed.
     led, run = is_led(folder) or keeper_pid(folder) is not None, state.run_id
     repos = sorted({spec.repo for spec in state.specs.values()} | {""})
     for place, repo, name in ((folder.path / repo_place(repo), repo, name) for repo in repos for name in _REMADE):
         path = place / name
         if path.is_dir() and (size := size_of(path)):
-            kept = "in use: a process leads this run" if led else "made again when it is needed"
+            kept = "in use: a process leads this run" if led else "made again when needed"
             yield Piece(run, path, f"{name}{_of(repo)}", size, not led, kept)
     for repo in repos:
-        # Of a repository that is not configured any more nobody can tell what is kept elsewhere: it stays.
+        # For a repository that is no longer configured it is unknown what is kept elsewhere: it stays.
         known = not repo or repo in project.config.repos
         place, store = folder.path / repo_place(repo) / "work", project.state_path / repo_store(repo)
         if known and store.is_dir() and place.is_dir():
@@ -85,11 +85,11 @@ def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Pi
 
 
 def _homes(folder: RunFolder, state: RunState, *, led: bool) -> Iterator[Piece]:
-    """Homes of agents: of no use once no session can go on in them."""
+    """Homes of agents: useless once no session can continue in them."""
     waiting = {file_stem(name) for name, task in state.tasks.items() if task.resume or name in state.running}
     for home in sorted(home for home in (folder.path / "homes").glob("*@*") if home.is_dir()):
         needed = home.name.rpartition("@")[0] in waiting
-        kept = "in use: a process leads this run" if led else _GOES_ON if needed else "no more needed"
+        kept = "in use: a process leads this run" if led else _GOES_ON if needed else "no longer needed"
         yield Piece(state.run_id, home, _HOME, size_of(home), not led and not needed, kept)
 
 
@@ -106,7 +106,7 @@ def _workspaces(project: Project, state: RunState, repo: str, *, led: bool) -> I
     }
 
     def why_kept(left: Leftover) -> str:
-        return "the attempt that was begun in it goes on" if (left.task, left.attempt) in waiting else left.state.value
+        return "the attempt that began in it continues" if (left.task, left.attempt) in waiting else left.state.value
 
     async def leftovers() -> list[Piece]:
         repository = repository_of(project, run, lambda _change, _rules: None, None, repo)
@@ -129,11 +129,11 @@ def _workspaces(project: Project, state: RunState, repo: str, *, led: bool) -> I
 
 
 def free(pieces: list[Piece]) -> list[Piece]:
-    """Removes what can go; the pieces as they are now: what could not be removed stays, and says so."""
+    """Removes what can be removed and returns the pieces as they are now; what could not be removed says so."""
     left: list[Piece] = []
     for piece in pieces:
         if piece.what == _HOME and not piece.goes and piece.kept == _GOES_ON:
-            # Its session stays, and the login that was lent to a process which is gone does not.
+            # The session stays; the copy of the login for a process that is gone is removed.
             Homes(piece.path.parent.parent, piece.path.parent, discard).forget(piece.path)
         gone = piece.goes and discard(piece.path)
         left.append(piece if gone or not piece.goes else replace(piece, goes=False, kept=NOT_REMOVED))

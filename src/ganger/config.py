@@ -1,4 +1,4 @@
-"""Every setting once, with its default, its meaning and where its value came from. The only reader of the environment.
+"""The settings of a project, merged from all layers, each with its origin. The only reader of the environment.
 
 Layers, strongest first: flag, environment (`GANGER_<SECTION>_<KEY>`), project `ganger.toml`, user config, default.
 """
@@ -46,16 +46,16 @@ PROJECT_FILE = "ganger.toml"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting as it counts, and which layer it came from."""
+    """One setting's effective value, and the layer it came from."""
 
     key: str
     value: object
     origin: str
 
 
-# In an address, between the user's name and the host.
+# The password in an address, between the user's name and the host.
 PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/@]+@")
-# A shorter one may stand in any text by chance.
+# A shorter one may occur in any text by chance.
 _SHORTEST_SECRET = 6
 
 
@@ -63,9 +63,9 @@ _SHORTEST_SECRET = 6
 class Project:
     """A project: its folder, its effective config, and each value's origin.
 
-    `private` is the user's own folder for it, known from its path; None where nothing tells where the user's home is.
-    `place` is where one run of it is kept, once that is known. Where settings are broken and nothing is done by them,
-    `left_out` names those that do not count, and `unread` is the text of files that could be read in part only.
+    `private` is the user's own folder for it, derived from its path; None if the user's home is unknown. `place` is
+    where one run of it is kept, once that is known. If settings are invalid and ignored, `left_out` names them, and
+    `unread` is the text of files that could only be read in part.
     """
 
     root: Path
@@ -83,29 +83,29 @@ class Project:
 
     @property
     def shown_path(self) -> Path:
-        """Where people and programs look for what runs are like."""
+        """Where people and programs look for runs."""
         return self.root / self.config.state_dir
 
     @property
     def state_path(self) -> Path:
-        """Where Ganger keeps what it reads back: where agents write, they would write their own truth."""
+        """Where Ganger keeps what it reads back. Never where agents can write, because they could forge it."""
         if self.place is not None:
             return self.place
         return self.require_private() if self.is_exposed else self.shown_path
 
     @property
     def is_exposed(self) -> bool:
-        """Whether agents write where `state_dir` is. Asked of the name: a link that is there may be an agent's."""
+        """Whether agents can write where `state_dir` is. Decided by its name: a link there may be an agent's."""
         return any(_is_inside(self.shown_path, place) for place in self.written_by_agents())
 
     def written_by_agents(self) -> list[Path]:
-        """Where agents work that have no workspace of their own, and what they were given besides."""
+        """Where agents without their own workspace work, and the other folders they may write."""
         if self.config.workspace.mode != "direct":
             return []
         return [self.root, *(self.root / Path(name).expanduser() for name in self.config.sandbox.writable)]
 
     def require_private(self) -> Path:
-        """The user's folder for this project, out of the reach of agents."""
+        """The user's folder for this project, out of the agents' reach."""
         if self.private is None:
             raise GangerError(
                 "neither HOME nor XDG_STATE_HOME says where your state folder is; in direct mode runs are kept there, "
@@ -116,7 +116,7 @@ class Project:
         around = next((place for place in self.written_by_agents() if _is_inside(self.private, place)), None)
         if around is not None:
             raise GangerError(
-                f"your state folder {self.private.parent} lies in {around}, where agents write: no place to keep runs",
+                f"your state folder {self.private.parent} is in {around}, where agents write: no place for runs",
                 hint="set XDG_STATE_HOME to a folder outside the project, or use a git mode: [workspace] mode",
                 code="NO_STATE_FOLDER",
             )
@@ -127,7 +127,7 @@ class Project:
         return self.root / self.config.verify.profiles_file
 
     def delivery_of(self, repo: str) -> DeliverySection:
-        """What holds for one repository: the project's settings, and over them its own."""
+        """One repository's delivery settings: the project's, overridden by its own."""
         given, known = self.config.delivery, self.config.repos.get(repo)
         own = known.delivery if known is not None else None
         if own is None:
@@ -135,12 +135,12 @@ class Project:
         return given.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
 
     def token_files(self) -> list[Path]:
-        """Where the forges' tokens are."""
+        """The files that hold the forges' tokens."""
         named = {self.delivery_of(repo).token_file for repo in ("", *self.config.repos)}
         return [self.root / Path(name).expanduser() for name in sorted(named) if name]
 
     def mirror_files(self, repo: str) -> list[Path]:
-        """Files of a repository that its mirror is fed or proved with, outside every wall: whoever changes one of them
+        """Files of a repository that its mirror commands use. They run outside the sandbox: a change to one of them
         acts with the operator's rights."""
         section = self.delivery_of(repo)
         root = (self.root / (self.config.repos[repo].path if repo else "")).resolve()
@@ -150,8 +150,8 @@ class Project:
         return [path for path in found if path.is_relative_to(root) and path.is_file()]
 
     def handed_on(self, *named: str) -> dict[str, str]:
-        """The environment as others get it: without what opens a forge, whatever it is called and wherever else it
-        stands. What is `named` was asked for by that name."""
+        """The environment that other programs get: without the forges' tokens, under any name, except the variables in
+        `named`, which the settings ask for by name."""
         given = [self.delivery_of(repo) for repo in ("", *self.config.repos)]
         own = {name for one in given for name in (one.token_env, one.webhook_secret_env)}
         environ = environment()
@@ -163,7 +163,7 @@ class Project:
         }
 
     def unset_names(self) -> list[tuple[str, str]]:
-        """Variables the settings name and the environment does not have, each after its place."""
+        """Variables that the settings name and the environment lacks, each with the place that names it."""
         config, environ = self.config, environment()
         named = [(f"agents.{name}.env", one) for name, section in config.agents.items() for one in section.env]
         named += [(f"agents.{name}.key_env", section.key_env) for name, section in config.agents.items()]
@@ -174,26 +174,26 @@ class Project:
         shown = self.config.model_dump(mode="json")
         for name, repo in self.config.repos.items():
             if repo.delivery is not None:
-                # What it does not name is as in [delivery], whatever the defaults say.
+                # Keys it does not set are as in [delivery], not as in the defaults.
                 shown["repos"][name]["delivery"] = repo.delivery.model_dump(mode="json", exclude_unset=True)
         return [Setting(k, _without_password(v), self.origins.get(k, "default")) for k, v in _flatten(shown)]
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
-    """By name, and by what the folders around it really are."""
+    """Whether a path is inside a folder, by name or by the real folders around it."""
     named = Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder))
     return named or path.parent.resolve().is_relative_to(folder.resolve())
 
 
 def _without_password(value: object) -> object:
-    """As people see a setting that is, or holds, an address."""
+    """A setting's value for display: passwords in addresses are masked."""
     if isinstance(value, list):
         return [_without_password(one) for one in value]
     return PASSWORD.sub(r"\1[masked]@", value) if isinstance(value, str) else value
 
 
 def find_root(start: Path) -> Path | None:
-    """The nearest folder upwards that holds a `ganger.toml`."""
+    """The nearest folder upwards with a `ganger.toml`."""
     for folder in (start, *start.parents):
         if _is_file(folder / PROJECT_FILE):
             return folder
@@ -217,7 +217,7 @@ def user_config_path(environ: Mapping[str, str]) -> Path:
 def load_project(
     root: Path, *, flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
 ) -> Project:
-    """Merges the layers, checks the result, remembers where each value came from."""
+    """Merges the layers, checks the result, and records where each value came from."""
     project, problems = read_project(root, flags=flags, environ=environ)
     if problems:
         raise problems[0]
@@ -229,7 +229,7 @@ def read_project(
 ) -> tuple[Project, list[GangerError]]:
     """The project as far as its settings can be read, and everything that is wrong with them, by source.
 
-    With what is broken left out it is good for finding and showing runs, and for nothing else.
+    Invalid settings are left out: the result is good for finding and showing runs, and for nothing else.
     """
     env = os.environ if environ is None else environ
     merged: dict[str, Any] = {}
@@ -247,7 +247,7 @@ def read_project(
                 unread += text
             _overlay(merged, origins, layer, str(path))
     given, unknown = _environment_layer(env, merged)
-    # The section that a variable names may stand in what could not be read.
+    # The section that a variable names may be in a part that could not be read.
     if unknown and not unread:
         problems.append(InputError("environment", unknown))
     _overlay(merged, origins, given, "")
@@ -276,7 +276,7 @@ def _settings_problem(
 
 
 def _leave_out(merged: dict[str, Any], faults: list[Fault]) -> frozenset[str]:
-    """Takes away what is not accepted: the one setting, else the section that it spoils."""
+    """Removes what is invalid: the single setting, or else its whole section."""
     left: set[str] = set()
     for depth in (3, 2, 1):
         for fault in faults:
@@ -293,7 +293,7 @@ def _leave_out(merged: dict[str, Any], faults: list[Fault]) -> frozenset[str]:
 
 
 def _is_file(path: Path) -> bool:
-    """What cannot even be looked at, such as the home of another user, has no settings for this one."""
+    """False too for a file that cannot be looked at, such as one in another user's home."""
     try:
         return path.is_file()
     except OSError:
@@ -318,7 +318,7 @@ def _with_origin(fault: Fault, origins: Mapping[str, str]) -> Fault:
 
 
 def _reference_faults(config: Config, left_out: frozenset[str], *, whole: bool) -> list[Fault]:
-    """Names that nothing has. Of a file that was read in part nobody knows what is in the rest."""
+    """Names that refer to nothing. Only for settings read completely: the rest of a file may define them."""
     known = set(config.agents) | {place.split(".")[1] for place in left_out if place.startswith("agents.")}
     if not whole or "" in left_out or "agents" in left_out:
         return []
@@ -392,7 +392,7 @@ def _nested(flat: Mapping[str, object]) -> dict[str, Any]:
 
 # --- the environment ---------------------------------------------------------------------------------------------
 
-# What an agent process gets, and where the user's own config is: no settings, and no mistake either.
+# Variables of agent processes, and the path of the user's own config: neither settings nor mistakes.
 _NOT_SETTINGS = frozenset(
     f"GANGER_{name}"
     for name in (
@@ -428,7 +428,7 @@ def _variable(key: str) -> str:
 
 
 def _environment_layer(environ: Mapping[str, str], known: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
-    """Settings found in the environment, read as the type their setting has; and the names that are none."""
+    """Settings found in the environment, read by the type of each setting; and the names that match none."""
     given = sorted(name for name in environ if name.startswith("GANGER_") and name not in _NOT_SETTINGS)
     table = _variables(known) if given else {}
     faults = [
@@ -460,7 +460,7 @@ def _keys(model: type[Section], prefix: str) -> Iterator[str]:
 
 
 def _inner(model: type[Section], key: str) -> type[Section] | None:
-    """The section that stands at a key, also where it may be left out."""
+    """The section at a key, also if it is optional."""
     found = model.model_fields[key].annotation if key in model.model_fields else None
     choices = (found, *getattr(found, "__args__", ()))
     return next((one for one in choices if isinstance(one, type) and issubclass(one, Section)), None)
@@ -474,7 +474,7 @@ def _kind(model: type[Section], key: str) -> str:
 
 
 def _read_value(text: str, kind: str) -> object:
-    """Text that does not fit its type is passed on as it is, so that the ordinary check names it."""
+    """Text that does not fit its type is passed on unchanged, so that the ordinary check names it."""
     if kind == "string":
         return text
     if kind == "array" and not text.lstrip().startswith("["):
@@ -493,12 +493,12 @@ def _read_number(text: str) -> object:
 
 
 def environment() -> dict[str, str]:
-    """A copy of the environment, for whoever must hand a part of it on."""
+    """A copy of the environment, for code that passes a part of it on."""
     return dict(os.environ)
 
 
 def read_setting(key: str, text: str) -> object:
-    """A `KEY=VALUE` flag's value, read as the type its setting has."""
+    """The value of a `KEY=VALUE` flag, read by the type of its setting."""
     section, _, rest = key.partition(".")
     model = _FIXED_SECTIONS.get(section) or _NAMED_SECTIONS.get(section)
     above, _, last = rest.rpartition(".")

@@ -11,7 +11,7 @@ from ganger.core.commands import DEFAULT_DENY
 
 
 def _pattern(text: str) -> str:
-    """A check whose output cannot be looked at would be red whatever it does."""
+    """Refuses a pattern that cannot be compiled: its check would always fail."""
     try:
         re.compile(text)
     except re.error as fault:
@@ -23,7 +23,7 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 _Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
-# A path within a folder: relative, and nowhere up.
+# A path within a folder: relative, and never upwards.
 _IN_HOME = r"^(?:(?:\.?[^./\x00][^/\x00]*|\.\.[^/\x00]+)/)*(?:\.?[^./\x00][^/\x00]*|\.\.[^/\x00]+)$"
 
 
@@ -42,7 +42,7 @@ class PolicySection(Section):
     exhausted: Literal["fail", "rework"] = Field(
         default="fail",
         description="how a task ends whose attempts are used up by failed checks or refused changes: FAILED, or "
-        "BLOCKED(needs_rework) for a person to take up",
+        "BLOCKED(needs_rework), which waits for you",
     )
     max_heal_rounds_per_window: int = Field(default=2, ge=0, description="heal rounds of one window")
     max_total_heal_rounds: int = Field(default=8, ge=0, description="heal rounds of the whole run")
@@ -50,37 +50,37 @@ class PolicySection(Section):
         default=2, ge=1, description="same failure after healing before a task escalates"
     )
     format_retries: int = Field(
-        default=1, ge=0, description="retries for an answer that breaks its contract; outside all budgets"
+        default=1, ge=0, description="retries for an answer that does not match its contract; outside all budgets"
     )
     respawns: int = Field(default=1, ge=0, description="retries after a crash; outside all budgets")
     transient_retries: int = Field(
-        default=3, ge=0, description="retries after trouble that tends to pass, 5 s to 60 s apart; outside all budgets"
+        default=3, ge=0, description="retries after transient failures, 5 s to 60 s apart; outside all budgets"
     )
     quota_wait_sec: float = Field(
-        default=300, gt=0, description="how long an account rests after a quota or rate limit that names no end"
+        default=300, gt=0, description="how long an account pauses after a quota or rate limit without a stated end"
     )
     merge_retries: int = Field(
         default=2, ge=0, description="fresh attempts on the new head after a merge conflict; outside all budgets"
     )
     no_change_retries: int = Field(
-        default=1, ge=0, description="asks again when an agent is done but changed nothing; outside all budgets"
+        default=1, ge=0, description="retries when an agent is done but changed nothing; outside all budgets"
     )
     rework_rounds: int = Field(
         default=2,
         ge=0,
-        description="how often an agent that reviews may send a change back before a person decides; "
-        "a person's own ganger rework is never counted",
+        description="how often a reviewing agent may send a change back before you decide; "
+        "your own ganger rework is never counted",
     )
     stall_restarts: int = Field(
-        default=2, ge=0, description="restarts of a worker that stalled, before another one gets its task"
+        default=2, ge=0, description="restarts of a stalled worker before another one gets its task"
     )
     checkpoints: int = Field(
-        default=10, ge=0, description="how often a task may be handed on because its worker's context was full"
+        default=10, ge=0, description="how often a task may be handed over because its worker's context was full"
     )
     quota_spread_sec: float = Field(
-        default=20, ge=0, description="over how long an account's workers start again once its quota is back"
+        default=20, ge=0, description="period over which an account's workers restart once its quota is back"
     )
-    output_limit_mb: float = Field(default=512, gt=0, description="an agent that prints more is ended")
+    output_limit_mb: float = Field(default=512, gt=0, description="an agent that prints more is stopped")
     grace_sec: float = Field(default=5, ge=0, description="time between SIGTERM and SIGKILL")
 
 
@@ -88,16 +88,16 @@ class BudgetSection(Section):
     usd: float | None = Field(default=None, ge=0, description="money the whole run may spend")
     tokens: int | None = Field(default=None, ge=0, description="tokens the whole run may use")
     attempts: int | None = Field(default=None, ge=1, description="worker attempts of the whole run")
-    wall_sec: float | None = Field(default=None, gt=0, description="time the run may be led, all leads together")
+    wall_sec: float | None = Field(default=None, gt=0, description="time the run may take, all leads together")
     task_usd: float | None = Field(default=None, ge=0, description="money one task may spend")
     task_tokens: int | None = Field(default=None, ge=0, description="tokens one task may use")
     task_wall_sec: float | None = Field(
         default=None, gt=0, description="time the attempts of one task may take together"
     )
     attempt_usd: float = Field(
-        default=0, ge=0, description="set aside before each attempt; what an unknown cost counts"
+        default=0, ge=0, description="reserved before each attempt, and charged for an attempt of unknown cost"
     )
-    attempt_tokens: int = Field(default=0, ge=0, description="set aside before each attempt, as attempt_usd")
+    attempt_tokens: int = Field(default=0, ge=0, description="reserved before each attempt, as attempt_usd")
 
 
 class HealingSection(Section):
@@ -115,24 +115,24 @@ class LimitsSection(Section):
 
 
 class TerminalSection(Section):
-    ready: str = Field(default="", description="pattern that shows it waits for a task; default: it is quiet")
-    ready_sec: float = Field(default=60, gt=0, description="how long it may take until then")
+    ready: str = Field(default="", description="pattern that shows it waits for a task; default: no output")
+    ready_sec: float = Field(default=60, gt=0, description="how long it may take to get there")
     answers: dict[str, str] = Field(default_factory=dict, description="pattern of a question = keys to type")
-    most_answers: int = Field(default=100, ge=0, description="how many questions are answered in all")
-    asks: str = Field(default="", description="pattern of questions nobody foresaw; default: as they usually look")
-    deny: str = Field(default="\x1b", description="keys typed at those; the second one ends it")
+    most_answers: int = Field(default=100, ge=0, description="how many questions are answered in total")
+    asks: str = Field(default="", description="pattern of unforeseen questions; default: their usual look")
+    deny: str = Field(default="\x1b", description="keys typed at those; after the second one it is stopped")
     newline: str = Field(default="\r", description="keys that end a line of the prompt")
     submit: str = Field(default="\r", description="keys that send the prompt")
-    busy: str = Field(default="", description="pattern that shows it is at work, however quiet it is")
-    done: str = Field(default="", description="pattern that shows it is through, besides a result block")
-    idle_sec: float = Field(default=20, gt=0, description="quiet for this long is idle")
-    settle_sec: float = Field(default=1, gt=0, description="what is shown for this long counts as drawn")
-    rescues: int = Field(default=2, ge=0, le=10, description="how often an idle one is spoken to again")
+    busy: str = Field(default="", description="pattern that shows it is working, even without output")
+    done: str = Field(default="", description="pattern that shows it has finished, besides a result block")
+    idle_sec: float = Field(default=20, gt=0, description="without output for this long it is idle")
+    settle_sec: float = Field(default=1, gt=0, description="a screen unchanged for this long counts as complete")
+    rescues: int = Field(default=2, ge=0, le=10, description="how often it is prompted again when idle")
     rescue_text: str = Field(
-        default="Please finish the task and end with the result block.", description="what it is told then"
+        default="Please finish the task and end with the result block.", description="what is typed then"
     )
     quit: str = Field(default="/exit\r", description="keys that end it")
-    note: str = Field(default="", description="what is added to every prompt")
+    note: str = Field(default="", description="text added to every prompt")
     columns: int = Field(default=200, ge=40, le=1000, description="width of its terminal")
     rows: int = Field(default=50, ge=10, le=500, description="height of its terminal")
 
@@ -145,56 +145,60 @@ class AgentSection(Section):
     argv: list[str] = Field(
         default_factory=list,
         description="command: program and arguments with {task_id} {attempt} {prompt_file} {workspace}; "
-        "other kinds: the program where it is not its usual one",
+        "other kinds: the program, if it is not the usual one",
     )
     prompt: Literal["stdin", "argument", "file"] = Field(
         default="stdin", description="how the prompt reaches the agent"
     )
     env: list[str] = Field(
-        default_factory=list, description="your variables it gets besides the short list every program gets; no others"
+        default_factory=list, description="variables it gets besides the short list that every program gets; no others"
     )
     model: str = Field(default="", description="model name, for agents that take one")
-    effort: str = Field(default="", description="how hard the model thinks, in the agent's own words")
+    effort: str = Field(default="", description="how hard the model thinks, in the agent's own terms")
     max_turns: int | None = Field(
         default=None, ge=1, description="turns of one attempt, for agents that can limit them"
     )
     args: list[str] = Field(default_factory=list, description="more arguments for the agent's program")
-    base_url: str = Field(default="", description="another address of the model, such as a gateway")
+    base_url: str = Field(default="", description="another address for the model, such as a gateway")
     key_env: str = Field(default="", description="variable that holds the key; default: the agent's usual ones")
     permissions: Literal["auto", "full", "edit"] = Field(
-        default="auto", description="what it may do unasked: all, edits; auto: all inside Ganger's sandbox, else edits"
+        default="auto",
+        description="what it may do without asking: all, edits; auto: all inside Ganger's sandbox, else edits",
     )
     home_files: list[Annotated[str, Field(pattern=_IN_HOME)]] | None = Field(
-        default=None, description="files of your home it gets a copy of; default: its login where no key is set"
+        default=None, description="files of your home that it gets copies of; default: its login, if no key is set"
     )
-    answer_schema: bool = Field(default=False, description="hold the model to the result's JSON Schema, where it can")
+    answer_schema: bool = Field(
+        default=False, description="hold the model to the result's JSON Schema, if it supports that"
+    )
     profile: str = Field(default="", description="acp: which agent it is; default: by its program")
-    retries: int = Field(default=2, ge=0, le=10, description="the agent's own retries, where they can be set")
+    retries: int = Field(default=2, ge=0, le=10, description="the agent's own retries, if they can be set")
     context_tokens: int = Field(
         default=0,
         ge=0,
         le=1_000_000_000,
-        description="what its model's context holds; 0: what the agent tells or knows",
+        description="size of its model's context; 0: as reported by the agent",
     )
-    terminal: TerminalSection = Field(default_factory=lambda: TerminalSection(), description="pty: how it is spoken to")
+    terminal: TerminalSection = Field(default_factory=lambda: TerminalSection(), description="pty: how to talk to it")
     script: str = Field(default="", description="behaviour file of a scripted agent")
     account: str = Field(default="", description="who pays: agents of one account share its quota; default: the agent")
     in_place: bool | None = Field(
         default=None,
-        description="in direct mode it edits files itself, so it works alone; default: pull does, others are found out",
+        description="in direct mode it edits files itself, so it works alone; default: true for pull, else detected",
     )
 
 
 class RoleSection(Section):
     agent: str = Field(description="name of the agent that plays this role")
     paths: list[str] | None = Field(
-        default=None, description="what its tasks may touch; default: all, for tester tests, for docser documents"
+        default=None,
+        description="what its tasks may change; default: all, but tests for tester and documents for docser",
     )
     may_change_gates: bool | None = Field(
         default=None, description="whether its tasks may change tests and their configuration; default: only tester"
     )
-    fallback: str = Field(default="", description="agent that takes over where this one stalls again and again")
-    prompt: str = Field(default="", description="a file of the project with words for every prompt of this role")
+    fallback: str = Field(default="", description="agent that takes over if this one stalls repeatedly")
+    prompt: str = Field(default="", description="a file of the project with text for every prompt of this role")
     model: str = Field(default="", description="model of this role; default: the agent's")
     effort: str = Field(default="", description="effort of this role; default: the agent's")
     max_turns: int | None = Field(default=None, ge=1, description="turns of this role; default: the agent's")
@@ -203,38 +207,40 @@ class RoleSection(Section):
     strong_effort: str = Field(default="", description="effort for those tasks")
     strong_when: list[Literal["high_complexity", "critical_path", "security", "cross_repo"]] = Field(
         default=["high_complexity", "critical_path", "security", "cross_repo"],
-        description="which of a task's marks ask for the stronger one",
+        description="which marks of a task select the stronger one",
     )
 
 
 class HealthSection(Section):
-    heartbeat_sec: float = Field(default=15, gt=0, description="how often workers are asked to say that they work")
-    stale_sec: float = Field(default=120, gt=0, description="without a beat, for one that had the habit: it stalled")
-    stall_sec: float = Field(default=600, gt=0, description="without any sign of work at all: it stalled")
-    busy_sec: float = Field(default=1800, gt=0, description="with nothing but used processor time: it stalled")
+    heartbeat_sec: float = Field(default=15, gt=0, description="how often workers are asked to send a heartbeat")
+    stale_sec: float = Field(
+        default=120, gt=0, description="without a heartbeat, from a worker that used to send them: it stalled"
+    )
+    stall_sec: float = Field(default=600, gt=0, description="without any activity: it stalled")
+    busy_sec: float = Field(default=1800, gt=0, description="with processor time as the only activity: it stalled")
     lease_sec: float = Field(
-        default=900, gt=0, description="without a word from a session that took a task: it is lost"
+        default=900, gt=0, description="without a message from a session that took a task: it is lost"
     )
     working_sec: float = Field(
-        default=1200, gt=0, description="time at a task after which a worker must have been active lately to go on"
+        default=1200, gt=0, description="time on a task after which a worker must have been active recently to continue"
     )
-    working_warn_sec: float = Field(default=900, gt=0, description="when that is warned of")
-    active_sec: float = Field(default=300, gt=0, description="what counts as lately")
-    no_change_sec: float = Field(default=900, gt=0, description="without a changed file since it began: warned of")
-    linger_sec: float = Field(default=30, gt=0, description="after its answer, until a worker is asked to end")
-    shutdown_sec: float = Field(default=10, gt=0, description="after that, until it is ended")
-    checkpoint_sec: float = Field(default=300, gt=0, description="how often what is seen of a worker is kept")
+    working_warn_sec: float = Field(default=900, gt=0, description="when to warn of that")
+    active_sec: float = Field(default=300, gt=0, description="what counts as recently")
+    no_change_sec: float = Field(default=900, gt=0, description="without a changed file since it began: a warning")
+    linger_sec: float = Field(default=30, gt=0, description="after its answer, until a worker is asked to exit")
+    shutdown_sec: float = Field(default=10, gt=0, description="after that, until it is stopped")
+    checkpoint_sec: float = Field(default=300, gt=0, description="how often a checkpoint of a worker is stored")
     context_pct: float = Field(
-        default=70, gt=0, le=100, description="how full a model's context may be before a fresh worker goes on"
+        default=70, gt=0, le=100, description="how full a model's context may get before a new worker continues"
     )
-    api_errors: int = Field(default=3, ge=1, description="errors of its model in a row that are warned of")
-    look_sec: float = Field(default=1, gt=0, le=60, description="how often everybody is looked at")
+    api_errors: int = Field(default=3, ge=1, description="consecutive errors of its model that cause a warning")
+    look_sec: float = Field(default=1, gt=0, le=60, description="how often every worker is checked")
 
 
 class WorkerSection(Section):
     listen: bool = Field(default=True, description="whether workers can reach the run (ganger worker)")
     http: bool = Field(default=True, description="also on a port of 127.0.0.1, for MCP over HTTP")
-    port: int = Field(default=0, ge=0, le=65535, description="that port; 0: a free one, kept for the run")
+    port: int = Field(default=0, ge=0, le=65535, description="the port; 0: a free one, kept for the run")
     tell: bool = Field(default=True, description="whether prompts mention ganger worker")
 
 
@@ -244,7 +250,7 @@ class InboxSection(Section):
 
 class PromptsSection(Section):
     budget_tokens: int = Field(
-        default=0, ge=0, description="what a prompt may hold; what is needed least is cut first; 0: no limit"
+        default=0, ge=0, description="limit of a prompt; what is needed least is cut first; 0: no limit"
     )
 
 
@@ -253,34 +259,39 @@ class VerifySection(Section):
     tiers: dict[str, Literal["syntax", "correctness", "smoke", "quality"]] = Field(
         default_factory=dict, description='"profile/step" = tier; quality does not block'
     )
-    timeout_sec: float = Field(default=600, ge=1, description="limit of a step that names none")
+    timeout_sec: float = Field(default=600, ge=1, description="limit of a step that sets none")
     deny: list[str] = Field(default_factory=lambda: list(DEFAULT_DENY), description="commands never run")
     expect: dict[str, Pattern] = Field(
-        default_factory=dict, description='"profile/step" = pattern its output must show besides exit code 0'
+        default_factory=dict, description='"profile/step" = pattern its output must match besides exit code 0'
     )
     env: list[str] = Field(
-        default_factory=list, description="your variables checks get besides the short list; no others"
+        default_factory=list, description="variables that checks get besides the short list; no others"
     )
     recoveries: int = Field(
-        default=1, ge=0, le=5, description="runs again of a step that a signal ended or that is spelt otherwise here"
+        default=1,
+        ge=0,
+        le=5,
+        description="repeats of a step that a signal killed or whose program has another name here",
     )
-    retry_failed: bool = Field(default=False, description="run any failed step once more before it counts")
+    retry_failed: bool = Field(default=False, description="run any failed step again before it counts")
     census: bool = Field(
-        default=True, description="known test runners report by name; a test that ran before a change runs with it"
+        default=True,
+        description="known test runners report tests by name; tests that ran before a change must run with it",
     )
-    planted: bool = Field(default=True, description="failing tests are planted in a copy; they must be seen to fail")
+    planted: bool = Field(default=True, description="plant failing tests in a copy; they must be seen to fail")
 
 
 class WorkspaceSection(Section):
     mode: Literal["direct", "local-git", "forge"] = Field(default="direct", description="where agents work")
     protected: list[str] = Field(default_factory=list, description="more paths no agent may write")
-    unprotected: list[str] = Field(default_factory=list, description="single paths opened again")
+    unprotected: list[str] = Field(default_factory=list, description="single paths that agents may write after all")
     merging: Literal["queue", "level"] = Field(
-        default="queue", description="merge each verified change at once, or all of a level when it is through"
+        default="queue", description="merge each verified change at once, or a whole level when it has finished"
     )
-    merge_batch: int = Field(default=16, ge=1, le=256, description="changes that are merged and verified together")
+    merge_batch: int = Field(default=16, ge=1, le=256, description="changes merged and verified together")
     merge_gates: Literal["all", "own"] = Field(
-        default="all", description="checks a merged head must pass: of all merged tasks, or of the newly merged ones"
+        default="all",
+        description="checks a merged head must pass: those of all merged tasks, or of the newly merged ones",
     )
     levels_file: str = Field(
         default="", description='levels by hand, as {"assignments": {"1": [ids], …}}; default: by dependencies'
@@ -291,7 +302,7 @@ class WorkspaceSection(Section):
     author: str = Field(default="Ganger <ganger@localhost>", description="author of the commits Ganger makes")
     sign_off: bool = Field(default=False, description="commits Ganger makes end with Signed-off-by its author (DCO)")
     co_authors: dict[str, Annotated[str, Field(pattern=r"^[^<>]+ <[^<>\s]+@[^<>\s]+>$")]] = Field(
-        default_factory=dict, description="agent = Name <address>, added as Co-authored-by to what that agent made"
+        default_factory=dict, description="agent = Name <address>, added as Co-authored-by to that agent's commits"
     )
     linked: list[str] = Field(
         default_factory=list,
@@ -299,18 +310,19 @@ class WorkspaceSection(Section):
     )
     copied: list[str] = Field(default_factory=list, description="ignored folders each workspace gets a copy of")
     installed_copies: Literal["refuse", "allow"] = Field(
-        default="refuse", description="what a run does where checks would meet an installed copy of the project"
+        default="refuse", description="what a run does if checks would test an installed copy of the project"
     )
-    warm: int = Field(default=2, ge=0, le=32, description="workspaces made ahead")
+    warm: int = Field(default=2, ge=0, le=32, description="workspaces prepared in advance")
     min_free_mb: float = Field(default=500, ge=0, description="disk space below which no workspace is made")
     snapshot_mb: float = Field(
         default=256,
         ge=0,
-        description="direct mode: how much is kept in order to undo an agent's own edits; "
-        "as much again of git's settings and installed packages where the sandbox does not keep them",
+        description="direct mode: how much is kept to undo an agent's own edits; "
+        "the same amount again for git's settings and installed packages if the sandbox does not protect them",
     )
     land: Literal["ask", "finish"] = Field(
-        default="ask", description="ganger land moves your branch; or a run does that itself when it completes"
+        default="ask",
+        description="ask: ganger land moves your branch; finish: a run does that itself when it completes",
     )
 
 
@@ -348,14 +360,14 @@ class DeliverySection(Section):
     )
     pushes: Literal["train", "each"] = Field(
         default="train",
-        description="style branch: what is merged while CI is at work is pushed together (train) or one by one (each)",
+        description="style branch: changes merged while CI runs are pushed together (train) or one by one (each)",
     )
     history: Literal["merge", "rebase"] = Field(
         default="merge",
         description="how the run's commits meet those of others: a merge of both, or on top of them, without any merge",
     )
     remote: str = Field(default="origin", description="where to push: a remote of the repository, or an address")
-    branch: str = Field(default="", description="the remote's branch; default: the one that is checked out")
+    branch: str = Field(default="", description="the remote's branch; default: the one checked out")
     url: str = Field(default="", description="the forge's address; default: the remote's host")
     project: str = Field(default="", description="owner/name on the forge; default: as in the remote's address")
     token_env: str = Field(default="", description="variable that holds the forge's token")
@@ -371,26 +383,28 @@ class DeliverySection(Section):
         default_factory=dict, description="forge command: name = program and arguments of each CI job, in order"
     )
     reruns: bool = Field(
-        default=True, description="forge command: CI can be run again for the same commit; else by an empty commit"
+        default=True,
+        description="forge command: CI can run again for the same commit; else an empty commit triggers it",
     )
-    mirror_job: str = Field(default="radicle-push", description="CI job that mirrors")
+    mirror_job: str = Field(default="radicle-push", description="the CI job that updates the mirror")
     mirror_command: list[str] = Field(
         default_factory=list,
-        description="proves the mirror, with {sha} {branch}: exit code 0 does; without {sha} it must print that",
+        description="command that proves the mirror, with {sha} {branch}: exit code 0 is the proof; "
+        "without {sha} it must print the commit",
     )
     retriggers: int = Field(default=2, ge=0, le=10, description="how often CI is run again for a task, once per cause")
-    fixes: int = Field(default=5, ge=0, le=50, description="attempts to mend what CI found")
-    ask_after: int = Field(default=3, ge=1, description="after how many of them a person is asked as well")
+    fixes: int = Field(default=5, ge=0, le=50, description="attempts to fix what CI found")
+    ask_after: int = Field(default=3, ge=1, description="after how many of them you are asked as well")
     fix_sec: float = Field(default=900, gt=0, description="time limit of each of them")
-    appear_sec: float = Field(default=120, gt=0, description="how long a push may be without a CI run")
-    ci_sec: float = Field(default=900, gt=0, description="how long CI may take before it is looked at closely")
-    ci_warn_sec: float = Field(default=600, gt=0, description="when that is warned of")
-    ci_most_sec: float = Field(default=21600, gt=0, description="how long CI may take at all")
-    poll_sec: float = Field(default=5, gt=0, description="how often CI is looked at, at most")
-    poll_most_sec: float = Field(default=60, gt=0, description="how often it is looked at when little happens")
-    call_sec: float = Field(default=30, gt=0, description="how long the forge may take for an answer")
+    appear_sec: float = Field(default=120, gt=0, description="how long a push may wait for a CI run")
+    ci_sec: float = Field(default=900, gt=0, description="how long CI may take before it is checked closely")
+    ci_warn_sec: float = Field(default=600, gt=0, description="when to warn of that")
+    ci_most_sec: float = Field(default=21600, gt=0, description="how long CI may take in total")
+    poll_sec: float = Field(default=5, gt=0, description="shortest time between two looks at CI")
+    poll_most_sec: float = Field(default=60, gt=0, description="longest time between two looks, when little happens")
+    call_sec: float = Field(default=30, gt=0, description="how long the forge may take to answer")
     webhook_port: int = Field(
-        default=0, ge=0, le=65535, description="port of 127.0.0.1 where the forge's webhooks come in; 0: none"
+        default=0, ge=0, le=65535, description="port of 127.0.0.1 for the forge's webhooks; 0: none"
     )
     webhook_secret_env: str = Field(default="", description="variable that holds the secret webhooks are signed with")
     review: Literal["", "person", "agent"] = Field(default="", description="who must approve each change")
@@ -402,14 +416,12 @@ class DeliverySection(Section):
     branch_name: str = Field(default="ganger/{run}/{task}", description="the branch of a task's change request")
     auto_merge: bool = Field(default=False, description="merge change requests that are green and approved")
     delete_branch: bool = Field(default=False, description="remove the branch of a change request that is merged")
-    forge_reviews: bool = Field(default=True, description="what people say in reviews on the forge counts")
+    forge_reviews: bool = Field(default=True, description="reviews on the forge count as approval or rework")
     remarks: bool = Field(default=True, description="one comment on each change request, kept current")
     merge_method: Literal["", "merge", "squash", "rebase", "fast-forward"] = Field(
         default="", description="how requests are merged; default: the first of these that the forge allows"
     )
-    updates: int = Field(
-        default=5, ge=0, le=50, description="how often a request is brought up to date before a person is asked"
-    )
+    updates: int = Field(default=5, ge=0, le=50, description="how often a request is updated before you are asked")
     fork: str = Field(
         default="", description="where the branches of requests go: a remote, or an address; default: to remote"
     )
@@ -420,9 +432,9 @@ class RepoSection(Section):
     depends_on: list[str] = Field(default_factory=list, description="repositories it builds on")
     locks: Literal["exclusive", "shared"] = Field(default="exclusive", description="whether tasks share it")
     interface: list[str] = Field(
-        default_factory=list, description="files others build on: nothing may be removed from them"
+        default_factory=list, description="files that others build on: nothing may be removed from them"
     )
-    delivery: DeliverySection | None = Field(default=None, description="what differs from [delivery] here")
+    delivery: DeliverySection | None = Field(default=None, description="settings that differ from [delivery]")
 
 
 class HookSection(Section):
@@ -432,13 +444,13 @@ class HookSection(Section):
     run: list[str] = Field(
         min_length=1, description="program and arguments, no shell, with {run} {task} {event} {kind} {text} filled in"
     )
-    timeout_sec: float = Field(default=30, gt=0, le=3600, description="it is ended when it takes longer")
+    timeout_sec: float = Field(default=30, gt=0, le=3600, description="it is stopped when it takes longer")
 
 
 class NotifySection(Section):
-    on: list[str] = Field(default=["question", "finish"], description="events that are told, as in `[[hooks]]`")
+    on: list[str] = Field(default=["question", "finish"], description="events that are sent, as in `[[hooks]]`")
     urls: list[str] = Field(
-        default_factory=list, description="addresses for the library apprise; `env:NAME` is what that variable holds"
+        default_factory=list, description="addresses for the library apprise; `env:NAME` is the value of that variable"
     )
     webhook: str = Field(default="", description="http(s) address that gets each event as JSON; or `env:NAME`")
     desktop: bool = Field(default=False, description="show them on the desktop, with notify-send")
@@ -448,7 +460,7 @@ class Config(Section):
     manifest: str = Field(default="manifest.json", description="the manifest, relative to the project")
     state_dir: str = Field(
         default=".ganger",
-        description="where runs are kept, and in direct mode shown, relative to the project",
+        description="where runs are kept (in direct mode: shown), relative to the project",
     )
     policy: PolicySection = Field(default_factory=lambda: PolicySection())
     limits: LimitsSection = Field(default_factory=lambda: LimitsSection())

@@ -1,4 +1,4 @@
-"""What prompts and context files hold, as short hashes: each file is read once and known again by size and times."""
+"""Short hashes of prompts and context files: each file is read once and recognised by size and times."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _OF_THE_MACHINE = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM
 _LARGEST_FILE = 64 * 1024 * 1024
 _VERSION = 1
 _SECOND = 1_000_000_000
-# A file that was written a moment ago may be written again without its times telling.
+# A file written a moment ago may be written again without a change of its times.
 _TOO_YOUNG_NS = _SECOND // 10
 _TOO_YOUNG_ON_COARSE_CLOCKS_NS = 2 * _SECOND
 
 
 class Contents:
-    """Hashes of a project's files, with a memory on disk that saves time and nothing else."""
+    """Hashes of a project's files, with a cache on disk that only saves time."""
 
     def __init__(self, root: Path, cache_file: Path | None = None, *, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._root, self._cache_file, self._now_ns = root, cache_file, now_ns
@@ -41,7 +41,7 @@ class Contents:
         self._written_ns: dict[str, int] = {}
 
     def of(self, specs: Iterable[TaskSpec]) -> dict[str, ContentDigest]:
-        """Every task's digest as the files are now; each file is looked at once."""
+        """Every task's digest of the current files; each file is looked at once."""
         found: dict[str, str] = {}
         digests: dict[str, ContentDigest] = {}
         with Tree(self._root) as tree:
@@ -59,7 +59,7 @@ class Contents:
         return frozenset(ref for ref, written in self._written_ns.items() if written > border)
 
     def save(self) -> None:
-        """Only when something is new; that it cannot be kept is no reason to stop."""
+        """Saves the cache if something is new; a failure to write it is ignored."""
         kept = {**self._known, **self._keep}
         if self._cache_file is None or kept == self._known:
             return
@@ -87,7 +87,7 @@ class Contents:
 
 
 def contents_of(specs: Iterable[TaskSpec], root: Path, cache_file: Path | None = None) -> dict[str, ContentDigest]:
-    """Every task's digest; what had to be read is remembered in `cache_file`."""
+    """Every task's digest; what had to be read is stored in `cache_file`."""
     contents = Contents(root, cache_file)
     found = contents.of(specs)
     contents.save()
@@ -95,7 +95,7 @@ def contents_of(specs: Iterable[TaskSpec], root: Path, cache_file: Path | None =
 
 
 def _read(tree: Tree, ref: str, seen: os.stat_result) -> tuple[str, bool]:
-    """Only a regular file of the project is read, wherever its path may lead; and whether it held still meanwhile."""
+    """The hash of a regular file of the project, without following links; and whether the file stayed unchanged."""
     if not stat.S_ISREG(seen.st_mode):
         return UNREADABLE, False
     try:
@@ -110,7 +110,7 @@ def _read(tree: Tree, ref: str, seen: os.stat_result) -> tuple[str, bool]:
 
 
 def _require_sound(ref: str, problem: Exception) -> None:
-    """What the disk or the system refuses says nothing about the file; as its content it would pass for a change."""
+    """Raises for errors of the disk or the system: taken for content they would look like a change."""
     cause = problem if isinstance(problem, OSError) else problem.__cause__
     if isinstance(cause, OSError) and cause.errno in _OF_THE_MACHINE:
         raise GangerError(
@@ -127,7 +127,7 @@ def _has_settled(seen: os.stat_result, now_ns: int) -> bool:
 
 
 def _read_cache(path: Path) -> dict[str, list[int | str]]:
-    """What is damaged, or of another version, is as if it were not there."""
+    """The cache; empty if it is damaged or of another version."""
     try:
         data = json.loads(path.read_bytes())
         files = data["files"] if data["version"] == _VERSION else {}

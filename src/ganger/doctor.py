@@ -1,4 +1,4 @@
-"""The examination behind `ganger doctor`: each check is one small function that finds out by trying."""
+"""The checks behind `ganger doctor`: each is one small function that tries the real thing."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def examine(project: Path | None, cwd: Path) -> list[Finding]:
     try:
         opened, problems = read_project(project_root(project, None, cwd))
     except GangerError as error:
-        return [*findings, Finding("error", "config", error.message, error.hint or "mend the file, then try again")]
-    findings += [Finding("error", "config", e.message, e.hint or "mend it, then try again") for e in problems]
+        return [*findings, Finding("error", "config", error.message, error.hint or "fix the file, then try again")]
+    findings += [Finding("error", "config", e.message, e.hint or "fix it, then try again") for e in problems]
     if not problems:
         findings.append(_config(opened))
         for check in (_state_dir, _sandbox, _copies, _agents, _outposts):
@@ -86,7 +86,7 @@ def _git() -> Finding:
 
 
 def _sandbox(project: Project) -> Iterator[Finding]:
-    """Tries every escape within the walls that agents and checks will have."""
+    """Tries every escape within the sandbox that agents and checks will have."""
     try:
         settings = sandbox_settings(project)
         walls = choose(settings)
@@ -94,8 +94,8 @@ def _sandbox(project: Project) -> Iterator[Finding]:
         yield Finding("error", "sandbox", error.message, error.hint)
         return
     if isinstance(walls, Bare):
-        why = "none stands on this machine" if settings.use != "off" else "it is switched off"
-        text = f"no sandbox: {why}; agents and checks read and write whatever you can"
+        why = "none works on this machine" if settings.use != "off" else "it is switched off"
+        text = f"no sandbox: {why}; agents and checks can read and write everything you can"
         yield Finding("warning", "sandbox", text, HOW_TO_GET_WALLS if settings.use != "off" else 'set use = "auto"')
         return
     results = probe(walls, settings)
@@ -110,7 +110,7 @@ def _sandbox(project: Project) -> Iterator[Finding]:
 
 
 def sandbox_lacks(project: Project) -> list[str]:
-    """What checks may need and do not have within these walls. Only Landlock's may be without shared memory."""
+    """What checks may need and lack within this sandbox. Only Landlock may be without shared memory."""
     settings = sandbox_settings(project)
     walls = choose(settings)
     if not isinstance(walls, Landlock) or has_shared_memory(walls, settings):
@@ -121,7 +121,7 @@ def sandbox_lacks(project: Project) -> list[str]:
 def _programs(cwd: Path) -> Finding:
     found = [agent.kind for agent in programs_on_path(cwd)]
     if found:
-        text = f"agent programs on PATH: {', '.join(found)}; ganger agents --check tells more"
+        text = f"agent programs on PATH: {', '.join(found)}; ganger agents --check has details"
         return Finding("ok", "programs", text)
     return Finding(
         "warning",
@@ -146,7 +146,7 @@ def _state_dir(project: Project) -> Iterator[Finding]:
     while not place.exists():
         place = place.parent
     if not os.access(place, os.W_OK):
-        yield Finding("error", "state_dir", f"{place} cannot be written", "mend its permissions or set state_dir")
+        yield Finding("error", "state_dir", f"{place} cannot be written", "fix its permissions or set state_dir")
     free = shutil.disk_usage(place).free
     text = f"{free / (1 << 30):.1f} GiB free for {kept}"
     yield Finding("ok", "disk", text) if free > _LOW_BYTES else Finding("warning", "disk", text, "free some space")
@@ -159,8 +159,8 @@ def _agents(project: Project) -> Iterator[Finding]:
         yield Finding("error", "agents", error.message, error.hint)
         return
     for place, one in project.unset_names():
-        text = f"{place} names {one}, and there is no such variable"
-        yield Finding("warning", "variable", text, "set it, or take the name out")
+        text = f"{place} names {one}, which is not set"
+        yield Finding("warning", "variable", text, "set it, or remove the name")
     for name, agent in agents.items():
         health = agent.healthcheck()
         said = f"{name} ({agent.kind}): {'; '.join(health.details)}"
@@ -168,7 +168,7 @@ def _agents(project: Project) -> Iterator[Finding]:
 
 
 def _copies(project: Project) -> Iterator[Finding]:
-    """Whether a check would meet an environment that holds the project itself."""
+    """Whether a check would test an installed copy of the project."""
     if not project.has_file:
         return
     checked = check_project(project)
@@ -176,11 +176,11 @@ def _copies(project: Project) -> Iterator[Finding]:
         if fault.code == COPY_CODE:
             yield Finding("error", "copies", fault.message, f"ganger explain {COPY_CODE}")
     if checked.profiles is not None and all(fault.code != COPY_CODE for fault in checked.faults):
-        yield Finding("ok", "copies", "no check meets an installed copy of the project")
+        yield Finding("ok", "copies", "no check tests an installed copy of the project")
 
 
 def _outposts(project: Project) -> Iterator[Finding]:
-    """Remotes and forges, asked with the token that a run would use."""
+    """Remotes and forges, contacted with the token that a run would use."""
     for met in meet(project, delivering_repos(project)):
         name = met.name.partition(" ")[0]
         text = f"{met.name}: {met.text}" if met.name != name else met.text
@@ -191,7 +191,7 @@ def _outposts(project: Project) -> Iterator[Finding]:
 
 
 def _left_overs(project: Project) -> Iterator[Finding]:
-    """Runs whose lead is gone although they were not finished."""
+    """Unfinished runs whose lead is gone."""
     try:
         folders = runs_of(project)
     except GangerError as error:
@@ -209,7 +209,7 @@ def _left_overs(project: Project) -> Iterator[Finding]:
             yield Finding("ok", "run", f"{name} is being led right now")
         unfinished = not led and state.status is RunStatus.RUNNING and not state.finished
         if unfinished:
-            yield Finding("warning", "run", f"{name} was cut off", "ganger run continues it")
+            yield Finding("warning", "run", f"{name} was interrupted", "ganger run continues it")
     for gone in gone_projects(project):
         size = f"{size_of(gone.folder) / (1 << 20):.1f} MiB"
         text = f"runs of {gone.project}, which is gone, take {size} in {gone.folder}"

@@ -1,25 +1,25 @@
-"""The error tree: every error Ganger shows a person, with its exit code.
+"""The error tree: every error Ganger shows, with its exit code.
 
 GangerError                 1    something went wrong; the message says what and what to do
 ├── InputError              1    a file or value was refused; carries every fault found
-│   └── ContractError       1    an agent's answer broke its contract (one of the five parser codes)
+│   └── ContractError       1    an agent's answer does not match its contract (one of the five parser codes)
 ├── StoreError              1    the event store cannot be used
 ├── DiskFullError           1    nothing can be written any more
 ├── RunLockedError          1    another process leads this run
-├── LeadLost                1    another process took the lead; nothing of this one counts any more
+├── LeadLost                1    another process took the lead; nothing this one does counts any more
 ├── StaleToken              1    a report on an attempt that is no longer the current one
 ├── KeeperError             1    the process that keeps agents cannot be started or reached
-├── NotFoundError           1    a run, task, log or file that was asked for is not there
+├── NotFoundError           1    there is no such run, task, log or file
 ├── WriteRefused            1    a change set broke a safeguard; nothing was written
-├── MachineRefused          1    a disk error, a limit, no memory: nobody can go on; says what was refused
-├── RollbackFailed          1    files could not be put back; says where the backups are
-├── ForgeError              1    a forge or a remote could not do what it was asked
-│   ├── HostError           1    everybody who asks that host meets the same
-│   │   ├── ForgeUnreachable 1   it does not answer, or with trouble of its own; time may mend that
-│   │   └── ForgeDenied     1    it refuses the token, or the token lacks a right
-│   └── ForgeLimited        1    it wants to be asked later; says when
-├── UsageError              64   the command line makes no sense
-│   └── NotBuiltYet         64   a capability that is announced but not there yet
+├── MachineRefused          1    a disk error, a limit, no memory: no step can go on; says what was refused
+├── RollbackFailed          1    files could not be restored; says where the backups are
+├── ForgeError              1    a forge or a remote refused a request
+│   ├── HostError           1    every request to that host fails in the same way
+│   │   ├── ForgeUnreachable 1   it does not answer, or with a server error; may pass with time
+│   │   └── ForgeDenied     1    it refuses the token, or the token lacks a permission
+│   └── ForgeLimited        1    it limits the rate of requests; says when to ask again
+├── UsageError              64   the command line is wrong
+│   └── NotBuiltYet         64   a capability that is not implemented yet
 └── Interrupted             130  a signal ended the run; it can be continued
 """
 
@@ -51,7 +51,7 @@ class Fault:
 
 
 class GangerError(Exception):
-    """What happened, in a sentence; `hint` is the next step; `code` can be given to `ganger explain`."""
+    """What happened, in one sentence; `hint` is the next step; `code` can be given to `ganger explain`."""
 
     exit_code = EXIT_ERROR
     code = "ERROR"
@@ -81,7 +81,7 @@ class InputError(GangerError):
 
 
 class ContractError(GangerError):
-    """An agent's answer that cannot be believed; `code` is one of the five parser codes."""
+    """An agent's answer that cannot be accepted; `code` is one of the five parser codes."""
 
 
 class StoreError(GangerError):
@@ -113,7 +113,7 @@ class NotFoundError(GangerError):
 
 
 class WriteRefused(GangerError):
-    """A safeguard said no. `path` is the write's path as the agent gave it; `also` is what else was refused with it."""
+    """A safeguard refused a write. `path` is the path as the agent gave it; `also` is what else was refused with it."""
 
     code = "WRITE_REFUSED"
 
@@ -132,8 +132,8 @@ class MachineRefused(GangerError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"the machine refused what had to be done: {what}",
-            hint="see to that place, to the disk and to limits; then run the same command again: it goes on where it "
+            f"the machine refused a necessary call: {what}",
+            hint="check that place, the disk and the limits; then run the same command again: it goes on where it "
             "stood",
         )
 
@@ -147,7 +147,7 @@ _OF_THE_MACHINE = frozenset(
 
 
 def is_of_machine(problem: BaseException) -> bool:
-    """Whether the machine refused a call that it would refuse to anybody: no matter of one file or one program."""
+    """Whether the machine refused a call that would fail for any file and any program."""
     return isinstance(problem, OSError) and problem.errno in _OF_THE_MACHINE
 
 
@@ -156,8 +156,8 @@ class ForgeError(GangerError):
 
 
 class HostError(ForgeError):
-    """`host` is named where all that goes there meets the same: it does not answer, or does not know the token. `way`
-    is how it was asked, `git` or `api`; `why` is short."""
+    """An error of a whole host: it does not answer, or does not accept the token. `host` names it if every request to
+    it fails in the same way. `way` is `git` or `api`; `why` is short."""
 
     def __init__(
         self, message: str, *, hint: str = "", code: str | None = None, host: str = "", way: str = "", why: str = ""
@@ -175,7 +175,7 @@ class ForgeDenied(HostError):
 
 
 class ForgeLimited(ForgeError):
-    """`until` is the Unix time from which it may be asked again."""
+    """`until` is the Unix time after which it may be asked again."""
 
     code = "FORGE_LIMITED"
 

@@ -1,4 +1,4 @@
-"""The agents of a project: made from its settings, for its roles, and found ready before anything starts."""
+"""The agents of a project: made from its settings, for its roles, and checked before anything starts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make_agents(project: Project) -> dict[str, Agent]:
 
 
 def environ_for(project: Project, section: AgentSection) -> dict[str, str]:
-    """The forge's token is no agent's, unless its own settings name that very variable."""
+    """An agent's environment: without the forge's token, unless the agent's own settings name that variable."""
     return project.handed_on(*section.env, *filter(None, [section.key_env]))
 
 
@@ -64,12 +64,12 @@ def found_programs(root: Path) -> list[tuple[str, AgentHealth]]:
 
 
 def agent_of_kind(kind: str) -> Agent:
-    """An agent that is only asked to read what one of its kind wrote."""
+    """An agent used only to read the output of its kind."""
     return make_agent(kind, AgentSettings(kind, argv=(kind,)), Path.cwd(), {})
 
 
 def signs_in(agent: Agent, log: Path) -> tuple[list[Sign], Heard]:
-    """What an agent's output tells, sign by sign and in all."""
+    """The signals in an agent's output, one by one and as a summary."""
     reader = agent.reader()
     try:
         if reader is None:
@@ -82,7 +82,7 @@ def signs_in(agent: Agent, log: Path) -> tuple[list[Sign], Heard]:
 
 
 def reading(project: Project, worked_by: str) -> Agent | None:
-    """Somebody who understands what an agent of this name and kind printed; None where there is no such kind."""
+    """An agent that can read the output of this name and kind; None if there is no such kind."""
     name, _, kind = worked_by.rpartition("/")
     section = project.config.agents.get(name)
     given = agent_settings(section) if section is not None and section.kind == kind else AgentSettings(kind, (kind,))
@@ -93,7 +93,7 @@ def reading(project: Project, worked_by: str) -> Agent | None:
 
 
 def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent:
-    """W01 D16: the role's agent with what the role says of model, effort, turns and arguments."""
+    """W01 D16: the role's agent with the role's model, effort, turns and arguments."""
     role = project.config.roles[name]
     section = project.config.agents[role.agent]
     given = agent_settings(section)
@@ -109,8 +109,8 @@ def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent
 
 
 def strong_agents(project: Project, roles: Collection[str]) -> dict[str, Stronger]:
-    """The agents of the roles that have a stronger model for some of their tasks."""
-    # Not on top: who only looks needs no engine.
+    """The stronger agents of roles that have a stronger model for some tasks."""
+    # Imported here: commands that only read need no engine.
     from ganger.engine.tools import Stronger
 
     config = project.config.roles
@@ -124,7 +124,7 @@ HEALER = "healer"
 
 
 def agents_by_role(project: Project, checked: Checked) -> dict[str, Agent]:
-    """The agents this run's roles need, each found ready before anything is started."""
+    """The agents of this run's roles; raises if one is not ready."""
     wanted = dict.fromkeys(spec.role for spec in checked.specs)
     if heals(project):
         wanted[HEALER] = None
@@ -153,14 +153,14 @@ def reviewers(project: Project, specs: Iterable[TaskSpec]) -> list[str]:
 
 
 def fallback_agents(project: Project, roles: Collection[str]) -> dict[str, Agent]:
-    """Who takes over the tasks of a role when its own agent stalls again and again."""
+    """The agents that take over a role's tasks when its own agent stalls repeatedly."""
     names = {role: project.config.roles[role].fallback for role in roles if project.config.roles[role].fallback}
     made = make_agents(project) if names else {}
     return {role: made[name] for role, name in names.items()}
 
 
 def pull_roles(roles: dict[str, Agent]) -> tuple[str, ...]:
-    """Roles whose tasks nobody is started for: sessions ask for them."""
+    """Roles whose tasks sessions ask for; no worker is started for them."""
     return tuple(sorted(role for role, agent in roles.items() if agent.kind == PULL))
 
 
@@ -169,6 +169,6 @@ def heals(project: Project) -> bool:
 
 
 def accounts_of(project: Project, roles: dict[str, Agent]) -> dict[str, str]:
-    """Who pays for each role."""
+    """The account of each role."""
     agents = project.config.agents
     return {role: agents[agent.name].account or agent.name for role, agent in roles.items()}

@@ -1,4 +1,4 @@
-"""Landing a run: the person's branch in each repository moves to what was merged, and to nothing that is unproved."""
+"""Lands a run: moves the operator's branch in each repository to the merged commits, and never to unproved ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done, or would be. `branch` is empty for a detached HEAD, `repo` for the project's own."""
+    """What was moved, or would be. `branch` is empty for a detached HEAD, `repo` for the project's own repository."""
 
     how: str
     branch: str
@@ -73,9 +73,9 @@ def land(
 ) -> list[Outcome]:
     """Moves the branch that is checked out in each repository of the run, or in `repo` alone, or makes `branch`.
 
-    Raises when that would lose or break something; what conflicts anywhere is found before anything moves. Changes
-    that go as change requests are merged where those are: such a repository is left alone unless it is named.
-    `led`: by the process that leads the run, which is through.
+    Raises if that would lose or break something; conflicts are found in every repository before anything moves.
+    Changes in change requests are merged on the forge: such a repository is left alone unless it is named.
+    `led`: called by the process that leads the run, which has finished.
     """
     project = at_place(project, folder)
     ways = [_way(project, state, one, branch=branch) for one in _chosen(state, repo, say)]
@@ -87,7 +87,7 @@ def land(
     for way in moving:
         if way.plan.how == "merge":
             both = f"{way.plan.before[:12]} and {way.plan.head[:12]}"
-            say(f"your branch{_of(way.repo)} went on meanwhile: verifying the merge of {both}")
+            say(f"your branch{_of(way.repo)} has new commits: verifying the merge of {both}")
             asyncio.run(_verify(project, folder, state, way))
     for way in moving:
         way.landing.move(way.plan)
@@ -97,7 +97,7 @@ def land(
 
 
 def _chosen(state: RunState, repo: str | None, say: Say) -> list[str]:
-    """Of a run that merged nothing the project, or whatever it worked on first."""
+    """The repositories to land; for a run that merged nothing, the project or the first one it worked on."""
     used = sorted({spec.repo for spec in state.specs.values()}) or [""]
     if repo is not None:
         name = "" if repo == PROJECT else repo
@@ -108,21 +108,21 @@ def _chosen(state: RunState, repo: str | None, say: Say) -> list[str]:
     found = repos_merged(state) or used[:1]
     asked = [one for one in found if is_requested(state, one)]
     for one in asked:
-        say(f"{shown(one)} is left as it is: its changes are in change requests (ganger ledger)")
+        say(f"{shown(one)} is left alone: its changes are in change requests (ganger ledger)")
     return [one for one in found if one not in asked]
 
 
 def _way(project: Project, state: RunState, repo: str, *, branch: str) -> Way:
     if repo and repo not in project.config.repos:
         raise NotFoundError(
-            f"run {state.run_id!r} worked on {repo}, which is not configured any more", hint=f"add [repos.{repo}] again"
+            f"run {state.run_id!r} worked on {repo}, which is no longer configured", hint=f"add [repos.{repo}] again"
         )
     landing = Landing(path_of(project, repo), project.state_path / repo_store(repo), state.run_id, environment())
     commit = "" if branch else landable(state, repo)
     if not branch and not commit and is_pushed(state, repo) and state.repos[repo].follows_ci:
         raise GangerError(
             f"nothing the run pushed{_of(repo)} is proved yet",
-            hint="ganger ledger shows how far it is; ganger land --branch NAME makes a branch of it as it is",
+            hint="ganger ledger shows the progress; ganger land --branch NAME creates a branch of it as it is",
             code="LAND_UNPROVED",
         )
     return Way(repo, landing, landing.plan(commit))
@@ -133,9 +133,9 @@ def _require_no_conflict(state: RunState, way: Way) -> None:
         return
     only = f" --repo {way.repo}" if way.repo else ""
     raise GangerError(
-        f"your branch{_of(way.repo)} went on and conflicts with run {state.run_id} in "
+        f"your branch{_of(way.repo)} has new commits that conflict with run {state.run_id} in "
         f"{', '.join(way.plan.conflict.files[:10])}",
-        hint=f"ganger land{only} --branch ganger/{state.run_id} makes a branch of it that you can merge by hand",
+        hint=f"ganger land{only} --branch ganger/{state.run_id} creates a branch that you can merge by hand",
         code="LAND_CONFLICT",
     )
 
@@ -145,14 +145,14 @@ def _of(repo: str) -> str:
 
 
 def _to_branch(way: Way, branch: str, *, dry_run: bool) -> Outcome:
-    """Another branch takes what the run merged as it is; nothing has to fit."""
+    """Moves another branch to what the run merged, without a merge."""
     if not dry_run:
         way.landing.to_branch(way.plan, branch)
     return Outcome("branch", branch, way.plan.before, way.plan.head, way.plan.commits, way.repo)
 
 
 async def _verify(project: Project, folder: RunFolder, state: RunState, way: Way) -> None:
-    """A merge nobody has verified is verified like any other head."""
+    """Verifies the merge with the operator's branch like any other head."""
     checked = check_project(project)
     checked.require()
     sandbox = sandbox_of(project)
@@ -174,7 +174,7 @@ async def _verify(project: Project, folder: RunFolder, state: RunState, way: Way
                 why = why_red(verdict, where=f" on the merge with your branch{_of(repo)}")
                 raise GangerError(
                     f"{why.detail}; nothing was moved",
-                    hint=f"the log is {log}; ganger land --branch NAME makes a branch of the run alone",
+                    hint=f"the log is {log}; ganger land --branch NAME creates a branch of the run's work alone",
                     code="LAND_RED",
                 )
     finally:
@@ -185,7 +185,7 @@ async def _verify(project: Project, folder: RunFolder, state: RunState, way: Way
 
 
 def _record(folder: RunFolder, way: Way) -> None:
-    """A run that is being led tells its own story; the branch shows where it is."""
+    """Records the landing, unless a process leads the run: only that process writes its events."""
     if is_led(folder):
         return
     store = SqliteStore(folder.database)

@@ -1,4 +1,4 @@
-"""What a project hands on purpose (keys, tokens, named variables), and the masker that takes it out of texts."""
+"""The values a project hands on (keys, tokens, named variables), and the masker that hides them in text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def masker_of(project: Project) -> Masker:
-    """From the settings and the environment of this process; another person's knows other values, or none."""
+    """A masker for the values in this process's settings and environment; another user may have others, or none."""
     return Masker(dict(_handed(project)), clear=_clear(project))
 
 
@@ -36,12 +36,12 @@ def _handed(project: Project) -> Iterator[tuple[str, str]]:
         with contextlib.suppress(GangerError):
             yield f"{repo} forge token", token_reader(project, section_)()
     yield from secret_addresses(project)
-    # Of settings that cannot be read nobody knows which variable they hand on.
+    # Settings that cannot be read may hand on any variable.
     yield from ((name, environ[name]) for name in _WORD.findall(project.unread) if name in environ)
 
 
 def _secrets_of(agent: object) -> Iterator[tuple[str, str]]:
-    """An adapter of somebody else's may not tell."""
+    """A third-party adapter may not report its secrets."""
     told = getattr(agent, "secrets", None)
     found = told() if callable(told) else {}
     if isinstance(found, Mapping):
@@ -49,7 +49,7 @@ def _secrets_of(agent: object) -> Iterator[tuple[str, str]]:
 
 
 def _clear(project: Project) -> list[str]:
-    """What everybody who sees the run may read, and what it could not be followed without."""
+    """Values that are public and needed to read the run's output, so they are not masked."""
     config, environ = project.config, environment()
     texts = [str(project.root), str(project.state_path), environ.get("HOME", ""), environ.get("PATH", "")]
     texts += [text for name, one in config.agents.items() for text in (name, one.model, one.base_url, *one.argv)]

@@ -1,4 +1,4 @@
-"""The hooks and notices a project asks for, put together: for a run that begins, and for a trial."""
+"""The hooks and notices of a project: for a run, and for a test of all of them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ganger.notices.program import ProgramWay
 from ganger.notices.webhook import WebhookWay
 
 _FROM_ENVIRONMENT = "env:"
-_SAMPLE = QuestionAsked("q-0", "sample", "ambiguous_spec", "This is a trial: nobody needs to answer it.")
+_SAMPLE = QuestionAsked("q-0", "sample", "ambiguous_spec", "This is a test; no answer is needed.")
 
 
 def notices_of(project: Project, run_id: str, folder: Path, *, after_seq: int) -> Notices:
-    """The listener of one run, whose folder holds the log; events up to `after_seq` are not told again."""
+    """The listener of one run, whose folder holds the log; events up to `after_seq` are not sent again."""
     return Notices(routes_of(project), run_id, folder, after_seq=after_seq)
 
 
 def try_all(project: Project) -> list[tuple[str, str]]:
-    """Sends a sample every way; each way's name, and why it did not get there."""
+    """Sends a sample through every channel; each channel's name, and why it failed, or empty."""
     sample = notice_of("trial", Recorded(0, "1970-01-01T00:00:00.000Z", _SAMPLE))
     return deliver_now([route.way for route in routes_of(project)], sample)
 
 
 def routes_of(project: Project) -> list[Route]:
-    """Raises GangerError for what could never be delivered: it is said before the run, not after it."""
+    """Raises GangerError for notices that could never be delivered, before the run begins."""
     environ, notify = environment(), project.config.notify
     handed_on = project.handed_on()
     routes = [
@@ -53,7 +53,7 @@ def routes_of(project: Project) -> list[Route]:
 
 
 def notice_faults(project: Project) -> list[Fault]:
-    """What `routes_of` raises, as one of the faults that are listed."""
+    """The error of `routes_of` as a fault in the list."""
     try:
         routes_of(project)
     except GangerError as problem:
@@ -62,7 +62,7 @@ def notice_faults(project: Project) -> list[Fault]:
 
 
 def secret_addresses(project: Project) -> Iterator[tuple[str, str]]:
-    """Where notices go: who knows such an address can write there."""
+    """The addresses notices go to; they are secret, because anyone who knows one can write there."""
     environ, notify = environment(), project.config.notify
     for key, given in (("notify.webhook", notify.webhook), *((f"notify.urls {url}", url) for url in notify.urls)):
         value = environ.get(given.removeprefix(_FROM_ENVIRONMENT), "") if given.startswith(_FROM_ENVIRONMENT) else given
@@ -71,26 +71,26 @@ def secret_addresses(project: Project) -> Iterator[tuple[str, str]]:
 
 
 def hook_files(project: Project) -> list[Path]:
-    """Files of the project that its hooks run: whoever changes one of them acts outside every wall."""
+    """Files of the project that its hooks run, outside the sandbox: a change to one of them acts there."""
     words = [word for hook in project.config.hooks for word in hook.run if not word.startswith("-")]
     return [path for word in words if "\0" not in word and (path := project.root / word).is_file()]
 
 
 def _at_home(words: list[str], root: Path) -> list[str]:
-    """A program of the project is found in the project, not where a session happens to be."""
+    """Resolves a program of the project in the project, not in the current folder of a session."""
     own = root / words[0]
     return [str(own), *words[1:]] if "/" in words[0] and own.is_file() else words
 
 
 def _meant(key: str, given: str, environ: Mapping[str, str]) -> str:
-    """`env:NAME` is that variable, so that a secret need not be in a file."""
+    """Resolves `env:NAME` to that variable, so that a secret need not be in a file."""
     if not given.startswith(_FROM_ENVIRONMENT):
         return given
     name = given.removeprefix(_FROM_ENVIRONMENT)
     if not environ.get(name):
         raise GangerError(
-            f"{key} is {given}, and there is no variable {name}",
-            hint=f"set {name}, or take the entry out of {PROJECT_FILE}",
+            f"{key} is {given}, but variable {name} is not set",
+            hint=f"set {name}, or remove the entry from {PROJECT_FILE}",
             code="NOTIFY_NOT_READY",
         )
     return environ[name]
@@ -100,6 +100,6 @@ def _require_apprise() -> None:
     if not has_apprise():
         raise GangerError(
             "notify.urls needs the library apprise, which is not installed",
-            hint="pip install 'ganger[notify]'; or use [[hooks]] or notify.webhook, which need nothing",
+            hint="pip install 'ganger[notify]'; or use [[hooks]] or notify.webhook, which need no library",
             code="NOTIFY_NOT_READY",
         )

@@ -1,7 +1,7 @@
-"""Where runs lie: in the project's state folder, or in the user's where agents write the project itself.
+"""Where runs are kept: in the project's state folder, or in the user's if agents write to the project itself.
 
-The user's folder for a project has a list of what in the project's own state folder is Ganger's: made before the first
-agent could write there, and added to only by a lead. Nothing else there is ever believed.
+The user's folder for a project lists what in the project's own state folder was made by Ganger. The list is created
+before the first agent could write there, and only leads add to it. Nothing else there is ever trusted.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from ganger.worker.folders import (
     run_folders as folders_of_runs,
 )
 
-# What git modes keep beside the runs of a project.
+# What git modes keep next to the runs of a project.
 _STORES = ("repo.git", "repos")
 
 
 def runs_of(project: Project) -> list[RunFolder]:
-    """Every run of the project that Ganger has kept, the newest first."""
+    """Every run of the project, newest first."""
     private = _adopted(project)
     found = newest_first(folders_of_runs(str(project.shown_path), str(private or "")))
     return [_folder(project, Path(path)) for path in found]
 
 
 def note_lead(project: Project, folder: RunFolder) -> None:
-    """From now on this run is the newest: it is the one a command means that names none."""
+    """Makes this run the newest: the one that commands use when no run is named."""
     others = [lead_number(str(run.path)) for run in runs_of(project) if run.path != folder.path]
     last, own = max(others, default=0), lead_number(str(folder.path))
     if own <= last:
@@ -50,20 +50,20 @@ def note_lead(project: Project, folder: RunFolder) -> None:
 
 
 def place_of(project: Project, run_id: str) -> RunFolder:
-    """Where a run lies, or would lie if it began now."""
+    """Where a run is kept, or would be kept if it began now."""
     stem = file_stem(run_id)
     known = next((folder for folder in runs_of(project) if folder.path.name == stem), None)
     return known or _folder(project, project.state_path / stem)
 
 
 def at_place(project: Project, folder: RunFolder) -> Project:
-    """The project as a lead of this run has it: what is kept beside its runs is kept beside this one."""
+    """The project as seen by a lead of this run: what is kept next to its runs is kept next to this one."""
     return replace(project, place=folder.path.parent)
 
 
 def settle(project: Project, run_id: str) -> tuple[Project, RunFolder]:
-    """Makes the place of a run that is going to be led, and the list of what is Ganger's; raises where something lies
-    there that nobody of Ganger's has made."""
+    """Creates the folder of a run that is about to be led, and the list of what Ganger made; raises if something is
+    there that Ganger did not make."""
     folder = place_of(project, run_id)
     if folder.shown is not None or (project.is_exposed and project.private is not None):
         _make_book(project)
@@ -73,18 +73,18 @@ def settle(project: Project, run_id: str) -> tuple[Project, RunFolder]:
 
 
 def sweep_left_over(project: Project, folder: RunFolder) -> None:
-    """Temporary files of leads that were killed."""
+    """Removes temporary files of leads that were killed."""
     sweep()
     for place in {folder.path, project.state_path, folder.known_as}:
         sweep_unfinished(place)
 
 
 def stays_within_reach(project: Project, folder: RunFolder) -> str:
-    """Said of a run that was begun where agents write; empty for any other."""
+    """The warning for a run that began where agents can write; empty for any other."""
     if folder.shown is not None or not project.is_exposed or not folder.path.is_relative_to(project.shown_path):
         return ""
     return (
-        f"this run was begun in {folder.path} and goes on there, where agents without bubblewrap can write; "
+        f"this run began in {folder.path} and continues there, where agents without bubblewrap can write; "
         "a run with a new run_id is kept out of their reach"
     )
 
@@ -99,7 +99,7 @@ def _folder(project: Project, path: Path) -> RunFolder:
 
 
 def _has_agents_of_others(project: Project) -> bool:
-    """As root, agents have another number: that of workspaces, or of whoever owns the project."""
+    """Whether agents run as another user: under root they run as the owner of the workspaces or of the project."""
     return os.geteuid() == 0 and (project.config.workspace.mode != "direct" or project.root.stat().st_uid != 0)
 
 
@@ -107,7 +107,7 @@ def _has_agents_of_others(project: Project) -> bool:
 
 
 def _make_book(project: Project) -> None:
-    """What lies in the project's state folder by now was there before any agent of this kind of run."""
+    """Creates the list, with what is in the project's state folder now, before any agent could write there."""
     private = project.require_private()
     mode = 0o711 if _has_agents_of_others(project) else 0o700
     try:
@@ -115,8 +115,8 @@ def _make_book(project: Project) -> None:
         make_private(private, mode)
     except OSError as problem:
         raise GangerError(
-            f"{private}: cannot be made ({problem.strerror}); in direct mode runs are kept there, out of reach",
-            hint="mend its permissions, or set XDG_STATE_HOME to a folder of your own outside the project",
+            f"{private}: cannot be created ({problem.strerror}); in direct mode runs are kept there, out of reach",
+            hint="fix its permissions, or set XDG_STATE_HOME to a folder of your own outside the project",
             code="NO_STATE_FOLDER",
         ) from problem
     if private.stat().st_uid not in (os.geteuid(), 0) and os.geteuid() != 0:
@@ -136,7 +136,7 @@ def _make_book(project: Project) -> None:
 def _own_names(project: Project) -> list[str]:
     if project.shown_path.is_symlink():
         raise GangerError(
-            f"{project.shown_path} is a link; in direct mode agents could lead it anywhere",
+            f"{project.shown_path} is a link; in direct mode agents could point it anywhere",
             hint=f"name the real folder: state_dir = {json.dumps(str(project.shown_path.resolve()))}",
             code="STORE_FORGED",
         )
@@ -153,7 +153,7 @@ def _write_book(private: Path, root: str, names: list[str]) -> None:
 
 
 def _note_own(project: Project, folder: RunFolder) -> None:
-    """A project that has a list keeps it whole: what a lead makes in the project's state folder is noted first."""
+    """Adds a folder to the project's list, if it has one, before a lead creates it in the project's state folder."""
     book = read_book(str(project.private)) if project.private is not None else None
     if book is None or project.private is None:
         return
@@ -172,7 +172,7 @@ def _note_own(project: Project, folder: RunFolder) -> None:
 
 def _unknown(found: Path, private: Path) -> GangerError:
     return GangerError(
-        f"{found} is not known to have been made by Ganger, and agents could write there: it is not believed",
+        f"{found} is not on Ganger's own list, and agents could write there, so it is not trusted",
         hint=f"remove it; or, if it is yours and you know what is in it: mv {found} {private}",
         code="STORE_FORGED",
     )
@@ -182,7 +182,7 @@ def _unknown(found: Path, private: Path) -> GangerError:
 
 
 def _adopted(project: Project) -> Path | None:
-    """The user's folder for the project; that of before, if the project's folder was renamed."""
+    """The user's folder for the project; the previous one, if the project's folder was renamed."""
     private = project.private
     if private is None or read_book(str(private)) is not None:
         return private
@@ -192,18 +192,18 @@ def _adopted(project: Project) -> Path | None:
     book = read_book(str(left)) or {}
     before = Path(str(book.get("path", "")))
     if _is_there(before, book):
-        # A copy of a project that is still there has runs of its own.
+        # A copy of a project that still exists has runs of its own.
         return private
     if book.get("inode") != project.root.stat().st_ino:
         raise GangerError(
             f"the runs of this project are kept in {left}, for {before}, which is gone; this is another folder",
-            hint=f"to take them over: mv {left} {private}; to begin anew remove the links in {project.shown_path}",
+            hint=f"to move them here: mv {left} {private}; to start again, remove the links in {project.shown_path}",
             code="PROJECT_MOVED",
         )
     if any(is_led(RunFolder(Path(path))) for path in folders_of_runs("", str(left))):
         raise GangerError(
             f"the project was moved from {before} while a run of it is led",
-            hint="end that run first: ganger stop",
+            hint="stop that run first: ganger stop",
             code="PROJECT_MOVED",
         )
     left.rename(private)
@@ -219,7 +219,7 @@ def _is_there(before: Path, book: dict[str, object]) -> bool:
 
 
 def _led_to(project: Project) -> Iterator[Path]:
-    """Folders of this user's that the links in a project's state folder lead to."""
+    """This user's folders that the links in a project's state folder point to."""
     assert project.private is not None
     try:
         runs = sorted(project.shown_path.iterdir())
@@ -237,14 +237,14 @@ def _led_to(project: Project) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class GoneProject:
-    """A folder of the user's whose project is not there any more."""
+    """A user's folder whose project no longer exists."""
 
     folder: Path
     project: str
 
 
 def gone_projects(project: Project) -> list[GoneProject]:
-    """Of all projects of this user; their runs are of no use to any project."""
+    """All of this user's folders whose project is gone."""
     if project.private is None or not project.private.parent.is_dir():
         return []
     found: list[GoneProject] = []

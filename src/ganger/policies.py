@@ -1,4 +1,4 @@
-"""What a project's settings say of a run: its policy, its budget, how far a healer may go."""
+"""A run's policy, budget and healing limits, from the project's settings."""
 
 from __future__ import annotations
 

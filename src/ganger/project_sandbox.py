@@ -29,7 +29,7 @@ def sandbox_settings(project: Project) -> SandboxSettings:
         path=environ.get("PATH", ""),
         use=config.use,
         network=config.network,
-        # The runs of other projects, too, wherever more than this one's was opened.
+        # Also the runs of other projects, if more than this project's was opened.
         hidden=(*project.token_files(), *([project.private.parent] if project.private is not None else [])),
         readable=tuple(granted(project, name) for name in (*config.readable, *project.config.workspace.linked)),
         writable=tuple(granted(project, name) for name in config.writable),
@@ -43,7 +43,7 @@ def sandbox_settings(project: Project) -> SandboxSettings:
 
 
 def tracked_in(root: str, paths: Sequence[str]) -> frozenset[str]:
-    """Which of these files are in the history of the folder; none where there is no history."""
+    """Which of these files are in the git history of the folder; none without a history."""
     if not Path(root, ".git").is_dir():
         return frozenset()
     try:

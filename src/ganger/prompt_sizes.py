@@ -1,4 +1,4 @@
-"""What every prompt of a manifest will weigh, found out before anybody is asked anything."""
+"""The size of every prompt of a manifest, computed before any agent starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ganger.views.prompts import PromptSize, PromptSizes, weighed
 from ganger.workspaces.direct import DirectWorkspace
 from ganger.workspaces.protect import Protection
 
-# As long as a commit's name is, and as a job nobody named may be called.
+# As long as a commit's name, and as a typical job name.
 _SHA = "0123456789ab"
 _JOB = "build-and-test (ubuntu-latest, 3.11)"
 
@@ -68,7 +68,7 @@ def _sizes(project: Project, checked: Checked, budget: int) -> Iterator[PromptSi
 
 
 def _edits(project: Project, role: str) -> bool:
-    """A role nobody can be found for is told all there is to tell."""
+    """Whether the role's agent edits files itself; False for a role without an agent: the longest prompt."""
     try:
         return edits_files(agent_of_role(project, role).capabilities)
     except GangerError:
@@ -76,7 +76,7 @@ def _edits(project: Project, role: str) -> bool:
 
 
 def _largest_ci(project: Project) -> int:
-    """With all jobs of a repository failing at once."""
+    """The largest section about CI: all jobs of a repository fail at once."""
     protocol = project.config.worker.listen and project.config.worker.tell
     repos = [rules_for(project, name) for name in ("", *project.config.repos)]
     whys = [(rules.fixes, f"{', '.join(rules.required_jobs or [_JOB])} failed") for rules in repos]

@@ -1,4 +1,4 @@
-"""Runs as they lie on disk: which there are, and what their events tell. Read commands need nothing else."""
+"""Runs on disk: which there are, and their state. Commands that only read need nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PACE_HOLDS_SEC = 120.0
 
 
 def newest_run(project: Project, run_id: str | None) -> RunFolder:
-    """The run a command means: the named one, else the one that was begun or continued last."""
+    """The run a command is about: the named one, else the one started or continued last."""
     if run_id is not None:
         folder = place_of(project, run_id)
         _require_readable(folder.database)
@@ -45,19 +45,19 @@ def _exists(path: Path) -> bool:
 
 
 def _require_readable(folder: Path) -> None:
-    """What may not be looked into is not empty for that."""
+    """Raises for a folder that cannot be read, so that it does not look empty."""
     while not _exists(folder) and folder != folder.parent:
         folder = folder.parent
     if not os.access(folder, os.R_OK | os.X_OK if folder.is_dir() else os.R_OK):
         owner = folder.stat().st_uid
         raise NotFoundError(
             f"{folder} cannot be read: it belongs to user {owner}, and this is user {os.geteuid()}",
-            hint="ask as the user that started the run",
+            hint="run the command as the user that started the run",
         )
 
 
 def read_state(folder: RunFolder) -> RunState:
-    """A run's state as its events tell it; changes nothing."""
+    """A run's state, replayed from its events; changes nothing."""
     state = RunState()
     for recorded in read_events(folder, 0):
         apply(state, recorded)
@@ -73,7 +73,7 @@ def read_events(folder: RunFolder, since: int) -> Iterator[Recorded]:
 
 
 def keeper_pid(folder: RunFolder) -> int | None:
-    """The process that keeps this run's agents, if one lives."""
+    """The keeper's process of this run, if it lives."""
     try:
         with open(folder.path / "keeper" / "lock", encoding="ascii") as file:
             pid = int(file.read().strip() or 0)
@@ -83,7 +83,7 @@ def keeper_pid(folder: RunFolder) -> int | None:
 
 
 def forge_pace(folder: RunFolder) -> dict[str, int]:
-    """Requests in the last minute by forge, as the lead last told; empty where it told nothing lately."""
+    """Requests in the last minute by forge, as last reported by the lead; empty without a recent report."""
     try:
         told = json.loads((folder.path / "forges.json").read_text(encoding="utf-8"))
         if time.time() - float(told["at"]) > _PACE_HOLDS_SEC:
@@ -94,7 +94,7 @@ def forge_pace(folder: RunFolder) -> dict[str, int]:
 
 
 def size_of(path: Path) -> int:
-    """Disk space of a folder."""
+    """The disk space a folder uses."""
     total = 0
     for above, folders, files in os.walk(path, followlinks=False):
         for name in (*files, *folders):

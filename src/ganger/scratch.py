@@ -1,4 +1,4 @@
-"""Temporary files by names that tell which process made them, so that those of dead processes can be swept."""
+"""Temporary files whose names say which process made them, so that those of dead processes can be removed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _NAME = re.compile(r"ganger-[a-z]+-([0-9a-f]{8})-([0-9]+)-([0-9]+)-.+")
 
 
 def prefix(what: str) -> str:
-    """How the name of a temporary file or folder of this process begins."""
+    """The start of the name of this process's temporary files and folders."""
     return f"ganger-{what}-{_machine()}-{os.getpid()}-{_start_ticks(os.getpid()) or 0}-"
 
 
 def scratch_folder(what: str, place: Path | None = None) -> tempfile.TemporaryDirectory[str]:
-    """Gone with its context; left by a process that is killed, and then swept by a later one."""
+    """Removed at the end of its context; that of a killed process is removed by a later one."""
     return tempfile.TemporaryDirectory(prefix=prefix(what), dir=place, ignore_cleanup_errors=True)
 
 
 def sweep(places: Iterable[Path] = (Path("/tmp"), Path("/var/tmp"))) -> list[Path]:  # noqa: S108
-    """Removes what processes left that are surely dead: of this machine, this boot, these process numbers."""
+    """Removes what processes left that are certainly dead: known by machine, boot and process number."""
     swept = []
     for place in {Path(tempfile.gettempdir()), *places}:
         try:
@@ -62,7 +62,7 @@ def _remove(path: Path) -> None:
 
 @cache
 def _machine() -> str:
-    """Others may see the same folder, and the numbers of their processes mean nothing here."""
+    """The machine and its boot: other machines may share the folder, and their process numbers mean nothing here."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         namespace = Path("/proc/self/ns/pid").stat().st_ino

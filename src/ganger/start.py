@@ -1,4 +1,4 @@
-"""A first project: what `ganger init` finds in a repository and writes into it."""
+"""A first project: what `ganger init` finds in a repository and writes to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ganger.errors import GangerError
 from ganger.workspaces.expected_output import expected_output, is_quiet_pytest
 from ganger.workspaces.git import Git, check_version
 
-# Weak but real: fails on conflict markers and broken white space. Only used where no tests were found.
+# Weak but real: fails on conflict markers and broken white space. Only used if no tests were found.
 NO_TESTS = "git diff --check"
 _PYTEST_ONLY = re.compile(r"^(?:(?:async )?def test|import pytest|from pytest )", re.MULTILINE)
 _MOST_READ = 50
@@ -25,8 +25,8 @@ _MOST_READ = 50
 
 @dataclass
 class FirstProject:
-    """`mode` is where agents will work; `needs_commit`: there is none yet to start from. `expect` is what a passing
-    run of the check prints, where that can be told."""
+    """`mode` is where agents will work; `needs_commit`: there is no commit yet to start from. `expect` is a pattern of
+    what a passing run of the check prints, if one is known."""
 
     written: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
@@ -40,8 +40,8 @@ class FirstProject:
 def write_first_project(
     root: Path, *, agent: str | None, test_command: str | None, found: Sequence[Found] = ()
 ) -> FirstProject:
-    """`agent` is a kind that was found, or any command line; without it the best one found is taken. `found` are the
-    agent programs of this machine, as `ganger agents --check` tells them."""
+    """`agent` is a kind or any command line; without it the best one found is used. `found` are the agent programs of
+    this machine, as `ganger agents --check` lists them."""
     made = FirstProject(test=test_command or find_test_command(root))
     _require_runnable(made.test)
     if not (root / "verify.json").exists():
@@ -73,7 +73,7 @@ def write_first_project(
 
 
 def _workspace_mode(root: Path) -> tuple[str, bool]:
-    """In the top folder of a git repository agents get workspaces of their own; and whether a commit is missing."""
+    """The mode, and whether a commit is missing. Agents get workspaces in the top folder of a git repository."""
     if not (root / ".git").exists():
         return "direct", False
     try:
@@ -115,7 +115,7 @@ def _choose(agent: str | None, found: Sequence[Found]) -> tuple[str, list[str]]:
 
 
 def find_test_command(root: Path) -> str:
-    """The command a person would run here to see whether all is well."""
+    """The command that tests this project."""
     if re.search(r"^test\s*:", _text(root / "Makefile"), re.MULTILINE):
         return "make test"
     if '"test"' in _text(root / "package.json"):
@@ -133,7 +133,7 @@ def find_test_command(root: Path) -> str:
 
 
 def _uses_pytest(root: Path) -> bool:
-    """Its name in a settings file, its own files, or tests that only it would run."""
+    """Whether pytest is used: named in a settings file, its own files, or tests that only it would run."""
     named = any("pytest" in _text(root / name) for name in ("pyproject.toml", "setup.cfg", "tox.ini"))
     if named or any((root / name).exists() for name in ("pytest.ini", "conftest.py", "tests/conftest.py")):
         return True
@@ -208,7 +208,7 @@ manifest = "manifest.json"
 state_dir = ".ganger"
 
 [policy]
-concurrency = 1                  # attempts side by side
+concurrency = 1                  # attempts in parallel
 
 """
 _TAIL = """
@@ -217,16 +217,16 @@ profiles_file = "verify.json"    # your own commands decide what is done
 """
 _EXPECT = """
 [verify.expect]
-"check/test" = {pattern}  # what a passing run prints besides its exit code 0
+"check/test" = {pattern}  # what a passing run prints besides exit code 0
 """
 _IN_GIT = """
 [workspace]
-mode = "local-git"               # each agent in a workspace of its own, from the last commit; ganger land moves you
-# linked = [".venv"]             # ignored folders that the checks need; without the project itself in them
+mode = "local-git"               # each agent in its own workspace, from the last commit; ganger land moves your branch
+# linked = [".venv"]             # ignored folders that checks need; without the project itself in them
 """
 _DIRECT = """
 [workspace]
-mode = "direct"                  # agents work in this folder; in a git repository "local-git" gives each its own
+mode = "direct"                  # agents work in this folder; in a git repository "local-git" gives each a workspace
 """
 _PROMPT = """Create the file HELLO.md with one friendly sentence about this project.
 

@@ -1,4 +1,4 @@
-"""Standard streams that are there whatever the caller closed. Read before anything else, so it imports nothing slow."""
+"""Opens standard streams that the caller closed. Imported before anything else, so it imports nothing slow."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class OutputRefused(OSError):
-    """What a command has to say could not be written: the full disk or the wrong file is where its output goes."""
+    """A command's output could not be written: the disk is full, or it goes to a file that takes no writes."""
 
 
 class SaidOutput:
-    """Standard output whose errors say that they are its own; no other error names no file."""
+    """Standard output whose errors can be told from others: they become OutputRefused."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -37,13 +37,13 @@ class SaidOutput:
 
 
 def _of_output(error: OSError) -> OSError:
-    """A reader that went away refuses nothing: it has seen enough."""
+    """The error as OutputRefused, unless the reader closed its end, which is normal."""
     return error if isinstance(error, BrokenPipeError) else OutputRefused(error.errno, error.strerror)
 
 
 def open_closed_streams() -> None:
-    """What the caller closed (`>&-`) is nothing to read and nowhere to write; left closed, the next file that is opened
-    would get its number, and words for a person would end up in it."""
+    """Opens the null device for streams that the caller closed (`>&-`). Otherwise the next file to be opened would get
+    the stream's number, and messages would be written to that file."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -54,12 +54,12 @@ def open_closed_streams() -> None:
         if stream is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
         elif mode == "w" and hasattr(stream, "reconfigure"):
-            # An encoding that lacks a sign must not end a run.
+            # A character missing in the encoding must not end a run.
             stream.reconfigure(errors="replace" if stream.errors == "strict" else stream.errors)
 
 
 def write_nowhere(stream: TextIO | SaidOutput) -> None:
-    """Also what the stream still holds: the interpreter would complain of it at its end."""
+    """Also discards what the stream still holds: the interpreter would complain about it at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, stream.fileno())

@@ -1,4 +1,4 @@
-"""What of a project's settings and of its tasks' metadata has no effect in its mode: told, or refused (G24)."""
+"""Settings and task metadata without effect in the project's mode: reported, or refused (G24)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _REVIEWERS = ("person", "agent")
 
 @dataclass
 class Ineffective:
-    """`refused` would drop a safeguard that was asked for; `told` is only without effect."""
+    """`refused` would drop a safeguard that was asked for; `told` has no effect and is only reported."""
 
     refused: list[Fault] = field(default_factory=list)
     told: list[Fault] = field(default_factory=list)
@@ -49,8 +49,8 @@ class Ineffective:
 
 
 def ineffective(project: Project, checked: Checked) -> Ineffective:
-    """Everything at once. Of a manifest without a project only what its own words tell; of one that is faulty, whatever
-    can be read."""
+    """Everything without effect, at once. Without a project only the manifest is judged; of a manifest with faults,
+    whatever can be read."""
     found = Ineffective()
     tasks = _words_of(project, checked)
     circumstances = _AllCircumstances(project, tasks)
@@ -68,13 +68,13 @@ def ineffective(project: Project, checked: Checked) -> Ineffective:
 
 
 def _is_told(path: str, known: set[str]) -> bool:
-    """Whether it, or the section it is in, has a fault of its own already."""
+    """Whether the setting, or its section, already has a fault."""
     return path in known or any(path.startswith(f"{one}.") for one in known)
 
 
 def require_effect(project: Project, checked: Checked) -> list[str]:
-    """What a run tells before it goes on. One that has not begun is refused where a safeguard would be missing."""
-    # Not on top: who only looks needs none of it, and looks often.
+    """The warnings of a run. A run that has not begun is refused if a safeguard would be missing."""
+    # Imported here: commands that only read need none of it and run often.
     from ganger.places import place_of
 
     found = ineffective(project, checked)
@@ -83,7 +83,7 @@ def require_effect(project: Project, checked: Checked) -> list[str]:
         raise InputError(
             str(checked.source),
             found.refused,
-            hint="take out what has no effect here, or set what it needs; ganger validate lists all of it",
+            hint="remove what has no effect here, or set what it needs; ganger validate lists all of it",
         )
     return [f"{fault.path}: {fault.message}" for fault in (*found.refused, *checked.warnings, *found.told)]
 
@@ -106,7 +106,7 @@ def _settings(project: Project, checked: Checked, circumstances: _AllCircumstanc
 
 
 def _kinds(project: Project, found: Ineffective) -> None:
-    """Also of an agent that nobody plays here: a run for which it is needed is refused."""
+    """Also for an agent that no role uses: a run that needs it is refused."""
     for name, section in project.config.agents.items():
         try:
             require_kind(name, section.kind)
@@ -120,7 +120,7 @@ def _is_nothing(value: object) -> bool:
 
 
 def _of_setting(project: Project, key: str, text: str) -> Fault:
-    """With whoever wrote it, where that is not the project's own file."""
+    """With the setting's origin, unless that is the project's own file."""
     origin = project.origins[key]
     by = "" if origin == str(project.root / PROJECT_FILE) else f" (from {origin})"
     return Fault(f"{PROJECT_FILE}:{key}", SETTING, text + by)
@@ -132,7 +132,7 @@ def _shown(value: object) -> str:
 
 
 def _steps(project: Project, checked: Checked, found: Ineffective) -> None:
-    """Patterns for the output of a step that is not there would be looked for nowhere."""
+    """Tiers and patterns for steps that do not exist."""
     if checked.profiles is None:
         return
     steps = {f"{name}/{step.name}" for name, one in checked.profiles.profiles.items() for step in one.steps}
@@ -146,7 +146,7 @@ def _steps(project: Project, checked: Checked, found: Ineffective) -> None:
 
 
 def _profiles(project: Project, checked: Checked, found: Ineffective) -> None:
-    """In git modes nothing of a failed change is in the way of others, so there is nothing to put back."""
+    """In git modes a failed change does not affect others, so there is nothing to roll back."""
     mode, name = project.config.workspace.mode, project.config.verify.profiles_file
     for profile, one in (checked.profiles.profiles if checked.profiles is not None and mode != DIRECT else {}).items():
         if not one.rollback_on_failure:
@@ -155,7 +155,7 @@ def _profiles(project: Project, checked: Checked, found: Ineffective) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _TaskWords:
-    """What one task says, whatever else is wrong with its manifest."""
+    """What one task says, even if its manifest has other faults."""
 
     role: str
     repo: str
@@ -177,8 +177,8 @@ def _words_of(project: Project, checked: Checked) -> list[_TaskWords]:
 
 
 class _AllCircumstances:
-    """What a run is like for each repository, agent, role and task; the sandbox is tried only where that counts.
-    Where no task can be read, whatever tasks could bring about is taken to be so."""
+    """The circumstances of a run for each repository, agent, role and task; the sandbox is tried only if that matters.
+    If no task can be read, everything that tasks could cause is assumed."""
 
     def __init__(self, project: Project, tasks: Sequence[_TaskWords]) -> None:
         self.project, self.config = project, project.config
@@ -259,7 +259,7 @@ class _AllCircumstances:
         return replace(given, walls="" if self._asks_for_work(role) else self.walls) if reads else given
 
     def _asks_for_work(self, role: str) -> bool:
-        """Sessions work in no sandbox of Ganger's."""
+        """Whether a role's tasks go to sessions, which run outside Ganger's sandbox."""
         known = self.config.roles.get(role)
         section = self.config.agents.get(known.agent) if known is not None else None
         return section is not None and section.kind == PULL
@@ -281,8 +281,8 @@ def _heals(project: Project) -> bool:
 
 
 def _walls_of(project: Project) -> str:
-    """The sandbox that stands here; where one is required and none does, a run says so itself."""
-    # Not on top: it brings in every adapter, and few settings ask for it.
+    """The sandbox that works here; if one is required and none works, the run itself reports it."""
+    # Imported here: it imports every adapter, and few settings need it.
     from ganger.project_sandbox import sandbox_of
 
     try:
@@ -300,7 +300,7 @@ def _named(rest: str, names: Iterable[str]) -> str:
 
 
 def _tasks(project: Project, tasks: Sequence[_TaskWords], circumstances: _AllCircumstances, found: Ineffective) -> None:
-    """The same mistake in many tasks is told once, with how many it concerns."""
+    """The same mistake in many tasks is reported once, with the number of tasks."""
     told: dict[tuple[str, str, str], tuple[Fault, SettingEffect]] = {}
     times: Counter[tuple[str, str, str]] = Counter()
     for index, task in enumerate(tasks):
@@ -320,9 +320,7 @@ def _of_task(
     given = circumstances.of_task(task) if task.metadata and project.has_file else None
     for key, value in task.metadata.items():
         if meant := _meant(key):
-            text = (
-                f"{key!r} is no key Ganger reads, {meant!r} is: if you mean that, write it so; as it is it does nothing"
-            )
+            text = f"Ganger does not read {key!r}, only {meant!r}: correct the spelling if you mean that"
             yield key, Fault(f"{place}.{key}", NEAR_MISS, text), SettingEffect.TOLD
         elif given is not None and (finding := judge_metadata(key, value, given)) is not None:
             text = f"{_shown(value)} has no effect: {finding.why}"
@@ -331,21 +329,19 @@ def _of_task(
 
 
 def _of_retries(project: Project, task: _TaskWords, index: int) -> Iterator[tuple[str, Fault, SettingEffect]]:
-    """The manifest's own retry_policy narrows, and names failure classes."""
+    """Findings in the manifest's retry_policy, which can only lower limits and names failure classes."""
     policy = task.retry_policy
     if policy is None:
         return
     place = f"tasks[{index}].retry_policy"
     for word in policy.retry_on:
         if known_class(word) is None:
-            text = (
-                f"{word!r} is no failure class, so nothing is retried for it; ganger explain {word} finds the nearest"
-            )
+            text = f"{word!r} is not a failure class and retries nothing; ganger explain {word} shows the nearest"
             yield "retry_on", Fault(f"{place}.retry_on", METADATA, text), SettingEffect.TOLD
     given = policy.max_attempts
     usual = task.metadata.get("max_attempts") or project.config.policy.max_worker_attempts_per_task
     if given is not None and project.has_file and not _heals(project) and given > usual:
-        text = f"{given:g} narrows nothing: a task has {usual} attempts; metadata.max_attempts allows up to 3"
+        text = f"{given:g} lowers nothing: a task has {usual} attempts; metadata.max_attempts allows up to 3"
         yield "max_attempts", Fault(f"{place}.max_attempts", METADATA, text), SettingEffect.TOLD
 
 
@@ -357,5 +353,5 @@ def _meant(key: str) -> str:
 def _bounded(faults: list[Fault]) -> list[Fault]:
     if len(faults) <= _MOST_TOLD:
         return faults
-    more = Fault("", "MORE_FAULTS", f"{len(faults) - _MOST_TOLD} more without effect are not shown")
+    more = Fault("", "MORE_FAULTS", f"{len(faults) - _MOST_TOLD} more settings without effect are not shown")
     return [*faults[:_MOST_TOLD], more]

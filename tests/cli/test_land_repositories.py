@@ -76,7 +76,11 @@ def test_what_conflicts_in_one_repository_is_found_before_any_branch_moves(tmp_p
     commit(tmp_path / "core", "other.txt", "mine")
     commit(tmp_path / "lib", "new.txt", "mine")
     refused = ganger("land", cwd=root)
-    assert refused.code == 1 and "in lib went on and conflicts" in refused.err and "--repo lib --branch" in refused.err
+    assert (
+        refused.code == 1
+        and "in lib has new commits that conflict" in refused.err
+        and "--repo lib --branch" in refused.err
+    )
     assert landed(tmp_path) == ["lib"] and (tmp_path / "lib" / "new.txt").read_text() == "mine"
     merged = ganger("land", "--repo", "core", cwd=root)
     assert "your branch in core went on meanwhile" in merged.err and landed(tmp_path) == ["core", "lib"]
