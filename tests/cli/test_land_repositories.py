@@ -83,7 +83,7 @@ def test_what_conflicts_in_one_repository_is_found_before_any_branch_moves(tmp_p
     )
     assert landed(tmp_path) == ["lib"] and (tmp_path / "lib" / "new.txt").read_text() == "mine"
     merged = ganger("land", "--repo", "core", cwd=root)
-    assert "your branch in core went on meanwhile" in merged.err and landed(tmp_path) == ["core", "lib"]
+    assert "your branch in core has new commits" in merged.err and landed(tmp_path) == ["core", "lib"]
     assert (tmp_path / "core" / "other.txt").exists()
 
 

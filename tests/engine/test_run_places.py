@@ -151,7 +151,7 @@ def test_a_run_begun_in_the_project_goes_on_there_and_says_so(tmp_path: Path) ->
     project = Project(tmp_path / "p", [task("a"), task("b")]).make()
     old = begun_in_the_old_place(project)
     answer = project.ganger("run")
-    assert answer.returncode == 0 and f"was begun in {old} and goes on there" in answer.stderr
+    assert answer.returncode == 0 and f"this run began in {old} and continues there" in answer.stderr
     assert project.folder.path == old and project.folder.shown is None
     assert len([e for e in project.happened("a") if e == "attempt_started"]) == 1
     assert (old / "ganger.db").is_file() and not (old / "ganger.db").is_symlink()

@@ -369,7 +369,7 @@ def test_apprise_reaches_its_addresses_and_names_those_it_does_not_understand(tm
 
 def test_a_variable_that_is_not_set_is_refused_before_the_run(tmp_path: Path) -> None:
     """Z06: nobody waits a night for a notice that could never come."""
-    with pytest.raises(GangerError, match=r"notify.webhook is env:NOT_SET, and there is no variable NOT_SET"):
+    with pytest.raises(GangerError, match=r"notify.webhook is env:NOT_SET, but variable NOT_SET is not set"):
         Told(tmp_path, '[notify]\nwebhook = "env:NOT_SET"\n').notices()
 
 
