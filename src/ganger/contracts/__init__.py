@@ -1,1 +1,1 @@
-"""The border: file formats, their strict models and schemas, and the one parser of agents' answers."""
+"""The file formats, their strict models and schemas, and the only parser of agents' answers."""

@@ -1,10 +1,10 @@
 """Finding the last fenced block of an agent's answer in a log of any size, read backwards in chunks.
 
-A block is the last start that an end follows, up to the first end after it: a start that was never closed, an end
-that closes nothing, and a block with nothing in it (no sign, or only comments) count for nothing. Where an empty block
-is met, the search goes on as though the log ended before it.
+A block is the last start that an end follows, up to the first end after it. A start without an end, an end without a
+start, and an empty block (no content, or only comments) are ignored. After an empty block the search continues as
+though the log ended before it.
 
-Two searches run side by side. The anchored one believes only sentinels that begin or end their line: a JSON string
+Two searches run side by side. The anchored one accepts only sentinels that begin or end their line: a JSON string
 holds no raw line break, so a sentinel quoted inside file content is never anchored. The inline one takes sentinels
 anywhere and counts only if the whole log has no complete anchored block.
 """
@@ -46,7 +46,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What stands between the sentinels, without escape sequences; None when it is larger than LARGEST_BODY."""
+    """The text between the sentinels, without escape sequences; None when it is larger than LARGEST_BODY."""
 
     data: bytes | None
 
@@ -59,9 +59,9 @@ Read = Callable[[int, int], Data]
 
 
 def find_bodies(source: Path | bytes, fence: Fence, *, chunk: int = CHUNK) -> tuple[Body, ...]:
-    """The body of the last complete block; empty where there is none. Memory stays bounded whatever the log's size.
+    """The body of the last complete block; empty where there is none. Memory stays bounded for any log size.
 
-    Where its end can be read in more than one way, every way, the likeliest first: all of them begin at one start.
+    Where its end is ambiguous, every possible body, the likeliest first; all of them begin at the same start.
     """
     with _opened(source) as (read, size):
         small = size <= THOROUGH_WITHIN
@@ -73,7 +73,7 @@ def find_bodies(source: Path | bytes, fence: Fence, *, chunk: int = CHUNK) -> tu
 
 
 def _tail_begin(read: Read, size: int) -> int:
-    """Where the last part of a large log begins; decided by content alone, so the chunk size changes nothing."""
+    """Where the last part of a large log begins; decided by content only, so the chunk size does not matter."""
     first = size - THOROUGH_WITHIN
     return first + terminal.safe_cut(read(first, first + CHUNK), CHUNK // 2)
 
@@ -86,7 +86,7 @@ def _opened(source: Path | bytes) -> Iterator[tuple[Read, int]]:
     try:
         handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        raise NotFoundError(f"{str(source)!r}: there is no such log", hint="check the path") from None
+        raise NotFoundError(f"{str(source)!r}: no such log", hint="check the path") from None
     except OSError as error:
         raise GangerError(f"{source}: the log cannot be opened: {error.strerror}", code="FILE_UNREADABLE") from None
     try:
@@ -101,7 +101,7 @@ def _opened(source: Path | bytes) -> Iterator[tuple[Read, int]]:
 
 
 def _reader(handle: int) -> Read:
-    """Chunks of one size share a buffer: getting fresh memory for each costs as much as reading it."""
+    """Chunks of one size share a buffer: allocating memory for each costs as much as reading it."""
     shared = bytearray(CHUNK)
 
     def read(first: int, last: int) -> Data:
@@ -114,7 +114,7 @@ def _reader(handle: int) -> Read:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """A cleaned part of the log: `text` begins with `size` bytes of its own, then a little of what follows."""
+    """A cleaned part of the log: `text` is `size` bytes of its own, then a little of the following text."""
 
     number: int
     text: Data
@@ -149,7 +149,8 @@ class _Inline:
             before = self._seek(segment, before)
 
     def _seek(self, segment: _Segment, before: int) -> int:
-        """Looks at what lies before that place; the place of an empty block, before which the search goes on, or 0."""
+        """Searches the text before that place; returns the place of an empty block, before which the search continues,
+        or 0."""
         text, fence, number = segment.text, self.fence, segment.number
         reach = min(before, segment.size + len(fence.end) - 1)
         limit = before
@@ -171,7 +172,7 @@ class _Inline:
 
 
 class _Anchored:
-    """The last start that opens its line and that an end follows which closes its line; the first such end."""
+    """The last start that opens its line and is followed by an end that closes its line; and the first such end."""
 
     def __init__(self, fence: Fence, is_empty: IsEmpty) -> None:
         self.is_empty = is_empty
@@ -213,7 +214,7 @@ class _Anchored:
         return [one.start(1) for one in found if one.start(1) < segment.size]
 
     def _begin(self, segment: _Segment, place: int) -> bool:
-        """False where it is an empty block, which is passed over with its end."""
+        """False for an empty block, which is skipped with its end."""
         if not segment.begins_line and _BLANKS.fullmatch(segment.text, 0, place):
             self.undecided, self.place = segment, place
             return True
@@ -240,7 +241,7 @@ class _Anchored:
 
 
 def says_nothing(body: Data) -> bool:
-    """Blank, or only what the repair takes away: comments, and a fence around nothing."""
+    """Whether a body is blank, or has only what the repair removes: comments, and an empty fence."""
     if terminal.is_blank(body):
         return True
     plain = body.lstrip()
@@ -284,7 +285,7 @@ class _Search:
         return tuple(self._body(start, end) for end in dict.fromkeys(ends) if start and end)
 
     def _step(self, first: int, inline: _Inline, anchored: _Anchored) -> _Segment | None:
-        """Reads the next chunk backwards; None when it is plain and cannot hold anything that is looked for."""
+        """Reads the next chunk backwards; None when it is plain and cannot hold a sentinel."""
         last = self.bounds[-1]
         begin = max(first, last - self.chunk)
         data = self.read(begin, last)
@@ -306,13 +307,13 @@ class _Search:
         if self.wash.is_needed(data):
             return not whole_lines or self._opening.search(data) is not None
         border = data[-_AHEAD:] + self.ahead if self.ahead else b""
-        # Without an end behind it, no start is of any use.
+        # Without an end after it, no start is of any use.
         return _holds(self.fence.end, data, border) or (
             (inline.end or anchored.end) is not None and _holds(self.fence.start, data, border)
         )
 
     def _remember(self, text: Data, cut: int, size: int, begins_line: bool) -> None:
-        """What the segment before this one will see of the text that follows it."""
+        """What the segment before this one sees of the text that follows it."""
         if begins_line:
             self.ahead, self.ahead_blank = b"", True
             return
@@ -324,7 +325,7 @@ class _Search:
         self.ahead = text[:stop]
 
     def _beginning(self, text: Data, cut: int, size: int) -> Data:
-        """Enough of the text to see its first character that is not blank; copying all of it would be slow."""
+        """Enough of the text to show its first non-blank character; copying all of it would be slow."""
         if size > _GLANCE:
             head = text[cut : cut + _GLANCE]
             blanks = _BLANKS.match(head, _AHEAD + 4)
@@ -333,7 +334,7 @@ class _Search:
         return text[cut : cut + size] + self.ahead
 
     def _is_empty(self, segment: _Segment, place: int, end: _Spot) -> bool:
-        """Blocks do not overlap, so looking into each of them is still one pass."""
+        """Blocks do not overlap, so reading each of them is still one pass."""
         if end.segment == segment.number:
             body: Data | None = segment.text[place + len(self.fence.start) : end.offset]
         else:

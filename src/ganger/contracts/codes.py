@@ -15,8 +15,8 @@ class Explanation:
 CODES: dict[str, Explanation] = {
     "NO_SENTINEL": Explanation(
         "no complete answer block",
-        "The log holds no complete fenced block of the wanted kind, or the block is blank. A block that was begun "
-        "and never ended does not count.",
+        "The log holds no complete fenced block of the wanted kind, or the block is blank. A block without its end "
+        "does not count.",
         "Read the end of the log. The agent may have crashed, hit a limit, or answered in prose; tell it to end with "
         "the block between its two sentinels, each on its own line.",
     ),
@@ -34,7 +34,7 @@ CODES: dict[str, Explanation] = {
     ),
     "MISSING_REQUIRED_FIELD": Explanation(
         "a required field is missing",
-        "The format needs a field that is not there.",
+        "The format requires a field that the document lacks.",
         "Add the field at the path in the message; `ganger schema` prints the format.",
     ),
     "UNSUPPORTED_VERSION": Explanation(
@@ -45,7 +45,7 @@ CODES: dict[str, Explanation] = {
     "UNKNOWN_FIELD": Explanation(
         "a field the format does not have",
         "Unknown fields are refused, because a misspelt field would silently do nothing.",
-        "Correct the name or remove the field. Own data of a task belongs under its `metadata`.",
+        "Correct the name or remove the field. A task's own data belongs under its `metadata`.",
     ),
     "DUPLICATE_KEY": Explanation(
         "a key is given twice",
@@ -59,13 +59,13 @@ CODES: dict[str, Explanation] = {
     ),
     "BAD_TASK_ID": Explanation(
         "a task id that cannot be a file name",
-        "Task ids become file names. Slashes, control and invisible characters, spaces at the ends, `.` and `..`, "
+        "Task ids become file names. Slashes, control and invisible characters, leading and trailing spaces, `.`, `..` "
         "and more than 200 bytes are refused.",
         "Choose a short id of letters, digits, dots, dashes and underscores.",
     ),
     "BAD_RUN_ID": Explanation(
         "a run id that cannot be a folder name",
-        "The run id becomes a folder name and keeps the rules of task ids.",
+        "The run id becomes a folder name and follows the rules of task ids.",
         "Choose a short id of letters, digits, dots, dashes and underscores.",
     ),
     "CASE_TWIN": Explanation(
@@ -82,8 +82,8 @@ CODES: dict[str, Explanation] = {
     ),
     "MORE_FAULTS": Explanation(
         "more faults than are shown",
-        "The document has more faults than one list can usefully show.",
-        "Mend the faults that are shown, then check again.",
+        "The document has too many faults for one list.",
+        "Fix the faults that are shown, then check again.",
     ),
     "FILE_NOT_FOUND": Explanation("no such file", "There is no file at this path.", "Check the path and its spelling."),
     "FILE_UNREADABLE": Explanation(
@@ -120,7 +120,7 @@ CODES: dict[str, Explanation] = {
         "Go to the line and column in the message; write dates as strings.",
     ),
     "NOT_AN_OBJECT": Explanation(
-        "no object at the top",
+        "no object at the top level",
         "The document is an array or a single value, where named fields were expected.",
         "Wrap the content in an object; `ganger schema` prints the format.",
     ),

@@ -1,4 +1,4 @@
-"""What every model of a file format shares: strictness, JSON numbers, optional fields, rules a schema cannot say."""
+"""What all models of file formats share: strictness, JSON numbers, optional fields, rules a schema cannot express."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Broken:
 class Contract(BaseModel):
     """A part of a file format: unknown fields and converted types are refused, values never change."""
 
-    # Most commands use one or two of the formats, and building all of them at import is a third of the start-up.
+    # Most commands use one or two of the formats, and building all of them at import would be a third of the start-up.
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     @classmethod
     def rules(cls, data: object) -> Iterator[Broken]:
-        """Rules beyond the schema, read from raw data of any shape so that every fault shows at once."""
+        """Rules beyond the schema, applied to raw data of any shape, so that every fault is reported at once."""
         del data
         return iter(())
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Absent is None; a null in the file is refused."""
+    """An optional field: absent is None; a null in the file is refused."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         made = handler(source)
@@ -129,7 +129,7 @@ Share = Annotated[int | float, _NumberRule(minimum=0, maximum=1)]
 
 
 def members(data: object, name: str) -> Iterator[tuple[int, dict[str, object]]]:
-    """The objects of the array `name` in raw data, with their places; nothing where the shape is wrong."""
+    """The objects of the array `name` in raw data, with their places; none where the shape is wrong."""
     array = data.get(name) if isinstance(data, dict) else None
     if isinstance(array, list | tuple):
         yield from ((place, item) for place, item in enumerate(array) if isinstance(item, dict))

@@ -10,7 +10,7 @@ from ganger.contracts.manifest import Manifest, Task
 
 
 def manifest_digest(manifest: Manifest) -> str:
-    """SHA-256, bare lower-case hex, over the fields that decide what runs: not metadata, not prompt contents."""
+    """SHA-256, lower-case hex, over the fields that decide what runs: without metadata and prompt contents."""
     text = (
         f'{{"manifest_version":{encode_string(manifest.manifest_version)},"run_id":{encode_string(manifest.run_id)},'
         f'"tasks":[{",".join(map(_task, manifest.tasks))}]}}'

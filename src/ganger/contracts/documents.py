@@ -1,4 +1,4 @@
-"""Reading the documents people write: JSON, YAML or TOML by suffix, every bad file refused with a sentence."""
+"""Reads the documents people write: JSON, YAML or TOML by suffix; every bad file is refused with a sentence."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _MOST_CUTS = 200
 
 
 def readable_part(path: Path) -> tuple[dict[str, object], str]:
-    """What a broken TOML file says before the place where it cannot be read, and its whole text as far as there is any.
+    """The values of a broken TOML file before its fault, and its whole text if it can be read.
 
-    For whoever has to find something all the same; nothing is ever done by it.
+    For readers that only search for something; no action is based on it.
     """
     try:
         text = _read(path).decode("utf-8", "replace")
@@ -52,7 +52,7 @@ def readable_part(path: Path) -> tuple[dict[str, object], str]:
         try:
             value = _read_toml("".join(lines[:last]))
         except DocumentFault as fault:
-            # An unclosed text or list is noticed only at its end, far below where it begins.
+            # A missing closing quote or bracket is noticed far below the place where the value begins.
             last = min(last, fault.line or last) - 1
         except RecursionError:
             break
@@ -77,7 +77,7 @@ def _read(path: Path) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
-        raise DocumentFault("FILE_NOT_FOUND", "there is no such file; check the path") from None
+        raise DocumentFault("FILE_NOT_FOUND", "no such file; check the path") from None
     except ValueError:
         raise DocumentFault("FILE_NOT_FOUND", "the path holds a NUL character, so no such file can exist") from None
     except OSError as error:
@@ -143,7 +143,7 @@ def _check_toml(value: dict[str, object]) -> None:
 
 
 def _toml_children(path: str, parent: object) -> Iterator[tuple[str, object]]:
-    """The tables and arrays inside a value; leaves that JSON does not know are refused."""
+    """The tables and arrays inside a value; leaf types that JSON lacks are refused."""
     items = parent.items() if isinstance(parent, dict) else enumerate(parent) if isinstance(parent, list) else ()
     for key, child in items:
         place = f"{path}.{key}" if path else str(key)

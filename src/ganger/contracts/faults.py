@@ -1,4 +1,4 @@
-"""What is wrong with a document: every fault, in a stable order, each with a path and a sentence that helps."""
+"""What is wrong with a document: every fault, in a stable order, each with a path and a helpful sentence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _EXPECTED = {
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """One fault before its sentence is made."""
+    """One fault, before its sentence is written."""
 
     location: Location
     code: str
@@ -80,7 +80,8 @@ class _Place:
             self.at(finding.location).own.append(finding)
 
     def in_order(self, shape: object) -> Iterator[tuple[_Finding, object]]:
-        """An object before its members; in it what is missing, then what is unknown, then members in schema order."""
+        """The order of findings: an object before its members; first missing, then unknown fields, then members in
+        schema order."""
         for finding in (*self.own, *self.missing, *self.extra):
             yield finding, shape
         for step in sorted(self.members, key=_rank(shape)):
@@ -89,7 +90,7 @@ class _Place:
 
 @dataclass(slots=True)
 class _Findings:
-    """All findings are counted; of those deep inside, only enough are kept to be sure of the first that are shown."""
+    """Counts all findings; of nested ones it keeps only enough to determine the first that are shown."""
 
     root: _Place = field(default_factory=_Place)
     count: int = 0
@@ -126,7 +127,7 @@ def examine(model: type[Model], data: object) -> tuple[Model | None, list[Fault]
     in_order = islice(findings.root.in_order(model), MOST_FAULTS)
     faults = list(dict.fromkeys(_fault(finding, shape) for finding, shape in in_order))
     if findings.count > MOST_FAULTS:
-        message = f"{findings.count - MOST_FAULTS} more faults are not shown; mend these first"
+        message = f"{findings.count - MOST_FAULTS} more faults are not shown; fix these first"
         faults.append(Fault("", "MORE_FAULTS", message))
     return None, faults
 
@@ -154,7 +155,7 @@ def load_state(path: Path) -> State:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """The garbage collector finds nothing in a half-built document and takes as long as all the rest."""
+    """Pauses the garbage collector: it finds nothing in a half-built document and takes as long as all other work."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -181,7 +182,7 @@ def _finding(detail: ErrorDetails, data: object) -> _Finding:
 
 
 def _real(location: Location, data: object) -> Location:
-    """The location without the steps that name a branch of a type instead of a place in the document."""
+    """The location without the steps that name a type's branch instead of a place in the document."""
     steps: list[str | int] = []
     for step in location:
         try:
@@ -243,7 +244,7 @@ def _unknown(name: str, shape: object) -> str:
 
 
 def describe(value: object) -> str:
-    """A value as it may stand in a message: short, on one line."""
+    """A value for a message: short, on one line."""
     if isinstance(value, str):
         return shorten(value)
     if isinstance(value, dict):

@@ -29,7 +29,7 @@ def id_problem(value: str) -> str | None:
 
 
 def twin_key(value: str) -> str:
-    """Equal for ids that a file system could take for one: other case, other Unicode form."""
+    """Equal for ids that a file system could treat as one: other case, other Unicode form."""
     if value.isascii():
         return value.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", value).casefold())

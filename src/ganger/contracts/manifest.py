@@ -1,4 +1,4 @@
-"""The manifest 2.0: which tasks a run has, and the rules their ids and metadata keep."""
+"""The manifest 2.0: which tasks a run has, and the rules for their ids and metadata."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ Verdicts = Iterator[tuple[Location, str]]
 
 
 def _any(value: object) -> Verdicts:
-    """Words for people: whatever another tool put there stays, and only a text is shown."""
+    """Text for people: a value of any type from another tool stays, and only a string is shown."""
     yield from ()
 
 

@@ -1,4 +1,5 @@
-"""The one parser of agents' answers: the last fenced block of a log becomes a checked record or a named refusal."""
+"""The only parser of agents' answers: the last fenced block of a log becomes a checked record or a refusal with a
+code."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ Record = TypeVar("Record", bound=Contract)
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[Record]):
-    """An answer that keeps its contract; `data` is the object as it was written."""
+    """An answer that fulfils its contract; `data` is the object as written."""
 
     value: Record
     repaired: bool
@@ -38,7 +39,7 @@ class Parsed(Generic[Record]):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why an answer is not believed: one of the five codes, and a message for whoever must mend it."""
+    """Why an answer is refused: one of the five codes, and a message that helps to fix it."""
 
     code: str
     message: str
@@ -63,7 +64,7 @@ def parse_heal(source: Path | bytes, *, chunk: int = CHUNK) -> Parsed[HealDecisi
 
 
 def neutralise(text: str) -> str:
-    """The text with every sentinel visibly broken, so that it can stand in a prompt and be echoed without harm."""
+    """The text with every sentinel visibly broken, so that a prompt can contain it and an echo does no harm."""
     washed = terminal.FULL.apply(text.encode("utf-8", "replace")).decode("utf-8", "replace")
     broken, count = _SENTINEL.subn(r"<< <\1> >>", washed)
     return broken if count else text
@@ -75,7 +76,7 @@ def _parse(source: Path | bytes, fence: Fence, model: type[Record], chunk: int) 
         start, end = fence.start.decode(), fence.end.decode()
         return Refused("NO_SENTINEL", f"the log holds no complete block from {start} to {end} with anything in it")
     first = _judged(bodies[0], model)
-    # An end that is quoted, or written once more than needed, may cut a block short or make it too long.
+    # An end that is quoted, or written more often than needed, may cut a block short or make it too long.
     others = (_judged(body, model) for body in bodies[1:] if isinstance(first, Refused))
     return next((one for one in others if isinstance(one, Parsed)), first)
 
@@ -106,7 +107,7 @@ def _judge(body: bytes, model: type[Record]) -> Parsed[Record] | Refused:
 
 
 def _read(body: bytes) -> tuple[object, bool]:
-    """What parses first counts; if nothing does, the fault of the text as it was written."""
+    """The first reading that parses; if none does, raises the fault of the text as written."""
     first: JsonFault | None = None
     for text, repaired in _readings(body):
         try:
@@ -120,7 +121,7 @@ def _read(body: bytes) -> tuple[object, bool]:
 
 
 def _readings(body: bytes) -> Iterator[tuple[str, bool]]:
-    """The strict text; then without the characters a terminal adds; then each of them repaired."""
+    """The strict text; then the text without characters that a terminal adds; then both repaired."""
     text = _decoded(terminal.NORMAL.apply(body))
     check_count(text, MOST_VALUES)
     yield text, False

@@ -1,4 +1,4 @@
-"""The one repair an answer may get: outer markdown fence, comments, trailing commas. Strings are never touched."""
+"""The only repair an answer may get: outer markdown fence, comments, trailing commas. Strings are never changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMMAS = re.compile(
 
 
 def repair(text: str) -> str:
-    """The text without what agents add to JSON; anything else stays as it is."""
+    """The text without agents' additions to JSON; everything else is unchanged."""
     text = _unfenced(text)
     if "//" in text or "/*" in text:
         text = "".join(_without_comments(text))

@@ -36,7 +36,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def verb_schema(verb: str) -> dict[str, Any]:
-    """The JSON Schema of what a worker says with this verb."""
+    """The JSON Schema of a worker's request with this verb."""
     made: dict[str, Any] = _tidy(VERBS[verb].model_json_schema())
     return made
 
@@ -66,7 +66,7 @@ def write_schemas(folder: Path) -> None:
 
 
 def _tidy(node: Any) -> Any:
-    """Without generated titles and without defaults that only mean absence."""
+    """The schema without generated titles and without defaults that only mean absence."""
     if isinstance(node, list):
         return [_tidy(item) for item in node]
     if not isinstance(node, dict):

@@ -20,7 +20,7 @@ _CONTAINERS = frozenset({dict, list})
 
 
 class DocumentFault(ValueError):
-    """Why a document is refused, and where; line 0 means the place is not known."""
+    """Why a document is refused, and where; line 0 means an unknown place."""
 
     def __init__(self, code: str, message: str, line: int = 0, column: int = 0) -> None:
         super().__init__(message)
@@ -139,7 +139,7 @@ def _children(parent: object) -> Iterable[object]:
 def _check_text(text: str, value: object) -> None:
     suspicious = "\\ud" in text or "\\uD" in text or not text.isascii()
     if suspicious and any(_SURROGATE.search(string) for string in _strings_of(value)):
-        raise JsonFault("INVALID_JSON", "a string holds half of a surrogate pair, which is no character")
+        raise JsonFault("INVALID_JSON", "a string holds half of a surrogate pair, which is not a character")
 
 
 def _strings_of(value: object) -> Iterator[str]:
@@ -156,7 +156,7 @@ def _strings_of(value: object) -> Iterator[str]:
 
 
 def _duplicate_at(text: str, key: str) -> int:
-    """Where the first repeated key stands. Only runs for texts that parse as far as the duplicate."""
+    """The position of the first repeated key. Runs only for texts that parse up to the duplicate."""
     open_objects: list[set[str] | None] = []
     candidate: tuple[str, int] | None = None
     for token in _tokens(text):
@@ -197,7 +197,7 @@ def _fault(code: str, message: str, text: str, place: int) -> JsonFault:
 
 
 def shorten(value: str, longest: int = 60) -> str:
-    """A string as it may stand in a message: quoted, escaped, on one line, not long."""
+    """A string for a message: quoted, escaped, on one line, short."""
     cut = value if len(value) <= longest else value[: longest - 1] + "…"
     quoted = json.dumps(cut, ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in quoted)

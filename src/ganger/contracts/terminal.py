@@ -1,7 +1,7 @@
-"""Terminal codes: what they look like in a log, and how they are removed the same way wherever a log is cut.
+"""Terminal codes: how they look in a log, and their removal with the same result wherever a log is cut.
 
 No escape sequence contains a control character (but a bell may end one) and none is longer than LONGEST_SEQUENCE. So
-a log may be cut before any control character but a bell, after a line feed, or far enough behind the last control
+a log may be cut before any control character but a bell, after a line feed, or far enough after the last control
 character, and cleaning the parts gives the same bytes as cleaning the whole.
 """
 
@@ -46,7 +46,7 @@ class Wash:
         return self.wide and not data.isascii() and _ALL_CODES.search(data) is not None
 
     def spread(self, text: bytes) -> re.Pattern[bytes]:
-        """Finds `text` also where only terminal codes stand between its characters."""
+        """A pattern that finds `text` also with terminal codes between its characters."""
         dropped = b"|[" + re.escape(self.dropped) + b"]++" if self.dropped else b""
         wide = b"|" + _C1_OR_BOM if self.wide else b""
         between = b"(?:" + _SEQUENCE + wide + dropped + b")*+"
@@ -67,7 +67,7 @@ FULL = Wash(_ALL, wide=True)
 
 
 def is_blank(data: bytes | bytearray) -> bool:
-    """Whether data without escape sequences shows nothing."""
+    """Whether data without escape sequences is blank on a screen."""
     return _BLANK.fullmatch(data) is not None
 
 
@@ -80,7 +80,7 @@ def safe_cut(data: bytes | bytearray, within: int) -> int:
     if line >= 0:
         return line + 1
     head = data[:LONGEST_SEQUENCE]
-    # Counting is several times faster than searching, and long lines without any control character are common.
+    # Counting is several times faster than searching, and long lines without control characters are common.
     control = _CONTROL_BUT_BELL.search(head) if len(head.translate(None, _CONTROLS)) != len(head) else None
     if control:
         return control.start()

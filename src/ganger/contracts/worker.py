@@ -1,7 +1,7 @@
-"""The worker protocol 1: what a worker may say to whoever leads the run, whatever carries it.
+"""The worker protocol 1: the requests of a worker to the lead of a run, on every carrier.
 
-Every request has a verb and a body of its own. `id` names a request, so that one that arrives twice counts once;
-`task_id` may be given, and must then be the task the sender's token belongs to.
+Every request has a verb and its own body. `id` names a request, so that one that arrives twice counts once;
+`task_id` is optional, and must be the task of the sender's token.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Said(Contract):
 
 
 class Next(Said):
-    """Asks for a task. One worker holds one task at a time: whoever asks again is told of the one it holds."""
+    """Asks for a task. One worker holds one task at a time; a worker that asks again gets the task it holds."""
 
     worker: Name
     wait_sec: Wait = 0
@@ -50,7 +50,7 @@ class TierResult(Contract):
 
 
 class Heartbeat(Said):
-    """It is alive."""
+    """The worker is alive."""
 
     step: Short = ""
     percent: Given[Percent] = None
@@ -59,7 +59,7 @@ class Heartbeat(Said):
 
 
 class Progress(Heartbeat):
-    """How far it is; kept for good."""
+    """The worker's progress; kept permanently."""
 
     tiers: Annotated[ListOf[TierResult], Field(max_length=20)] = ()
     tasks_completed: Given[Annotated[int, Field(ge=0)]] = None
@@ -67,16 +67,17 @@ class Progress(Heartbeat):
 
 
 class Milestone(Said):
-    """It has reached something worth naming."""
+    """The worker has reached a milestone."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     note: Sentence = ""
 
 
 class Escalate(Said):
-    """Only a person can decide. It may go on meanwhile, wait for the answer in its messages, or end with exit code 4.
+    """Asks for a person's decision. The worker may continue, wait for the answer in its messages, or end with exit code
+    4.
 
-    With `default` and `deadline_sec` the default counts once nobody has answered for so long.
+    With `default` and `deadline_sec`, the default applies if there is no answer within that time.
     """
 
     category: Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_]*$")]
@@ -88,7 +89,7 @@ class Escalate(Said):
 
 
 class Checkpoint(Said):
-    """Where it stands, for a fresh worker that must go on without it. `leave`: it ends now, with exit code 2."""
+    """The state of the work, for a new worker that continues it. `leave`: this worker ends now, with exit code 2."""
 
     summary: Text = ""
     done: Names = ()
@@ -105,23 +106,23 @@ class Checkpoint(Said):
 
 
 class Report(Said):
-    """Its answer: a task result 2.0, judged like one that was printed."""
+    """The worker's answer: a task result 2.0, judged like a printed one."""
 
     result: dict[str, Any]
 
 
 class Done(Said):
-    """The mark it sets once its report is acknowledged: it will say no more."""
+    """The worker's last request, after its report is acknowledged."""
 
 
 class Brief(Said):
-    """Asks for one part of what it should know; without a name, for the list of parts."""
+    """Asks for one part of the briefing; without a name, for the list of parts."""
 
     section: Short = ""
 
 
 class Messages(Said):
-    """Asks for what it was told since the message of that number."""
+    """Asks for the messages after the one with that number."""
 
     since: Annotated[int, Field(ge=0)] = 0
     wait_sec: Wait = 0
@@ -141,5 +142,5 @@ VERBS: Mapping[str, type[Said]] = MappingProxyType(
         "messages": Messages,
     }
 )
-# What is durable before it is acknowledged, so that it may be sent again until it is.
+# Requests that are durable before they are acknowledged, so that they may be sent again until then.
 KEPT = frozenset({"progress", "milestone", "escalate", "checkpoint", "report", "done"})

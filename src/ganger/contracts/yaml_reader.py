@@ -1,4 +1,4 @@
-"""YAML, the safe part of it: plain data, `true` and `false` as the only booleans, no tags, anchors or aliases."""
+"""The safe part of YAML: plain data, `true` and `false` as the only booleans, no tags, anchors or aliases."""
 
 from __future__ import annotations
 

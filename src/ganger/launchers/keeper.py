@@ -126,7 +126,7 @@ class Keeper:
         return self._leaving or (not self._clients and now - self._idle_since >= self._idle_sec)
 
     def _leave(self) -> None:
-        """Closes the socket; the address is removed first, so that no lead finds a closed one."""
+        """Closes everything; the address is removed first, so that no lead finds a closed socket."""
         self._house.address.unlink(missing_ok=True)
         self._house.key.unlink(missing_ok=True)
         self._door.close()
@@ -177,12 +177,12 @@ class Keeper:
             self._programs.see_ends(time.monotonic())
 
     def _guard_is_gone(self) -> None:
-        """Without the guard, a dying keeper would leave its programs running."""
+        """Stops everything: without the guard, a dying keeper would leave its programs running."""
         self._selector.unregister(self._alive)
         self._end_everything()
 
     def _end_everything(self) -> None:
-        """The programs are not at fault, so they count as lost."""
+        """Stops all programs and exits. The programs are not at fault, so they count as lost."""
         self._leaving = True
         self._programs.lose()
         self._programs.terminate(time.monotonic())

@@ -132,7 +132,8 @@ def _credentials(home: Path) -> list[Path]:
 
 
 def _shown(settings: SandboxSettings) -> tuple[Path, ...]:
-    """The path without following links: a link there may be an agent's, and its target is not the file to mask."""
+    """The folder that shows the runs, unless it is a link: that may be an agent's, and its target must not be
+    masked."""
     return (settings.shown,) if settings.shown is not None and not settings.shown.is_symlink() else ()
 
 

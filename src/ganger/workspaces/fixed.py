@@ -197,7 +197,7 @@ class Fixed:
         return Found(change, came, tuple(grave), moved)
 
     def put_back(self, found: FixedChange, folder: Path) -> tuple[str, ...]:
-        """Puts everything back, after saving what it finds in `folder`. Returns the paths for which that failed."""
+        """Puts everything back, after saving the found state to `folder`. Returns the paths for which that failed."""
         assert isinstance(found, Found)
         if found.change is None:
             return ()
@@ -212,7 +212,7 @@ class Fixed:
         return tuple(left)
 
     def mark(self) -> FolderMark:
-        """The parent folders, which show when a place appears or disappears."""
+        """The present state, for a later comparison; the parent folders show when a place appears or disappears."""
         return FolderMark(self._snapshot(), self._snapshot)
 
     def _snapshot(self) -> Snapshot:

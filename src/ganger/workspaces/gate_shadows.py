@@ -137,7 +137,7 @@ def _made_or_found(name: str, place: str, made: Made, exists: Callable[[str], bo
 
 
 def _program(touched: Touched, reach: Reach, declared: Collection[str]) -> str | None:
-    """Whether a check puts this folder first in PATH."""
+    """A program in a folder that a check puts first in PATH."""
     folder, _, name = touched.path.rpartition("/")
     if folder not in reach.orders.program_folders or touched.path in declared:
         return None

@@ -223,7 +223,7 @@ def failed(call: Call, said: str) -> GangerError:
 
 
 def is_object(text: str) -> bool:
-    """The text, if it is a full object id; an option or an expression raises."""
+    """Whether this is a full object id, which can never be taken for an option or an expression."""
     return _OBJECT.fullmatch(text) is not None
 
 

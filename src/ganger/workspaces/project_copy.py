@@ -113,7 +113,7 @@ class ProjectCopies:
 
 
 def _was_built_by_cmake(folder: Path) -> bool:
-    """Whether an entry stores the path of its own folder and so is useless in a copy."""
+    """Whether a folder is a cmake build, which stores its own path and is useless in a copy."""
     return (folder / "CMakeCache.txt").is_file()
 
 

@@ -89,7 +89,7 @@ class Reach(Tree):
 
 
 def _unlock(directory: int, name: str, mode: int) -> None:
-    """The only handle on a folder that its owner may not even open."""
+    """Sets a folder's mode through the only kind of handle that works if its owner may not open it."""
     fd = os.open(name, _HANDLE, dir_fd=directory)
     try:
         Path(f"/proc/self/fd/{fd}").chmod(mode)

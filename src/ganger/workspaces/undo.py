@@ -58,7 +58,7 @@ class Undo:
         return tuple(sorted(self._failed))
 
     def _guarded(self, path: str, act: Callable[[], object]) -> None:
-        """Clears a path as well as possible; whether the restore succeeded is checked at the end."""
+        """Runs one step and notes its failure. A step without a path is optional: its effect is checked at the end."""
         try:
             act()
         except OSError as problem:
