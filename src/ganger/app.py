@@ -109,6 +109,7 @@ class RunOptions:
     only: tuple[str, ...] | None = None
     max_tasks: int | None = None
     reconcile: bool = False
+    waits: bool = False
     listeners: tuple[Listener, ...] = field(default=())
 
 
@@ -513,6 +514,7 @@ def _order(
         ),
         reconcile=_reconcile(compared, checked, options),
         seen=compared.seen(state) if state.last_seq else {},
+        waits=options.waits,
     )
 
 

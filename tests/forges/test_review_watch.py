@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +50,64 @@ def test_a_lead_hears_the_forge_while_others_work(tmp_path: Path, monkeypatch: p
             assert project.state().tasks["t1"].status is TaskStatus.RUNNING
         looked, (first, *_, last) = server.log.count("reviews"), server.log.lines
     assert looked <= (last.at - first.at) / POLL_SEC + 3
+
+
+def waiting_lead(project: GitProject) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "ganger", "run", "--wait", "--project", str(project.root)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def read_until(lead: subprocess.Popen[str], said: str) -> str:
+    assert lead.stdout is not None
+    heard = ""
+    for line in lead.stdout:
+        heard += line
+        if said in line:
+            return heard
+    raise AssertionError(heard)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["waits on", "dies and is begun again"])
+def test_a_run_that_waits_for_a_review_goes_on_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    """W08 H10: what it waits for is told, the approval on the forge is enough, no worker is paid again."""
+    monkeypatch.setenv("LOOPBACK_TOKEN", TOKEN)
+    scene = Scene(Row("any", more=PERSON), tmp_path)
+    with serving("forgejo-16", scene.world) as server:
+        project = scene.project(server)
+        lead = waiting_lead(project)
+        told = read_until(lead, "1 task waits for a review: a (")
+        assert "goes on by itself" in told and "goes on by itself" in project.ganger("status").stdout
+        if killed:
+            lead.kill()
+            lead.communicate(timeout=20)
+            assert "ganger run --wait goes on" in project.ganger("status").stdout
+            lead = waiting_lead(project)
+            read_until(lead, "1 task waits for a review: a (")
+        scene.act("review approve good", server)
+        said, _ = lead.communicate(timeout=60)
+    assert (lead.returncode, project.state().tasks["a"].status) == (0, TaskStatus.DONE), said
+    assert len(project.find(ev.AttemptLaunched)) == 1
+
+
+def test_stop_ends_the_wait_and_without_it_the_end_says_what_is_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W08 G12: 130 after a stop, 4 where a person is needed; asking keeps its pace meanwhile."""
+    monkeypatch.setenv("LOOPBACK_TOKEN", TOKEN)
+    scene = Scene(Row("any", more=PERSON), tmp_path)
+    with serving("forgejo-16", scene.world) as server:
+        project = scene.project(server)
+        lead = waiting_lead(project)
+        read_until(lead, "1 task waits for a review")
+        assert project.ganger("stop").returncode == 0
+        said, _ = lead.communicate(timeout=60)
+        assert lead.returncode == 130, said
+        ended = project.ganger("run", "--json")
+    last = json.loads(ended.stdout.splitlines()[-1])
+    assert ended.returncode == 4 and "1 task waits for a review: a (" in json.dumps(last), ended.stdout[-2000:]
+    assert json.loads(project.ganger("status", "--json").stdout)["awaits_review"] == ["a"]
 
 
 def sent_back(folder: Path) -> Outcome:

@@ -46,11 +46,12 @@ def drive(
     max_tasks: int | None,
     as_json: bool,
     reconcile: bool = False,
+    waits: bool = False,
     quiet_end: bool = False,
     notes: Sequence[str] = (),
 ) -> int:
-    """Runs to the end and prints the outcome. `notes` are printed before it begins."""
-    options = RunOptions(None if only is None else tuple(only), max_tasks, reconcile)
+    """Runs to the end and prints the outcome. `notes` are printed before it begins; `waits`: for people's reviews."""
+    options = RunOptions(None if only is None else tuple(only), max_tasks, reconcile, waits)
     notes = [*notes, *_welcome(project, checked)]
     with open_lead(project, checked, options) as lead:
         screen = choose_screen(lead, as_json=as_json)
@@ -65,6 +66,7 @@ def drive(
         within_reach = stays_within_reach(project, lead.tools.folder)
         for warning in [*notes, *warnings(project, checked), *([within_reach] if within_reach else [])]:
             screen.note(warning)
+        lead.tell = screen.note
         screen.begin(lead)
         try:
             code = asyncio.run(_lead_on(lead, screen))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--max-tasks", type=click.IntRange(1), help="Start at most this many tasks, then stop.")
 @click.option("--dry-run", is_flag=True, help="Check everything and show what would run; start nothing.")
 @click.option("--detach", is_flag=True, help="Run without a terminal; return as soon as the lead has started.")
+@click.option("--wait", is_flag=True, help="Go on by itself when a review comes that tasks wait for.")
 @click.option("--reconcile", is_flag=True, help="Apply a changed manifest or prompt; the effect is shown first.")
 @click.option(
     "--budget", type=click.FloatRange(min=0), metavar="USD", help="Stop before the run spends more than this."
@@ -41,6 +42,7 @@ def command(
     max_tasks: int | None,
     dry_run: bool,
     detach: bool,
+    wait: bool,
     reconcile: bool,
     budget: float | None,
     settings: tuple[str, ...],
@@ -49,8 +51,10 @@ def command(
 ) -> int:
     """Run the manifest's tasks, or continue the run if it has begun.
 
-    Tasks that are DONE stay done. Exit codes: 0 every requested task is DONE, 1 a task failed, 3 a task is blocked,
-    4 you have to decide something, 130 interrupted (run the same command again to continue).
+    Tasks that are DONE stay done. With --wait a run with tasks that wait for reviews does not end: it goes on when
+    they come, here (ganger approve) or on the forge, until ganger stop. Exit codes: 0 every requested task is DONE,
+    1 a task failed, 3 a task is blocked, 4 you have to decide something, 130 interrupted (run the same command again to
+    continue).
 
     \b
     Examples:
@@ -60,7 +64,8 @@ def command(
       ganger run --dry-run
       ganger run --reconcile --dry-run
       ganger run --detach --budget 40
-      ganger run --detach
+      ganger run --wait
+      ganger run --detach --wait
       ganger run --json | jq -r .type
     """
     # Until the run handles signals itself, every signal ends this command as Ctrl-C does.
@@ -77,7 +82,7 @@ def command(
     checked.require()
     notes = [*require_effect(opened, checked), *_idle_flags(opened, checked, reconcile=reconcile)]
     if dry_run:
-        idle = {"--detach": detach, "--max-tasks": max_tasks is not None}
+        idle = {"--detach": detach, "--wait": wait, "--max-tasks": max_tasks is not None}
         notes += [
             f"{flag}: has no effect with --dry-run, which starts nothing" for flag, given in idle.items() if given
         ]
@@ -89,7 +94,14 @@ def command(
     if detach:
         return _detach(opened, checked, as_json=as_json)
     return drive(
-        opened, checked, only=only or None, max_tasks=max_tasks, reconcile=reconcile, as_json=as_json, notes=notes
+        opened,
+        checked,
+        only=only or None,
+        max_tasks=max_tasks,
+        reconcile=reconcile,
+        waits=wait,
+        as_json=as_json,
+        notes=notes,
     )
 
 

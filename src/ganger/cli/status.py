@@ -74,6 +74,7 @@ def _print_document(
     *,
     led: bool,
 ) -> None:
+    from ganger.core.awaited import awaiting
     from ganger.core.moments import stamp
     from ganger.core.vocabulary import TaskStatus
     from ganger.runs import forge_pace, keeper_pid, size_of
@@ -87,7 +88,8 @@ def _print_document(
         "status", run_id=state.run_id, led=led, run_status=state.status.value, abort_reason=state.abort_reason,
         counts=counts(state), total=len(state.tasks), started_at=state.started_at or None,
         finished_at=state.finished_at or None, folder=str(folder.known_as), kept=str(folder.path), open_tasks=open_rows,
-        paused=state.paused, spent=spending(state), open_questions=len(open_questions(state)),
+        awaits_review=awaiting(state), paused=state.paused, spent=spending(state),
+        open_questions=len(open_questions(state)),
         heal_rounds=len(state.heal_rounds), keeper=keeper_pid(folder), mode=state.mode,
         merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.heads.get(""),
         landed=state.landed.get(""), disk_bytes=size_of(folder.path),
@@ -99,6 +101,7 @@ def _print_document(
 
 
 def _echo_summary(state: RunState, *, led: bool) -> None:
+    from ganger.core.awaited import awaited_line
     from ganger.core.vocabulary import RunStatus
     from ganger.views.board import counts_line, open_questions
     from ganger.views.costs import spending_line
@@ -106,6 +109,9 @@ def _echo_summary(state: RunState, *, led: bool) -> None:
     click.echo(f"run {state.run_id}: {state.status.value}: {counts_line(state)} of {len(state.tasks)}")
     if state.status is RunStatus.RUNNING and not led:
         click.echo("  no process leads this run now; ganger run continues it")
+    if line := awaited_line(state):
+        then = "it goes on by itself when it comes" if led else "ganger run --wait goes on by itself when it comes"
+        click.echo(f"  {printable(line)}; {then}")
     if state.paused:
         click.echo("  paused; nothing new starts until: ganger resume")
     if asked := open_questions(state):

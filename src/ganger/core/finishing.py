@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ganger.core.awaited import awaited_line, waits_for_people_alone
 from ganger.core.decisions import Finish
 from ganger.core.hosts import told, waiting
 from ganger.core.quota import question_about
@@ -30,6 +31,8 @@ def finish(state: RunState, spent_out: str = "") -> Finish:
         more = f"; {barred}" if barred else ""
         return Finish(RunStatus.RUNNING, None, f"limit reached; {len(pending)} tasks are still to be run{more}")
     reason = "; ".join([*_shut_accounts(state), *_hosts(state), abort_reason(state, open_tasks)])
+    if waits_for_people_alone(state):
+        return Finish(RunStatus.ABORTED, f"{awaited_line(state)}; {reason}", "only reviews are awaited")
     if barred:
         reason = f"{barred}; {reason}"
     last = state.heal_rounds[-1] if state.heal_rounds else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ganger.contracts.worker import Next
 from ganger.core import events as ev
+from ganger.core.awaited import awaited_line, awaiting
 from ganger.core.budgets import budget_named, reservation
 from ganger.core.control import act, refused
 from ganger.core.delivery import RepoRules
@@ -91,6 +92,7 @@ class Order:
     repos: tuple[RepoRules, ...] = ()
     reconcile: Reconcile | None = None
     seen: dict[str, str] = field(default_factory=dict)
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,8 @@ class Lead:
         self._barrier: asyncio.Task[None] | None = None
         self._look_every_sec, self._boot_clock = look_every_sec, boot_clock
         self._taken_over: list[str] = []
-        self._stop_why = ""
+        self._stop_why = self._waits_for = ""
+        self.tell: Callable[[str], None] = lambda _text: None
         self._begun = False
 
     async def run(self) -> int:
@@ -352,7 +355,12 @@ class Lead:
         if self.state.stopping and self._healing is not None:
             await asyncio.wait({self._healing})
             return
-        if await self._take_commands() or (self._branches and await self._branches.has_heard_reviews()):
+        if await self._take_commands():
+            return
+        if self.order.waits and finish.run_status is RunStatus.ABORTED and not finish.question and awaiting(self.state):
+            await self._await_people()
+            return
+        if self._branches and await self._branches.has_heard_reviews():
             return
         events: list[ev.Event] = list(moot(self.state))
         if finish.question and not any(q.kind == "budget" and q.answer is None for q in self.state.questions.values()):
@@ -363,6 +371,15 @@ class Lead:
         counts = {status.value: self.state.counts[status] for status in TaskStatus}
         events.append(ev.RunFinished(finish.run_status, finish.abort_reason, counts, finish.why))
         await self.journal.record(*events)
+
+    async def _await_people(self) -> None:
+        """Until something is recorded: what people say here or on the forge, or that this is to end. Dying here is
+        harmless, the next lead waits for the same."""
+        line = awaited_line(self.state)
+        if line != self._waits_for:
+            self._waits_for = line
+            self.tell(f"{line}; the run goes on by itself when it comes, and ganger stop ends the wait")
+        await self._pause(None)
 
     async def _start(self, names: list[str]) -> None:
         """The claims of one tick share a commit; only then is anything launched."""
