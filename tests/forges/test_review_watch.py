@@ -71,7 +71,7 @@ def read_until(lead: subprocess.Popen[str], said: str) -> str:
 def test_a_run_that_waits_for_a_review_goes_on_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
-    """W08 H10: what it waits for is told, the approval on the forge is enough, no worker is paid again."""
+    """W08 G12: what it waits for is told, the approval on the forge is enough, no worker is paid again."""
     monkeypatch.setenv("LOOPBACK_TOKEN", TOKEN)
     scene = Scene(Row("any", more=PERSON), tmp_path)
     with serving("forgejo-16", scene.world) as server:
