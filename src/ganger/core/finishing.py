@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ganger.core.awaited import awaited_line, waits_for_people_alone
 from ganger.core.decisions import Finish
 from ganger.core.hosts import told, waiting
@@ -9,6 +11,7 @@ from ganger.core.quota import question_about
 from ganger.core.records import RunState
 from ganger.core.repos import held_up
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
+from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK
 
 _MOST_BARS = 4
 
@@ -73,3 +76,23 @@ def _shown_status(state: RunState, task: str) -> str:
         return "BLOCKED (dependency_failed)"
     word = now.block_reason.value if now.block_reason else now.last_failure_signature
     return f"{now.status.value} ({word})" if word else now.status.value
+
+
+def exit_code(state: RunState) -> int:
+    """0 all that was asked for is DONE · 1 not all · 3 something is blocked · 4 a person must decide · 130 stopped ."""
+    if state.status is RunStatus.COMPLETED:
+        return EXIT_OK
+    if state.stopping or state.draining:
+        return EXIT_INTERRUPTED
+    left = {state.tasks[name].status for name in _asked_for(state)} - {TaskStatus.DONE}
+    if not left:
+        return EXIT_OK
+    if TaskStatus.ESCALATED in left or any(q.answer is None for q in state.questions.values()):
+        return EXIT_ESCALATED
+    return EXIT_BLOCKED if TaskStatus.BLOCKED in left else EXIT_ERROR
+
+
+def _asked_for(state: RunState) -> Iterable[str]:
+    if state.scope.only is not None:
+        return state.scope.only
+    return state.touched if state.scope.max_tasks is not None and state.touched else state.tasks

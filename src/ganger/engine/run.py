@@ -14,6 +14,7 @@ from ganger.core.awaited import awaited_line, awaiting
 from ganger.core.budgets import budget_named, reservation
 from ganger.core.control import act, refused
 from ganger.core.delivery import RepoRules
+from ganger.core.finishing import exit_code as exit_code
 from ganger.core.indexes import is_delivering
 from ganger.core.misfits import open_round
 from ganger.core.moments import stamp
@@ -57,7 +58,7 @@ from ganger.engine.road import Road
 from ganger.engine.rules import write_rules
 from ganger.engine.tools import Tools
 from ganger.engine.usage import write_usage
-from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK, GangerError, LeadLost
+from ganger.errors import GangerError, LeadLost
 from ganger.ports import Command, Entry
 
 # A wait longer than this is cut in pieces, so that a clock that was set is noticed.
@@ -595,23 +596,3 @@ class Lead:
         for task in doomed:
             task.cancel()
         await asyncio.gather(*doomed, return_exceptions=True)
-
-
-def exit_code(state: RunState) -> int:
-    """0 all that was asked for is DONE · 1 not all · 3 something is blocked · 4 a person must decide · 130 stopped ."""
-    if state.status is RunStatus.COMPLETED:
-        return EXIT_OK
-    if state.stopping or state.draining:
-        return EXIT_INTERRUPTED
-    left = {state.tasks[name].status for name in _asked_for(state)} - {TaskStatus.DONE}
-    if not left:
-        return EXIT_OK
-    if TaskStatus.ESCALATED in left or any(q.answer is None for q in state.questions.values()):
-        return EXIT_ESCALATED
-    return EXIT_BLOCKED if TaskStatus.BLOCKED in left else EXIT_ERROR
-
-
-def _asked_for(state: RunState) -> Iterable[str]:
-    if state.scope.only is not None:
-        return state.scope.only
-    return state.touched if state.scope.max_tasks is not None and state.touched else state.tasks
