@@ -73,6 +73,7 @@ def rules_for(project: Project, repo: str, *, used: bool = True) -> RepoRules:
         completion=completion,
         style=style,
         pushes=section.pushes,
+        base_red=section.base_red,
         branch=(section.branch or checked_out(path_of(project, repo))) if delivers else section.branch,
         forge=section.forge,
         required_jobs=tuple(name for name in _required(section) if name != section.mirror_job),

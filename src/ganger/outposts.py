@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ganger.config import DeliverySection, Project, environment
 from ganger.core.branch_rules import Clash, clashes
-from ganger.core.delivery import CI, MIRRORED, PUSHED
+from ganger.core.ci import UNSETTLED, Ci, Finding, judge
+from ganger.core.delivery import CI, MIRRORED, PUSHED, RepoRules
 from ganger.core.records import TaskSpec
 from ganger.delivery import checked_out, completion_of, forge_settings, names_of, path_of, rules_for, token_reader
 from ganger.errors import ForgeDenied, ForgeUnreachable, GangerError
@@ -26,12 +27,14 @@ _GOES_OUT = frozenset({PUSHED, CI, MIRRORED})
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """How one of them answered; `trouble` where it did not, or not well. `warns`: nothing stops for it."""
+    """How one of them answered; `trouble` where it did not, or not well. `warns`: nothing stops for it.
+    `tells`: it is said before a run as well."""
 
     name: str
     text: str
     trouble: GangerError | None = None
     warns: bool = False
+    tells: bool = False
 
 
 def delivering_repos(project: Project, specs: Iterable[TaskSpec] | None = None) -> list[str]:
@@ -72,6 +75,8 @@ def require_welcome(project: Project, specs: Sequence[TaskSpec]) -> list[str]:
             raise met.trouble
         if met.trouble is not None:
             notes.append(met.trouble.message)
+        elif met.tells:
+            notes.append(met.text)
     return notes
 
 
@@ -182,7 +187,12 @@ async def _met_forge(project: Project, repo: str, section: DeliverySection, wher
         return [Met(f"forge{where}", trouble.message, trouble)]
     try:
         met = await _tried(f"forge{where}", _greeted(forge))
-        return [met] if met.trouble is not None else [met, *await _guarded(project, repo, address, forge, where)]
+        if met.trouble is not None:
+            return [met]
+        told = await asyncio.gather(
+            _guarded(project, repo, address, forge, where), _base(project, repo, section, forge, where)
+        )
+        return [met, *(one for every in told for one in every)]
     finally:
         await forge.close()
 
@@ -203,6 +213,54 @@ async def _guarded(project: Project, repo: str, address: str, forge: Forge, wher
         return [Met(name, f"{rules.branch}: its rules cannot be read: {trouble.message}", trouble, warns=True)]
     met = clashes(rules, found, by_token=parse_address(address).web)
     return [Met(name, f"{rules.branch}: {found.told}"), *(_of_clash(name, clash) for clash in met)]
+
+
+async def _base(project: Project, repo: str, section: DeliverySection, forge: Forge, where: str) -> list[Met]:
+    """What CI says of the target as it is now: a red one is told before anybody is paid. What is not known stops
+    nobody."""
+    name, rules = f"ci{where}", rules_for(project, repo)
+    if not rules.follows_ci:
+        return []
+    try:
+        head, finding, url = await _verdict(project, repo, section, rules, forge)
+    except GangerError as trouble:
+        return [Met(name, f"{rules.branch}: what CI says of it cannot be read: {trouble.message}", trouble, warns=True)]
+    at = f"{rules.branch} at {head[:12]}"
+    if not head:
+        return []
+    if finding.ci in UNSETTLED:
+        so = "has not run for it" if finding.ci is Ci.ABSENT else "is not through with it"
+        text = f"{at}: CI {so}; a run begins all the same, and what turns out red there is asked about then"
+        return [Met(name, text, tells=finding.ci is not Ci.ABSENT)]
+    if finding.ci is not Ci.RED:
+        return [Met(name, f"{at}: CI is {finding.ci.value}")]
+    text = f"{at} of {forge.name} is red before anything is done: {finding.why}{f'; {url}' if url else ''}"
+    stops = rules.base_red == "stop"
+    hint = _MEND_IT if stops else _RED_THEN[rules.base_red]
+    return [Met(name, text, GangerError(text, hint=hint, code="BASE_RED"), warns=not stops)]
+
+
+_MEND_IT = (
+    'fix the branch first; or set delivery.base_red = "mend", and the first task fixes it too, or "ignore", and nobody '
+    "is charged for it"
+)
+_RED_THEN = {"mend": "the first task that is pushed fixes it", "ignore": "nobody is charged for what failed there"}
+
+
+async def _verdict(
+    project: Project, repo: str, section: DeliverySection, rules: RepoRules, forge: Forge
+) -> tuple[str, Finding, str]:
+    path = path_of(project, repo)
+    token, address = token_reader(project, section), remote_address(path, section.remote)
+    settings = RemoteSettings(address, token, look_sec=section.call_sec, environ=environment())
+    with tempfile.TemporaryDirectory(prefix="ganger-") as folder:
+        store = Path(folder) / "look.git"
+        Git(store).ask("init", "-q", "--bare", doing="making a repository to look from")
+        head = await GitRemote(store, settings).head(rules.branch)
+    runs = [await forge.jobs(run) for run in await forge.runs([head])] if head else []
+    finding = judge(head, runs, rules.ci_rules)
+    urls = [run.url for run in runs if run.url]
+    return head, finding, urls[-1] if urls else ""
 
 
 def _of_clash(name: str, clash: Clash) -> Met:

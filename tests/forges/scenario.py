@@ -57,6 +57,13 @@ style = "branch"
 """
 
 
+BASES = {
+    "red": Run({"check": "ok", "test": "ok"}, red=("!fix.txt",)),
+    "green": Run({"check": "ok", "test": "ok"}),
+    "running": Run({"check": "ok", "test": "run"}),
+}
+
+
 @dataclass(frozen=True)
 class Row:
     """`pushes` is what CI does with the first push, the second and so on. `meanwhile` is what happens at which look.
@@ -220,6 +227,8 @@ class Scene:
                 self.world.newest().reviews[-1].dismissed = True
             case "retitle", _, title:
                 self.world.newest().title = title
+            case "base", _, how:
+                self.world.began_before("main", BASES[how])
             case "onto", _, branch:
                 self.world.somebody_pushes(branch, "onto.txt")
             case "close", _, _:

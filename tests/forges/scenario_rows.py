@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from base_rows import BASES
 from loopback.manners import Manners
 from loopback.script import GREEN, MIRROR, RED, Fault, Run, by_tree, ci
 from merge_rows import MERGES
@@ -356,6 +357,6 @@ _MORE = frozenset(
 )
 _EVERY: list[Row] = [
     *BY_FLAVOUR, *MIRRORS, *STOPPED, *ABSENT, *WORKFLOWS, *FIXES, *TROUBLE, *OTHERS, *ASKED, *REVIEWED, *RETRIED,
-    *REAL, *OUTAGES, *HOOKS, *MERGES, *UNREADABLE, *_timeline(),
+    *REAL, *OUTAGES, *HOOKS, *MERGES, *UNREADABLE, *BASES, *_timeline(),
 ]  # fmt: skip
 ROWS = [replace(row, slow=row.slow or row.name in _MORE) for row in _EVERY]

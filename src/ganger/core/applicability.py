@@ -243,6 +243,7 @@ _DELIVERY = (
     *_rows("delivery", "remote branch token_env token_file call_sec poll_sec poll_most_sec", GIT, DELIVERS),
     *_rows("delivery", "url project", GIT, A_FORGE),
     SettingRow("delivery.required_jobs", (GIT, CI), guards=_ANY),
+    SettingRow("delivery.base_red", (GIT, A_FORGE, CI), idle=("stop",)),
     *_rows("delivery", "ci_events retriggers fixes ask_after fix_sec appear_sec ci_sec ci_warn_sec", GIT, CI),
     *_rows("delivery", "ci_most_sec", GIT, CI),
     *_rows("delivery", "jobs reruns", GIT, COMMANDS),

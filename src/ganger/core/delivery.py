@@ -54,6 +54,8 @@ class RepoRules:
     `person`, `agent` or empty; `review_when` is `before` or `after` the push. `interface` are globs of files from which
     nothing may be taken away. `history`: others' commits are taken in by a merge (`merge`), or what is not pushed yet
     is put on top of them (`rebase`).
+    nothing may be taken away. `base_red` says what happens where CI was red before the run: `stop` (it does not begin),
+    `mend` (the first task mends that too) or `ignore` (what was wrong before is nobody's here).
     """
 
     name: str = ""
@@ -83,6 +85,7 @@ class RepoRules:
     updates: int = 5
     interface: tuple[str, ...] = ()
     pushes: str = "train"
+    base_red: str = "stop"
     forge_reviews: bool = True
     delete_branch: bool = False
     history: str = "merge"
@@ -179,6 +182,7 @@ class Delivery:
     `merges` are the task's own commits in the run's branch, the newest last; `commit` is that one, or a later tip of
     the branch that was pushed with it inside. `onto` is what the branch was at before the push. `place` is when it was
     merged, compared with others. `waits_for` is the task that mends what CI found in that tip, where that is another.
+    `waived` is the commit that needs no green verdict of CI, and why.
     """
 
     milestone: Milestone = Milestone.WORKING
@@ -220,6 +224,13 @@ class Delivery:
     place: int = 0
     waits_for: str = ""
     onto: str = ""
+    waived: str = ""
+    waived_why: str = ""
+
+    @property
+    def needs_no_ci(self) -> bool:
+        """CI has nothing more to say of what is tracked: it is green, or needs no green verdict."""
+        return bool(self.commit) and self.commit in (self.green, self.waived)
 
     @property
     def own(self) -> str:
@@ -242,6 +253,18 @@ class RepoVerdict:
     green: bool
     at: str
     upstream: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BaseVerdict:
+    """What CI said of what the target held without this run."""
+
+    commit: str
+    verdict: str
+    why: str
+    jobs: tuple[str, ...] = ()
+    url: str = ""
+    faults: tuple[str, ...] = ()
 
 
 NO_RULES = RepoRules()
@@ -271,7 +294,7 @@ def missing(rules: RepoRules, delivery: Delivery | None, *, verified: bool, comm
         VERIFIED: verified,
         COMMITTED: committed,
         PUSHED: bool(now.commit) and now.pushed == now.commit,
-        CI: bool(now.commit) and now.green == now.commit,
+        CI: now.needs_no_ci,
         MIRRORED: bool(now.commit) and now.mirrored == now.commit,
     }
     return tuple(step for step in STEPS if step in rules.completion and not proved[step])

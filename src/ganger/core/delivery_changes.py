@@ -12,6 +12,7 @@ from ganger.core.delivery import (
     NO_RULES,
     TAKEN_UP,
     UPDATE,
+    BaseVerdict,
     Delivery,
     Fact,
     Milestone,
@@ -171,6 +172,15 @@ def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, 
         return replace(task, delivery=replace(now, green=event.sha, substate="ci_finishing", waits_for=""))
     now = replace(now, pending=False, signatures=(*now.signatures, event.signature), log=event.log)
     return replace(task, delivery=_moved(now, Milestone.FIXING_CI, "diagnosing", at))
+
+
+def _ci_waived(state: RunState, _n: str, task: TaskState, event: ev.CiWaived, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"no green verdict of CI is needed ({event.cause}): {event.why}", event.sha)
+    now = task.delivery
+    assert now is not None
+    state.proved[now.repo] = event.sha
+    now = replace(now, waived=event.sha, waived_why=event.why, substate="ci_finishing", waits_for="")
+    return replace(task, delivery=now)
 
 
 def _mirror_proved(_s: RunState, _n: str, task: TaskState, event: ev.MirrorProved, at: str) -> TaskState:
@@ -345,6 +355,7 @@ DELIVERY_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], Task
     ev.PushRefused: _push_refused,
     ev.CiSeen: _ci_seen,
     ev.CiJudged: _ci_judged,
+    ev.CiWaived: _ci_waived,
     ev.MirrorProved: _mirror_proved,
     ev.RetriggerIntended: _retrigger_intended,
     ev.Retriggered: _retriggered,
@@ -377,6 +388,11 @@ def delivery_misfit(task: TaskState, event: object) -> str:
         case ev.CiJudged():
             if event.verdict == "green" and now.finding not in ("green", "mirror"):
                 return f"a green verdict although CI is {now.finding or 'unknown'}"
+            return _of_tracked(now, event.sha)
+        case ev.CiWaived():
+            wanted = "red" if event.cause == "base_red" else "absent"
+            if now.finding != wanted:
+                return f"CI is waived although it is {now.finding or 'unknown'}"
             return _of_tracked(now, event.sha)
         case ev.Remarked() | ev.RequestChanged():
             known = now.request.number if now.request is not None else ""
@@ -493,7 +509,12 @@ def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
             state.tasks[name] = replace(task, delivery=now)
 
 
+def _base_judged(state: RunState, event: ev.BaseJudged, _at: str) -> None:
+    state.bases[event.repo] = BaseVerdict(event.commit, event.verdict, event.why, event.jobs, event.url, event.faults)
+
+
 CHAIN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
+    ev.BaseJudged: _base_judged,
     ev.HalfJudged: _half_judged,
     ev.CulpritFound: _culprit_found,
     ev.RebaseIntended: _rebase_intended,

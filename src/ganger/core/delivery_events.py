@@ -104,6 +104,34 @@ class CiJudged:
 
 
 @dataclass(frozen=True, slots=True)
+class CiWaived:
+    """`sha` needs no green verdict of CI. `cause` is `base_red` (it is as red as `base` was before the run) or
+    `not_expected` (no workflow runs on what it changes, and none did); `why` is the proof in words."""
+
+    task: str
+    attempt: int
+    sha: str
+    cause: str
+    why: str
+    base: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseJudged:
+    """CI's verdict on what the target held without this run. `jobs` are those that failed, `faults` what is wrong by
+    their logs: none where the forge gives no logs."""
+
+    repo: str
+    commit: str
+    verdict: str
+    why: str
+    jobs: tuple[str, ...] = ()
+    url: str = ""
+    source: str = ""
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class HalfJudged:
     """CI's verdict on `commit`, a part of the red `tip`, asked for on a branch of its own. `verdict` is `green`, `red`
     or `unknown`."""

@@ -30,6 +30,8 @@ def delivery_sentence(event: object) -> str:
             return f"{task}: CI of {sha[:_SHORT]} is {finding}{jobs}: {why}"
         case ev.CiJudged(task=task, sha=sha, verdict=verdict, why=why):
             return f"{task}: CI is {verdict} for {sha[:_SHORT]}: {why}"
+        case ev.CiWaived(task=task, sha=sha, why=why):
+            return f"{task}: {sha[:_SHORT]} needs no green verdict of CI: {why}"
         case ev.MirrorProved(task=task, sha=sha, how=how):
             return f"{task}: the mirror has {sha[:_SHORT]} ({how})"
         case ev.RetriggerIntended(task=task, cause=cause, how=how):
@@ -114,6 +116,8 @@ def _chain_sentence(event: object) -> str:
         case ev.ChainPaused(repo=repo, task=task, downstream=below, why=why):
             waits = f"; {_listed(below)} {'waits' if len(below) == 1 else 'wait'}" if below else ""
             return f"{repo or 'the project'} was turned red by {task}: {why}{waits}"
+        case ev.BaseJudged(repo=repo, commit=commit, verdict=verdict, why=why):
+            return f"{repo or 'the project'}: without this run CI is {verdict} for {commit[:_SHORT]}: {why}"
         case ev.HalfJudged(commit=commit, verdict=verdict, tip=tip, why=why):
             told = f": {why}" if why else ""
             return f"CI of {commit[:_SHORT]}, a part of the red {tip[:_SHORT]}, is {verdict}{told}"

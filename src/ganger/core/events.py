@@ -31,11 +31,13 @@ from ganger.core.change_events import (
 )
 from ganger.core.delivery import RepoRules
 from ganger.core.delivery_events import (
+    BaseJudged as BaseJudged,
     ChainCleared as ChainCleared,
     ChainHalted as ChainHalted,
     ChainPaused as ChainPaused,
     CiJudged as CiJudged,
     CiSeen as CiSeen,
+    CiWaived as CiWaived,
     CulpritFound as CulpritFound,
     HalfJudged as HalfJudged,
     HeadMoved as HeadMoved,
@@ -91,6 +93,7 @@ from ganger.core.records import Budget, Limits, Policy, TaskSpec, VerifyStep
 from ganger.core.request_events import (
     LandedUnjudged as LandedUnjudged,
     MergeIntended as MergeIntended,
+    RequestMerge as RequestMerge,
     TrackingMoved as TrackingMoved,
     UpdateConflicted as UpdateConflicted,
     UpdateIntended as UpdateIntended,
@@ -411,8 +414,10 @@ Event = (
     | HeadMoved
     | HalfJudged
     | CulpritFound
+    | BaseJudged
     | CiSeen
     | CiJudged
+    | CiWaived
     | MirrorProved
     | RetriggerIntended
     | Retriggered
@@ -420,11 +425,7 @@ Event = (
     | RequestOpened
     | RequestChanged
     | Remarked
-    | UpdateIntended
-    | UpdateConflicted
-    | MergeIntended
-    | TrackingMoved
-    | LandedUnjudged
+    | RequestMerge
     | ReviewAsked
     | Reviewed
     | MilestoneReached
@@ -502,6 +503,7 @@ AttemptEvent = (
     | PushRefused
     | CiSeen
     | CiJudged
+    | CiWaived
     | MirrorProved
     | RetriggerIntended
     | Retriggered
@@ -509,11 +511,7 @@ AttemptEvent = (
     | RequestOpened
     | RequestChanged
     | Remarked
-    | UpdateIntended
-    | UpdateConflicted
-    | MergeIntended
-    | TrackingMoved
-    | LandedUnjudged
+    | RequestMerge
     | ReviewAsked
     | MilestoneReached
     | WorkerBeat

@@ -35,6 +35,7 @@ class _Ledger:
     runs: tuple[RunFact, ...] = ()
     verdict: str = ""
     green: str = ""
+    waived: str = ""
     mirrored: str = ""
     causes: list[str] = field(default_factory=list)
     fixes: int = 0
@@ -58,6 +59,7 @@ class LedgerWalk:
         self.halted: set[str] = set()
         self.person_acted = False
         self._most: dict[str, tuple[int, int]] = {}
+        self.red: dict[str, str] = {}
 
     def take(self, event: ev.Event) -> Iterator[Wrong]:
         rule = _RULES.get(type(event))
@@ -212,6 +214,22 @@ class LedgerWalk:
             return
         yield from self._move(now, M.FIXING_CI)
 
+    def waived(self, event: ev.CiWaived) -> Iterator[Wrong]:
+        """Only of what was red before the run, or of what no run came for."""
+        now = self.of(event.task)
+        yield from self._tracked(now, event.sha)
+        repo = self.repos.get(event.task, "")
+        if event.cause == "base_red" and not (now.finding == "red" and event.base and self.red.get(repo) == event.base):
+            yield "verdicts", f"it is said to be as red as {event.base[:12] or 'nothing'}, of which CI did not say so"
+        if event.cause == "not_expected" and (now.finding != "absent" or now.runs):
+            yield "verdicts", f"CI is waived although it was seen as {now.finding or 'nothing'}"
+        now.waived = event.sha
+
+    def base_judged(self, event: ev.BaseJudged) -> Iterator[Wrong]:
+        if event.verdict == "red":
+            self.red[event.repo] = event.commit
+        yield from ()
+
     def mirror_proved(self, event: ev.MirrorProved) -> Iterator[Wrong]:
         now, rules = self.of(event.task), self.rules_of(event.task)
         yield from self._tracked(now, event.sha)
@@ -279,14 +297,16 @@ class LedgerWalk:
         now.request_is_over = now.request_is_over or event.what in ("merged", "closed")
         if event.what != "merged" or event.by:
             return
-        if self.rules_of(event.task).follows_ci and now.green != now.pushed:
+        if self.rules_of(event.task).follows_ci and now.pushed not in (now.green, now.waived):
             yield "requests", "merged although its commit is not green"
         if event.tested and event.tested != now.pushed:
             yield "requests", f"merged at {event.tested[:12]}, which is not what was tested"
 
     def merge_intended(self, event: ev.MergeIntended) -> Iterator[Wrong]:
         now = self.of(event.task)
-        if event.commit != now.pushed or (self.rules_of(event.task).follows_ci and now.green != event.commit):
+        if event.commit != now.pushed or (
+            self.rules_of(event.task).follows_ci and event.commit not in (now.green, now.waived)
+        ):
             yield "requests", f"{event.commit[:12]} is to be merged, and CI did not say green of it"
 
     def tracking_moved(self, event: ev.TrackingMoved) -> Iterator[Wrong]:
@@ -361,7 +381,7 @@ def _lacking(rules: RepoRules, now: _Ledger) -> list[str]:
         what
         for what, known in (
             ("pushed", bool(sha) and now.pushed == sha),
-            ("green", now.green == sha or not rules.follows_ci),
+            ("green", sha in (now.green, now.waived) or not rules.follows_ci),
             ("mirrored", now.mirrored == sha or MIRRORED not in rules.completion),
         )
         if not known
@@ -393,6 +413,8 @@ _RULES: dict[type[ev.Event], Callable[[LedgerWalk, Any], Iterator[Wrong]]] = {
     ev.Pushed: LedgerWalk.pushed,
     ev.CiSeen: LedgerWalk.ci_seen,
     ev.CiJudged: LedgerWalk.ci_judged,
+    ev.CiWaived: LedgerWalk.waived,
+    ev.BaseJudged: LedgerWalk.base_judged,
     ev.MirrorProved: LedgerWalk.mirror_proved,
     ev.RetriggerIntended: LedgerWalk.retrigger_intended,
     ev.Retriggered: LedgerWalk.retriggered,

@@ -65,3 +65,6 @@ class LandedUnjudged:
     attempt: int
     commit: str
     why: str
+
+
+RequestMerge = UpdateIntended | UpdateConflicted | MergeIntended | TrackingMoved | LandedUnjudged

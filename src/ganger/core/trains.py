@@ -41,7 +41,7 @@ def _awaits_verdict(state: RunState, name: str) -> bool:
     now = _delivery(state, name)
     rules = state.repos.get(state.specs[name].repo)
     follows = rules is not None and rules.follows_ci
-    return follows and not needs_tip(now) and now.green != now.commit and not now.waits_for
+    return follows and not needs_tip(now) and not now.needs_no_ci and not now.waits_for
 
 
 def waiting(state: RunState, repo: str) -> list[str]:
@@ -82,7 +82,7 @@ def suspects(state: RunState, repo: str) -> list[str]:
         now = task.delivery
         if now is None or state.specs[name].repo != repo or not now.merges or task.status is TaskStatus.DONE:
             continue
-        if now.pushed and now.green != now.commit and not _changed_nothing(task):
+        if now.pushed and not now.needs_no_ci and not _changed_nothing(task):
             found.append(name)
     return sorted(found, key=lambda name: (_delivery(state, name).place, state.rank[name]))
 

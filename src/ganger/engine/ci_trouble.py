@@ -85,6 +85,13 @@ class CiTrouble:
             excerpt.kind is FailureClass.ENVIRONMENT and not kinds for excerpt, _, kinds in found
         )
 
+    async def faults(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> frozenset[str]:
+        """What is wrong by the logs of all that failed; none where one has no log, holds a key, or names nothing."""
+        found = [(job.name, *await self._log_of(sha, job, runs)) for job in finding.jobs]
+        if any(kinds or not excerpt.faults or not text for _, excerpt, text, kinds in found):
+            return frozenset()
+        return frozenset(f"{name}: {fault}" for name, excerpt, _, _ in found for fault in excerpt.faults)
+
     async def printed(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> str | None:
         """What the failed jobs printed; None where a key is among it, which halts everything, whoever it was."""
         found = [await self._log_of(sha, job, runs) for job in finding.jobs[:_MOST_LOGS]]

@@ -12,12 +12,14 @@ import contextlib
 from collections.abc import Sequence
 
 from ganger.core import events as ev
-from ganger.core.ci import UNSETTLED, Ci, Finding, judge
+from ganger.core.ci import UNSETTLED, Ci, Finding, RunFact, judge
 from ganger.core.ci_logs import named_files
 from ganger.core.moments import unix_time
 from ganger.core.names import branch_stem
 from ganger.core.trains import is_at_it, needs_tip, suspects
 from ganger.core.vocabulary import BlockReason
+from ganger.engine.base_red import BaseRed
+from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.delivery_case import DeliveryCase, passes
 from ganger.engine.following import Following
 from ganger.engine.settling import Waits
@@ -36,16 +38,20 @@ class Culprits:
         self.state, self.journal, self.repo = train.state, train.journal, train.repo
         self.repository, self.rules = train.repository, train.rules
         self._looking = asyncio.Lock()
+        self._told: dict[str, tuple[RunFact, ...]] = {}
 
-    async def of(self, at: DeliveryCase, sha: str, log: str) -> str:
-        """The task that turned `sha` red, empty where what lies below this run did; `log` is what CI printed."""
+    async def of(self, at: DeliveryCase, sha: str, log: str, *, own: bool = False) -> str:
+        """The task that turned `sha` red, empty where what lies below this run did; `log` is what CI printed. `own`:
+        it has faults that what lies below has not."""
         async with self._looking:
             if sha in self.state.blamed:
                 return self.state.blamed[sha]
             names = await self._in_it(sha)
             if not names:
                 return at.case.task
-            name, how = await self._find(at, sha, names, log)
+            name, how = await self._find(at, sha, names, log, own=own)
+            if not name and self.rules.base_red == "mend":
+                name, how = names[0], f"{how}, and it mends that"
             if name and len(names) == 1:
                 return name
             await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
@@ -92,7 +98,7 @@ class Culprits:
         there = [commit for commit in merges if await self.repository.is_ancestor(commit, sha)]
         return [one for one in there if not proved or not await self.repository.is_ancestor(one, proved)]
 
-    async def _find(self, at: DeliveryCase, sha: str, names: Sequence[str], log: str) -> tuple[str, str]:
+    async def _find(self, at: DeliveryCase, sha: str, names: Sequence[str], log: str, *, own: bool) -> tuple[str, str]:
         good, bad = -1, len(names) - 1
         while bad - good > 1:
             middle = (good + bad) // 2
@@ -100,7 +106,7 @@ class Culprits:
             if verdict == UNKNOWN:
                 return self._likeliest(names[good + 1 : bad + 1], log)
             good, bad = (middle, bad) if verdict == "green" else (good, middle)
-        if bad == 0 and await self._is_red_below(at):
+        if bad == 0 and not own and await self._is_red_below(at):
             return "", f"{self.rules.branch} is red without any change of this run"
         if len(names) == 1:
             return names[0], "its change is the only one in it"
@@ -147,9 +153,17 @@ class Culprits:
         if known := self.state.halves.get(commit):
             return known
         finding = await self._tried(at, commit)
-        verdict = _word(finding)
+        verdict = await self._without_base(at, commit, finding)
         await self.journal.record(ev.HalfJudged(self.repo, tip, commit, verdict, one_line(finding.why, 300)))
         return verdict
+
+    async def _without_base(self, at: DeliveryCase, commit: str, finding: Finding) -> str:
+        """Where what was red before the run is nobody's matter, it says nothing of a part either."""
+        if finding.ci is Ci.RED and self.rules.base_red == "ignore":
+            base = BaseRed(at, CiTrouble(at.case, at.outlet))
+            if await base.same(commit, finding, self._told.get(commit, ())) is not None:
+                return "green"
+        return _word(finding)
 
     async def _is_red_below(self, at: DeliveryCase) -> bool:
         """Whether CI says that what others have on the branch is red by itself."""
@@ -203,6 +217,7 @@ class Culprits:
                     raise look.trouble
                 if not look.looks:
                     continue
+                self._told[commit] = look.runs
                 finding, spent = judge(commit, look.runs, self.rules.ci_rules), clock.monotonic() - since
                 if finding.ci is Ci.ABSENT and spent >= patience:
                     return finding

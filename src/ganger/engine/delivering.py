@@ -18,6 +18,7 @@ from ganger.core.delivery import CI, MIRRORED
 from ganger.core.quota import after_success
 from ganger.core.trains import BASE_RED, PUSH_REFUSED, TAKEN_OUT
 from ganger.core.vocabulary import FailureClass, TaskStatus
+from ganger.engine.base_red import BaseRed
 from ganger.engine.case import Failed
 from ganger.engine.ci_again import CiAgain
 from ganger.engine.ci_trouble import CiTrouble
@@ -58,6 +59,7 @@ class Delivering:
         self.waiting = CiWaiting(at)
         self.again = CiAgain(at, self.pushing)
         self.trouble = CiTrouble(at.case, at.outlet)
+        self.base = BaseRed(at, self.trouble)
         self.unread = UnreadWorkflow(at, self.trouble, culprits)
         self.landed = LandedCi(at, self.trouble)
         self.merging = RequestMerging(at, line, self.landed, self._test, self.on_forge.once_more)
@@ -124,7 +126,7 @@ class Delivering:
         mirrored = (
             MIRRORED not in self.at.rules.completion or self.at.rules.mirror_command or now.mirrored == now.commit
         )
-        return now.green == now.commit and mirrored
+        return now.needs_no_ci and mirrored
 
     async def _require_on_remote(self) -> None:
         if self.merging.request is not None:
@@ -162,17 +164,35 @@ class Delivering:
                     continue
                 raise await self.unread.asked(sha, finding)
             if finding.ci is Ci.RED:
+                if await self._was_red_before(sha, finding):
+                    return
                 passing = await self.trouble.passing(sha, finding, self.at.now.runs)
                 if passing is None:
                     if await self._mended_by_another(sha, finding):
                         continue
                     problem = await self.trouble.red(sha, finding, self.at.now.runs)
+                    if self.at.rules.base_red == "mend" and (note := await self.base.note(sha)):
+                        problem.reminder = f"{problem.reminder}\n\n{note}"
                     await self.merging.give_way(sha, problem)
                     raise problem
                 finding = passing
             if finding.ci is Ci.NEEDS_APPROVAL:
                 raise self.at.outside("needs approval", self.at.told(finding.why, "approve it on the forge"))
             await self.again.once_more(finding)
+
+    async def _was_red_before(self, sha: str, finding: Finding) -> bool:
+        """Whether nothing is wrong with it that was not wrong without this run, and that is nobody's matter here."""
+        mode, alone = self.at.rules.base_red, self.culprits is None
+        if mode == "mend" or (mode == "stop" and not alone):
+            return False
+        base = await self.base.same(sha, finding)
+        if base is None:
+            return False
+        if mode == "ignore" and not self.at.rules.ci_rules.mirror_job:
+            await self.base.waive(sha, base, finding)
+            return True
+        why = f"{self.at.rules.branch} was red at {base.commit[:12]} before this run's changes came: {finding.why}"
+        raise self.at.outside_for_all(BASE_RED, self.at.told(why, "mend the branch itself"))
 
     async def _hidden(self, sha: str, finding: Finding) -> Finding:
         if finding.ci is not Ci.ABSENT or await self.again.is_superseded_by_others():
@@ -195,7 +215,8 @@ class Delivering:
         log = await self.trouble.printed(sha, finding, self.at.now.runs)
         if log is None:
             return False
-        name = await self.culprits.of(self.at, sha, log)
+        own = self.at.rules.base_red == "ignore" and await self.base.has_more(sha, finding)
+        name = await self.culprits.of(self.at, sha, log, own=own)
         if name == self.at.case.task:
             return False
         if not name:
@@ -254,6 +275,8 @@ class Delivering:
             runs = chosen(now.commit, now.runs, rules.events)
             shown = ", ".join(run.url or f"run {run.id}" for run in runs)
             parts.append(f"CI green, {now.passed} of {now.total} jobs ({shown})")
+        elif CI in rules.completion and now.waived == now.commit:
+            parts.append(f"not green by CI: {now.waived_why}")
         if MIRRORED in rules.completion:
             parts.append(f"mirrored ({'command' if rules.mirror_command else rules.mirror_job})")
         if now.request is not None and now.request.number:

@@ -47,7 +47,7 @@ class RedBelow:
         now = self._delivery(task)
         if task not in self.state.tasks or self.state.tasks[task].status not in _GOES_ON:
             return False
-        if now.green == now.commit or not (now.fixing or now.commit != sha):
+        if now.needs_no_ci or not (now.fixing or now.commit != sha):
             return False
         own, others = await self._faults(log), await self._faults(now.log)
         return bool(own) and own <= others
@@ -77,7 +77,7 @@ class RedBelow:
 
     def _is_done(self, task: str) -> bool:
         known, now = self.state.tasks.get(task), self._delivery(task)
-        return known is not None and (known.status is TaskStatus.DONE or bool(now.commit and now.green == now.commit))
+        return known is not None and (known.status is TaskStatus.DONE or now.needs_no_ci)
 
 
 def _read(path: Path) -> frozenset[str]:

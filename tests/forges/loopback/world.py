@@ -210,6 +210,12 @@ class World:
                 for review in asked.reviews:
                     review.dismissed = review.dismissed or (review.state == "approve" and review.commit != push.after)
 
+    def began_before(self, branch: str, script: Run) -> Made:
+        """CI ran for what the branch holds before anybody looks."""
+        made = self.begin(self.ground.tip(branch), branch, script)
+        made.born = made.attempt_born = 0
+        return made
+
     def begin(self, sha: str, branch: str, script: Run) -> Made:
         n = len(self.runs)
         seen_from = self.looks + 1 + script.after
