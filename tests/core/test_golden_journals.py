@@ -68,6 +68,15 @@ def test_the_journal_of_a_train_has_one_culprit_and_nobody_else_pays() -> None:
     assert any(now.own != now.green for now in ledgers) and broken(rows, Seen()) == []
 
 
+def test_the_journal_of_a_red_base_is_done_by_what_was_red_before() -> None:
+    """D01 D05: CI said red of what stood there before and of nothing new; the ledger says so instead of green."""
+    state, rows = state_of("journal-waived"), list(told("journal-waived"))
+    now = state.tasks["a"].delivery
+    assert now is not None and now.waived == now.commit and now.green == "" and "as before" in now.waived_why
+    assert state.bases[""].verdict == "red" and all(notable.sentence(row.event) for row in rows if "waiv" in str(row))
+    assert broken(rows, Seen()) == []
+
+
 def test_the_sixth_journal_keeps_every_proof_lock_and_halt() -> None:
     """D01 D11 D18 W08: ledgers, verdicts and locks come back with the events, and the judge finds nothing wrong."""
     state, rows = state_of("journal-6"), list(told("journal-6"))
