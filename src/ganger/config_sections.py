@@ -365,9 +365,10 @@ class DeliverySection(Section):
     history: Literal["merge", "rebase"] = Field(
         default="merge",
         description="how the run's commits meet those of others: a merge of both, or on top of them, without any merge",
+    )
     base_red: Literal["stop", "mend", "ignore"] = Field(
         default="stop",
-        description="CI was red before the run: do not begin, have the first task mend it, or charge nobody for it",
+        description="CI was red before the run: do not begin, have the first task fix it, or charge nobody for it",
     )
     remote: str = Field(default="origin", description="where to push: a remote of the repository, or an address")
     branch: str = Field(default="", description="the remote's branch; default: the one checked out")

@@ -53,9 +53,8 @@ class RepoRules:
     while CI is at work goes to the branch together afterwards (`train`), or one after the other (`each`). `review` is
     `person`, `agent` or empty; `review_when` is `before` or `after` the push. `interface` are globs of files from which
     nothing may be taken away. `history`: others' commits are taken in by a merge (`merge`), or what is not pushed yet
-    is put on top of them (`rebase`).
-    nothing may be taken away. `base_red` says what happens where CI was red before the run: `stop` (it does not begin),
-    `mend` (the first task mends that too) or `ignore` (what was wrong before is nobody's here).
+    is put on top of them (`rebase`). `base_red` says what happens where CI was red before the run: `stop` (it does not
+    begin), `mend` (the first task fixes that too) or `ignore` (nobody is charged for what was wrong before).
     """
 
     name: str = ""
