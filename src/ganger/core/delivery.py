@@ -255,7 +255,7 @@ class RepoVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class BaseVerdict:
+class TargetVerdict:
     """What CI said of what the target held without this run."""
 
     commit: str

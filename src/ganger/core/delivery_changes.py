@@ -12,7 +12,6 @@ from ganger.core.delivery import (
     NO_RULES,
     TAKEN_UP,
     UPDATE,
-    BaseVerdict,
     Delivery,
     Fact,
     Milestone,
@@ -20,6 +19,7 @@ from ganger.core.delivery import (
     RepoVerdict,
     RequestRef,
     Retrigger,
+    TargetVerdict,
     may_move,
     missing,
 )
@@ -509,12 +509,12 @@ def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
             state.tasks[name] = replace(task, delivery=now)
 
 
-def _base_judged(state: RunState, event: ev.BaseJudged, _at: str) -> None:
-    state.bases[event.repo] = BaseVerdict(event.commit, event.verdict, event.why, event.jobs, event.url, event.faults)
+def _target_judged(state: RunState, event: ev.TargetJudged, _at: str) -> None:
+    state.bases[event.repo] = TargetVerdict(event.commit, event.verdict, event.why, event.jobs, event.url, event.faults)
 
 
 CHAIN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
-    ev.BaseJudged: _base_judged,
+    ev.TargetJudged: _target_judged,
     ev.HalfJudged: _half_judged,
     ev.CulpritFound: _culprit_found,
     ev.RebaseIntended: _rebase_intended,

@@ -117,7 +117,7 @@ class CiWaived:
 
 
 @dataclass(frozen=True, slots=True)
-class BaseJudged:
+class TargetJudged:
     """CI's verdict on what the target held without this run. `jobs` are those that failed, `faults` what is wrong by
     their logs: none where the forge gives no logs."""
 

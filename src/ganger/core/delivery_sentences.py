@@ -116,7 +116,7 @@ def _chain_sentence(event: object) -> str:
         case ev.ChainPaused(repo=repo, task=task, downstream=below, why=why):
             waits = f"; {_listed(below)} {'waits' if len(below) == 1 else 'wait'}" if below else ""
             return f"{repo or 'the project'} was turned red by {task}: {why}{waits}"
-        case ev.BaseJudged(repo=repo, commit=commit, verdict=verdict, why=why):
+        case ev.TargetJudged(repo=repo, commit=commit, verdict=verdict, why=why):
             return f"{repo or 'the project'}: without this run CI is {verdict} for {commit[:_SHORT]}: {why}"
         case ev.HalfJudged(commit=commit, verdict=verdict, tip=tip, why=why):
             told = f": {why}" if why else ""

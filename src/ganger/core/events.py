@@ -31,7 +31,6 @@ from ganger.core.change_events import (
 )
 from ganger.core.delivery import RepoRules
 from ganger.core.delivery_events import (
-    BaseJudged as BaseJudged,
     ChainCleared as ChainCleared,
     ChainHalted as ChainHalted,
     ChainPaused as ChainPaused,
@@ -56,6 +55,7 @@ from ganger.core.delivery_events import (
     RetriggerIntended as RetriggerIntended,
     ReviewAsked as ReviewAsked,
     Reviewed as Reviewed,
+    TargetJudged as TargetJudged,
 )
 from ganger.core.heal_events import (
     HealAbandoned as HealAbandoned,
@@ -414,7 +414,7 @@ Event = (
     | HeadMoved
     | HalfJudged
     | CulpritFound
-    | BaseJudged
+    | TargetJudged
     | CiSeen
     | CiJudged
     | CiWaived

@@ -225,7 +225,7 @@ class LedgerWalk:
             yield "verdicts", f"CI is waived although it was seen as {now.finding or 'nothing'}"
         now.waived = event.sha
 
-    def base_judged(self, event: ev.BaseJudged) -> Iterator[Wrong]:
+    def target_judged(self, event: ev.TargetJudged) -> Iterator[Wrong]:
         if event.verdict == "red":
             self.red[event.repo] = event.commit
         yield from ()
@@ -414,7 +414,7 @@ _RULES: dict[type[ev.Event], Callable[[LedgerWalk, Any], Iterator[Wrong]]] = {
     ev.CiSeen: LedgerWalk.ci_seen,
     ev.CiJudged: LedgerWalk.ci_judged,
     ev.CiWaived: LedgerWalk.waived,
-    ev.BaseJudged: LedgerWalk.base_judged,
+    ev.TargetJudged: LedgerWalk.target_judged,
     ev.MirrorProved: LedgerWalk.mirror_proved,
     ev.RetriggerIntended: LedgerWalk.retrigger_intended,
     ev.Retriggered: LedgerWalk.retriggered,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ganger.core.delivery import BaseVerdict, Delivery, RepoRules, RepoVerdict
+from ganger.core.delivery import Delivery, RepoRules, RepoVerdict, TargetVerdict
 from ganger.core.vocabulary import BlockReason, HealSchedule, Phase, RunStatus, TaskStatus
 from ganger.core.workers import Checkpoint, WorkerNow
 
@@ -478,5 +478,5 @@ class RunState:
     tips: dict[str, str] = field(default_factory=dict)
     blamed: dict[str, str] = field(default_factory=dict)
     halves: dict[str, str] = field(default_factory=dict)
-    bases: dict[str, BaseVerdict] = field(default_factory=dict)
+    bases: dict[str, TargetVerdict] = field(default_factory=dict)
     merge_count: int = 0

@@ -18,10 +18,10 @@ from ganger.core.moments import unix_time
 from ganger.core.names import branch_stem
 from ganger.core.trains import is_at_it, needs_tip, suspects
 from ganger.core.vocabulary import BlockReason
-from ganger.engine.base_red import BaseRed
 from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.delivery_case import DeliveryCase, passes
 from ganger.engine.following import Following
+from ganger.engine.red_before import RedBefore
 from ganger.engine.settling import Waits
 from ganger.engine.tools import one_line
 from ganger.engine.train import Train
@@ -160,7 +160,7 @@ class Culprits:
     async def _without_base(self, at: DeliveryCase, commit: str, finding: Finding) -> str:
         """Where what was red before the run is nobody's matter, it says nothing of a part either."""
         if finding.ci is Ci.RED and self.rules.base_red == "ignore":
-            base = BaseRed(at, CiTrouble(at.case, at.outlet))
+            base = RedBefore(at, CiTrouble(at.case, at.outlet))
             if await base.same(commit, finding, self._told.get(commit, ())) is not None:
                 return "green"
         return _word(finding)

@@ -18,7 +18,6 @@ from ganger.core.delivery import CI, MIRRORED
 from ganger.core.quota import after_success
 from ganger.core.trains import BASE_RED, PUSH_REFUSED, TAKEN_OUT
 from ganger.core.vocabulary import FailureClass, TaskStatus
-from ganger.engine.base_red import BaseRed
 from ganger.engine.case import Failed
 from ganger.engine.ci_again import CiAgain
 from ganger.engine.ci_trouble import CiTrouble
@@ -29,6 +28,7 @@ from ganger.engine.forge_reviewing import ForgeReviewing
 from ganger.engine.landed_ci import LandedCi
 from ganger.engine.merged_branch import MergedBranch
 from ganger.engine.pushing import Pushing
+from ganger.engine.red_before import RedBefore
 from ganger.engine.remarks import Remarks
 from ganger.engine.request_line import RequestLine
 from ganger.engine.request_merging import RequestMerging
@@ -59,7 +59,7 @@ class Delivering:
         self.waiting = CiWaiting(at)
         self.again = CiAgain(at, self.pushing)
         self.trouble = CiTrouble(at.case, at.outlet)
-        self.base = BaseRed(at, self.trouble)
+        self.base = RedBefore(at, self.trouble)
         self.unread = UnreadWorkflow(at, self.trouble, culprits)
         self.landed = LandedCi(at, self.trouble)
         self.merging = RequestMerging(at, line, self.landed, self._test, self.on_forge.once_more)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ganger.core import events as ev
 from ganger.core.ci import UNSETTLED, Ci, Finding, RunFact, judge
-from ganger.core.delivery import BaseVerdict
+from ganger.core.delivery import TargetVerdict
 from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.delivery_case import DeliveryCase, passes
 from ganger.engine.tools import one_line
@@ -17,11 +17,11 @@ _MOST_FAULTS = 200
 _LOOKS = 3
 
 
-class BaseRed:
+class RedBefore:
     def __init__(self, at: DeliveryCase, trouble: CiTrouble) -> None:
         self.at, self.trouble, self.repo = at, trouble, at.case.spec.repo
 
-    async def same(self, sha: str, finding: Finding, runs: Sequence[RunFact] | None = None) -> BaseVerdict | None:
+    async def same(self, sha: str, finding: Finding, runs: Sequence[RunFact] | None = None) -> TargetVerdict | None:
         """The red base that has every fault of this red commit, by the same jobs and by their logs; None where there is
         none, or nothing tells."""
         base = await self._verdict(sha)
@@ -38,7 +38,7 @@ class BaseRed:
         found = await self.trouble.faults(sha, finding, self.at.now.runs)
         return bool(found and base.faults) and not found <= set(base.faults)
 
-    async def waive(self, sha: str, base: BaseVerdict, finding: Finding) -> None:
+    async def waive(self, sha: str, base: TargetVerdict, finding: Finding) -> None:
         case, jobs = self.at.case, ", ".join(job.name for job in finding.jobs)
         count = len(base.faults)
         why = f"{one_line(jobs, 200)} fails as before this run at {base.commit[:12]} ({base.url or 'no address'})"
@@ -56,7 +56,7 @@ class BaseRed:
             f"failed. What it found there is yours to fix as well, so that the branch is green. {base.url}".strip()
         )
 
-    async def _verdict(self, sha: str) -> BaseVerdict | None:
+    async def _verdict(self, sha: str) -> TargetVerdict | None:
         known = self.at.case.state.bases.get(self.repo)
         if known is not None or self.at.rules.forge == "command":
             return known
@@ -78,7 +78,7 @@ class BaseRed:
             ours |= {task.delivery.pushed, *task.delivery.landed} if task.delivery is not None else set()
         return "" if base in ours else base
 
-    async def _judged(self, base: str) -> BaseVerdict | None:
+    async def _judged(self, base: str) -> TargetVerdict | None:
         following = self.at.following
         assert following is not None
         seen, finding = 0, Finding(Ci.ABSENT, "")
@@ -97,13 +97,13 @@ class BaseRed:
             following.forget(base)
         return None if finding.ci in UNSETTLED else await self._keep(base, finding, runs)
 
-    async def _keep(self, base: str, finding: Finding, runs: Sequence[RunFact]) -> BaseVerdict:
+    async def _keep(self, base: str, finding: Finding, runs: Sequence[RunFact]) -> TargetVerdict:
         red = finding.ci is Ci.RED
         faults = await self.trouble.faults(base, finding, runs) if red else frozenset()
         assert self.at.following is not None
         urls = [run.url for run in runs if run.url]
         await self.at.tools.journal.record(
-            ev.BaseJudged(
+            ev.TargetJudged(
                 self.repo,
                 base,
                 "red" if red else finding.ci.value,
