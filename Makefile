@@ -36,6 +36,9 @@ test-rest: .venv/.dev
 
 test-all: test test-rest ## every test; real agent programs are installed into .agents where there is npm
 
+test-busy: .venv/.dev ## the quick tests beside LOOPS=4 busy loops: no test fails because the machine is busy
+	@$(BIN)/python scripts/busy.py $(or $(LOOPS),4) $(BIN)/python -m pytest --slice quick $(ARGS)
+
 harmless: .venv/.dev ## every test, and whether anything outside this clone is as it was (root: in namespaces of its own)
 	@$(BIN)/python scripts/harmless.py $(if $(filter 0,$(shell id -u)),--apart --temporary "$(CURDIR)/..") -- $(BIN)/python -m pytest $(ARGS)
 

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import slices
 from ganger.sandboxes import landlock
+from patience import stretched
 
 FUZZ_EXAMPLES = os.environ.get("GANGER_FUZZ_EXAMPLES", "")
 ON_CI = os.environ.get("CI") == "true"
@@ -76,6 +77,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if place not in kept:
                 item.add_marker(pytest.mark.slow)
     slices.choose(config, items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """The limit of a test, too, is time of a machine that has nothing else to do."""
+    if item.config.pluginmanager.hasplugin("timeout") and (limit := float(item.config.getini("timeout") or 0)):
+        asked = item.config.getoption("timeout", None)
+        if asked is None and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(stretched(limit) / 2))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

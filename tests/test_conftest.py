@@ -23,7 +23,7 @@ def test_planted():
 
 
 def run_planted(folder: Path, ci: str, planted: str = PLANTED) -> str:
-    for name in ("conftest.py", "slices.py"):
+    for name in ("conftest.py", "slices.py", "patience.py"):
         shutil.copy(Path(__file__).with_name(name), folder)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = needs(*tools): test\n", encoding="utf-8")
     (folder / "test_planted.py").write_text(planted, encoding="utf-8")
@@ -93,7 +93,7 @@ def test_cases(case):
 def test_of_many_cases_a_few_are_in_the_default_slice_and_none_is_lost(
     tmp_path: Path, words: tuple[str, ...], kept: str
 ) -> None:
-    for name in ("conftest.py", "slices.py"):
+    for name in ("conftest.py", "slices.py", "patience.py"):
         shutil.copy(Path(__file__).with_name(name), tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  brief(count): test\n  slow: test\n", encoding="utf-8")
     (tmp_path / "test_cases.py").write_text(CASES, encoding="utf-8")

@@ -38,7 +38,7 @@ REST = {"test_run", "test_cases[1]", "test_cases[3]", "test_property"}
 
 
 def collected(folder: Path, *words: str) -> set[str]:
-    for name in ("conftest.py", "slices.py"):
+    for name in ("conftest.py", "slices.py", "patience.py"):
         shutil.copy(Path(__file__).with_name(name), folder)
     marks = "\n".join(f"  {name}: planted" for name in ("whole", "quick", "sample(count)", "left_out"))
     (folder / "pytest.ini").write_text(f"[pytest]\nmarkers =\n{marks}\n", encoding="utf-8")

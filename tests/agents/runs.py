@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from ganger.errors import NotFoundError
 from ganger.launchers.proc import ATTEMPT_MARK
 from ganger.runs import read_state
 from ganger.stores.sqlite import SqliteStore
+from patience import until as until
 
 CONFIG = """
 [policy]
@@ -236,10 +236,3 @@ class RealProject:
 
 def _profile(task: str) -> dict[str, object]:
     return {"steps": [{"name": "made", "cmd": f"python3 check.py {made_file(task)}"}]}
-
-
-def until(happened: Callable[[], object], *, within: float = 60) -> None:
-    end = time.monotonic() + within
-    while not happened():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.1)

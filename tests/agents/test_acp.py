@@ -28,6 +28,7 @@ from ganger.core.signs import Alive, Denied, Heard, Over, Sign, Tokens
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
+from patience import Patience, stretched
 
 HERE = Path(__file__).parent
 STAND_IN = (sys.executable, str(HERE / "acp_stand_in.py"))
@@ -53,7 +54,7 @@ def heard(folder: Path, plays: str, **errand: Any) -> Heard:
 def rest(process: subprocess.Popen[bytes]) -> Heard:
     """What is heard from here to its end."""
     found, reader = Heard(), AcpReader()
-    for line in process.communicate(timeout=60)[0].splitlines():
+    for line in process.communicate(timeout=stretched(60))[0].splitlines():
         found.add(reader.line(line))
     return found
 
@@ -203,7 +204,7 @@ def test_no_process_is_left_of_one_that_will_not_end(tmp_path: Path) -> None:
 
 def lines_of(folder: Path, plays: str, **errand: Any) -> list[Sign | None]:
     with talk(folder, plays, **errand) as process:
-        return [decode(line) for line in process.communicate(timeout=60)[0].splitlines()]
+        return [decode(line) for line in process.communicate(timeout=stretched(60))[0].splitlines()]
 
 
 @pytest.mark.parametrize(("plays", "answers"), [("thinks", 2), ("knows", 1), ("good", 0)])
@@ -219,14 +220,14 @@ def test_an_agent_that_is_silent_for_long_is_asked_and_its_answer_is_a_sign_of_l
 def test_one_that_does_not_answer_stays_silent_and_is_asked_once(tmp_path: Path) -> None:
     """H03: nothing is told in its name."""
     with talk(tmp_path, "deaf", quiet_sec=0.1) as process:
-        give_up_at = time.monotonic() + 30
-        while not (tmp_path / "asked").exists() and time.monotonic() < give_up_at:
+        patience = Patience(30)
+        while not (tmp_path / "asked").exists() and not patience.is_over():
             time.sleep(0.01)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
         assert (tmp_path / "asked").read_text() == ""
         process.send_signal(signal.SIGTERM)
-        signs = [decode(line) for line in process.communicate(timeout=60)[0].splitlines()]
+        signs = [decode(line) for line in process.communicate(timeout=stretched(60))[0].splitlines()]
     assert Alive() not in signs
 
 

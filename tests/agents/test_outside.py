@@ -19,6 +19,7 @@ from ganger.agents.settings import AgentSettings
 from ganger.agents.table import GROUP, make_agent
 from ganger.core.signs import Heard
 from ganger.errors import InputError
+from patience import stretched
 
 PAGE = (Path(__file__).parents[2] / "docs" / "write-an-agent.md").read_text(encoding="utf-8")
 PROGRAMS = Path(__file__).parent / "outside_package"
@@ -85,7 +86,12 @@ class Aviary:
         env |= {"PYTHONPATH": str(self.site), "PATH": f"{PROGRAMS}{os.pathsep}{env['PATH']}"}
         env |= {"PARROT_API_KEY": key} if key else {}
         done = subprocess.run(
-            [sys.executable, "-m", "ganger", *words], cwd=self.root, env=env, capture_output=True, text=True, timeout=90
+            [sys.executable, "-m", "ganger", *words],
+            cwd=self.root,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=stretched(90),
         )
         assert "Traceback" not in done.stdout + done.stderr
         return done.returncode, done.stdout if "--json" in words else done.stdout + done.stderr

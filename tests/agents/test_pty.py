@@ -18,6 +18,7 @@ from ganger.contracts.parser import Parsed, parse_result
 from ganger.core.signs import Heard, Over
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
+from patience import stretched
 
 STAND_IN = Path(__file__).with_name("interactive_stand_in.py")
 EXAMPLE = """<<<TASK_RESULT_V2>>>
@@ -250,7 +251,7 @@ def test_a_stop_ends_the_program_too(tmp_path: Path) -> None:
 
 def _wait_for(file: Path, text: str) -> None:
     watch = ["sh", "-c", 'until grep -qF -- "$2" "$1" 2>/dev/null; do sleep 0.05; done', "-", str(file), text]
-    subprocess.run(watch, check=True, timeout=30)
+    subprocess.run(watch, check=True, timeout=stretched(30))
 
 
 def test_one_that_never_gets_ready_is_given_up(tmp_path: Path) -> None:

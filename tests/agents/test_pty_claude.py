@@ -12,6 +12,7 @@ import pytest
 from installed import installed
 
 from ganger.dev.server import ModelServer
+from patience import stretched
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "interactive-agents.md"
 REST = """
@@ -50,5 +51,7 @@ def test_the_example_of_the_page_drives_the_real_program_to_done(tmp_path: Path)
         given = {"PATH": claude.path, "HOME": str(home), "LANG": "C.UTF-8", "ANTHROPIC_BASE_URL": server.url}
         given["ANTHROPIC_API_KEY"] = "sk-canary-5d1f0c7be2a94f6380aa41d7e6b3c958"
         call = [sys.executable, "-m", "ganger", "run"]
-        done = subprocess.run(call, cwd=root, env=given, capture_output=True, text=True, timeout=200, check=False)
+        done = subprocess.run(
+            call, cwd=root, env=given, capture_output=True, text=True, timeout=stretched(200), check=False
+        )
     assert done.returncode == 0, done.stdout + done.stderr

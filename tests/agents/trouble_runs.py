@@ -104,7 +104,7 @@ def played(root: Path, row: Row, chosen: Mapping[str, Case]) -> tuple[RealProjec
             policy=_POLICY,
         ).make()
         with project.leading() as lead:
-            until(lambda: lead.poll() is not None or _failed_once(project, chosen), within=500)
+            until(lambda: lead.poll() is not None or _failed_once(project, chosen), within_sec=500)
             project.ganger("stop")
             lead.wait(30)
         return project, {name: outcome(project, name) for name in chosen}

@@ -20,6 +20,7 @@ from ganger.check import check_project
 from ganger.config import load_project
 from ganger.core.records import TaskState
 from ganger.runs import newest_run, read_state
+from patience import stretched
 
 AGENT = """
 import json, os, pathlib, sys
@@ -82,7 +83,7 @@ def answer(play: Play, folder: Path) -> str:
 def ran(folder: Path, command: str, more: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "PYTHONDONTWRITEBYTECODE": "1", **(more or {})}
     return subprocess.run(
-        ["sh", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=100, check=False
+        ["sh", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=stretched(100), check=False
     )
 
 

@@ -15,6 +15,7 @@ from folder_change import FolderChange
 
 from ganger.ports import Rules
 from ganger.workspaces.safeguards import ChangeLimits, judge
+from patience import stretched
 
 PYTEST = f"{sys.executable} -m pytest -p no:cacheprovider -p no:hypothesispytest -p no:xdist -q"
 WRONG, RIGHT = "def total(cents):\n    return 0\n", "def total(cents):\n    return sum(cents)\n"
@@ -141,7 +142,9 @@ def is_green(folder: Path, command: str) -> bool:
         "PYTHONDONTWRITEBYTECODE": "1",
         "GOFLAGS": "-mod=mod",
     }
-    done = subprocess.run(shlex.split(command), cwd=folder, env=env, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(
+        shlex.split(command), cwd=folder, env=env, capture_output=True, timeout=stretched(120), check=False
+    )
     return done.returncode == 0
 
 

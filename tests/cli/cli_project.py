@@ -16,6 +16,7 @@ from in_process import call, can_be_called
 
 from ganger.config import load_project
 from ganger.places import place_of
+from patience import stretched
 
 CONFIG = """
 [policy]
@@ -61,7 +62,7 @@ def as_program(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> 
         env={**os.environ, **(env or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=stretched(60),
         check=False,
     )
     return _sound(done.returncode, done.stdout, done.stderr)

@@ -13,6 +13,7 @@ import pytest
 from cli_project import Answer, ganger, make_project, task
 
 from ganger.cli.table import COMMANDS
+from patience import stretched
 
 WRITE = {"path": "out.txt", "op": "create", "encoding": "utf8", "content": "hello\n"}
 SCRIPT = {
@@ -332,7 +333,9 @@ def test_a_reader_that_has_seen_enough_is_no_trouble(tmp_path: Path, words: str)
     os.close(reader)
     argv = [sys.executable, "-m", "ganger", *words.split()]
     try:
-        ended = subprocess.run(argv, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+        ended = subprocess.run(
+            argv, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=stretched(60)
+        )
     finally:
         os.close(writer)
     assert ended.stderr == ""

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, make_project, manifest, task
 
+from patience import stretched
+
 DEEP = b"[" * 200_000
 BYTES = {
     "missing": (None, "FILE_NOT_FOUND"),
@@ -140,6 +142,7 @@ def _symlinked_prompt(root: Path) -> None:
     (root / "prompt.md").symlink_to("/etc/hosts")
 
 
+@pytest.mark.whole
 @pytest.mark.brief(2)
 @pytest.mark.parametrize(
     ("spoil", "code"),
@@ -171,7 +174,9 @@ def test_a_full_disk_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
     config = (root / "ganger.toml").read_text()
     (root / "ganger.toml").write_text('state_dir = "../small/s"\n' + config)
     inside = f"mount -t tmpfs -o size=64k tmpfs {tmp_path}/small && exec {sys.executable} -m ganger run --json"
-    done = subprocess.run(["unshare", "-m", "sh", "-c", inside], cwd=root, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", inside], cwd=root, capture_output=True, text=True, timeout=stretched(60)
+    )
     assert done.returncode == 1 and "DISK_FULL" in done.stdout.splitlines()[-1] and "Traceback" not in done.stderr
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, make_project, task
 
+from patience import stretched
+
 pytestmark = pytest.mark.whole
 
 ALL = ">&- 2>&- <&-"
@@ -20,7 +22,9 @@ def in_shell(root: Path, words: str, **env: str) -> subprocess.CompletedProcess[
     line = f"set -o pipefail; exec {sys.executable} -m ganger {words}" if "|" not in words else ""
     line = line or f"set -o pipefail; {sys.executable} -m ganger {words}"
     given = {**os.environ, **env}
-    return subprocess.run(["bash", "-c", line], cwd=root, env=given, capture_output=True, timeout=60, check=False)
+    return subprocess.run(
+        ["bash", "-c", line], cwd=root, env=given, capture_output=True, timeout=stretched(60), check=False
+    )
 
 
 @pytest.mark.parametrize("how", HOW)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -15,17 +14,11 @@ from cli_project import ganger, kept, make_project, task
 
 from ganger.cli.detach import words
 from ganger.cli.run import command
+from patience import until
 
 pytestmark = pytest.mark.whole
 
 SLOW = {"a": [{"hang": True}]}
-
-
-def until(holds: Callable[[], object], within_sec: float = 30.0) -> None:
-    deadline = time.monotonic() + within_sec
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 def gone(pid: int) -> bool:
@@ -69,7 +62,6 @@ def test_the_end_of_a_terminal_does_not_end_it(led: tuple[Path, int]) -> None:
     assert stops == ["SIGTERM"]
 
 
-@pytest.mark.quick
 def test_a_second_one_is_told_who_leads(led: tuple[Path, int]) -> None:
     """T23: its error and its exit code are passed on."""
     root, pid = led

@@ -15,19 +15,12 @@ from cli_project import CONFIG, ganger, kept, make_project, task
 from ganger.engine.files import RunFolder, is_led
 from ganger.launchers.house import House, is_held
 from ganger.launchers.proc import mark_of, pids
+from patience import stretched, until
 
 pytestmark = pytest.mark.whole
 
 PULL = CONFIG.replace('kind = "scripted"\nscript = "script.json"', 'kind = "pull"')
 GIT = '[workspace]\nmode = "local-git"\n'
-
-
-def until(holds: object, within_sec: float = 30.0) -> None:
-    assert callable(holds)
-    deadline = time.monotonic() + within_sec
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def pulled(root: Path) -> Path:
@@ -104,7 +97,7 @@ def test_the_lead_of_a_deleted_folder_ends_and_leaves_nobody_at_work(tmp_path: P
     until(lambda: any((mark_of(pid) or "").startswith(f"{folder}/") for pid in pids()))
     until(lambda: "at work" in (folder / "logs/one.worker.1.log").read_text())
     remove({"run": folder, "state": folder.parent, "project": root}[gone])
-    said = lead.communicate(timeout=60)[1]
+    said = lead.communicate(timeout=stretched(60))[1]
     assert lead.returncode not in (0, None) and b"Traceback" not in said
     until(lambda: not any((mark_of(pid) or "").startswith(f"{folder}/") for pid in pids()))
 

@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +14,11 @@ import pytest
 from cli_project import Answer, ganger
 from heal_project import RIGHT, SENTENCE, WRONG, HealProject, append, decision, names
 
+from patience import until
+
 pytestmark = pytest.mark.whole
 
 QUICK = 'heal_schedule = "{}"\nconcurrency = 4\ngrace_sec = 1'
-
-
-def until(holds: Callable[[], object], within_sec: float = 60.0) -> None:
-    deadline = time.monotonic() + within_sec
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.02)
 
 
 @pytest.mark.quick

@@ -27,6 +27,7 @@ from ganger.engine.files import RunFolder, is_led, leading
 from ganger.ports import Entry
 from ganger.runs import newest_run, read_state
 from ganger.stores.sqlite import SqliteStore
+from patience import until
 
 AT = "2026-01-01T00:00:00.000000Z"
 BEGUN: tuple[ev.Event, ...] = (
@@ -52,13 +53,6 @@ Here = Callable[..., Answer]
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Here:
     return partial(here, capsys, tmp_path)
-
-
-def until(holds: Callable[[], object], within_sec: float = 30.0) -> None:
-    deadline = time.monotonic() + within_sec
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 class ToyLead:
@@ -263,6 +257,7 @@ def test_a_paused_run_starts_nothing_and_goes_on_when_resumed(tmp_path: Path, ca
         until(lambda: state_of(root).running == {"a", "b"})
 
 
+@pytest.mark.whole
 def test_a_hint_reaches_the_next_attempt_and_what_was_blocked_follows(tmp_path: Path, call: Here) -> None:
     """G12 Z06: retried while another task keeps the run busy."""
     script = {"a": [{"result": "FAILED"}, {"echo_prompt": True, "result": "DONE"}], "busy": HANG}
@@ -311,6 +306,7 @@ def test_drain_lets_the_running_attempt_finish(tmp_path: Path, call: Here) -> No
     assert ganger("run", cwd=root).code == 0
 
 
+@pytest.mark.whole
 def test_stop_ends_the_agent_and_leaves_a_run_to_continue(tmp_path: Path, call: Here) -> None:
     """T23: as Ctrl-C does."""
     with run_of(make_project(tmp_path, task("a"), script={"a": [{"hang": True}]})) as root:
@@ -320,6 +316,7 @@ def test_stop_ends_the_agent_and_leaves_a_run_to_continue(tmp_path: Path, call: 
     assert is_status(root, "a", TaskStatus.PENDING) and not state_of(root).running
 
 
+@pytest.mark.whole
 def test_a_stop_ends_the_agents_of_a_dead_lead_once_they_are_adopted(tmp_path: Path, call: Here) -> None:
     """T23 G01: it is kept although nobody leads, because somebody still works."""
     root = make_project(tmp_path, task("a"), script={"a": HANG})

@@ -38,7 +38,7 @@ def test_every_prompt_is_weighed_by_part_and_both_bounds_are_shown(root: Path) -
 def test_people_read_the_same_figures(root: Path) -> None:
     """D15: one line per task, then the bounds."""
     answer = ganger("plan", "--prompts", cwd=root)
-    assert answer.code == 0 and "  one: " in answer.out and "own words at the start of a task: " in answer.out
+    assert answer.code == 0 and "  one: " in answer.out and "own text at the start of a task: " in answer.out
     assert " of at most 110\n" in answer.out and " of at most 160\n" in answer.out
 
 
@@ -50,7 +50,7 @@ def test_a_budget_says_what_would_be_cut_and_what_can_not_be(root: Path) -> None
     assert (one["over"], one["cut"], two["over"], two["cut"]) == (False, ["context"], True, ["checks"])
     assert one["sent"] <= 900 < two["needed"]
     told = ganger("plan", "--prompts", cwd=root, env={"GANGER_PROMPTS_BUDGET_TOKENS": "900"})
-    assert "over: " in told.out and "cut is context" in told.out
+    assert "over: " in told.out and "shortened: context" in told.out
 
 
 def test_the_prompt_that_is_sent_is_the_one_that_was_weighed(root: Path) -> None:

@@ -26,6 +26,7 @@ ODD: dict[str, dict[str, object]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("said", ODD)
 def test_a_cost_that_cannot_be_is_not_believed(tmp_path: Path, said: str) -> None:
     """G04: the run goes on, its budget is untouched, and somebody is told."""

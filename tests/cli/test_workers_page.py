@@ -7,12 +7,13 @@ import os
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cli_project import ganger, make_project, task
+
+from patience import stretched, until
 
 pytestmark = pytest.mark.whole
 
@@ -20,13 +21,6 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "workers.md"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 SCRIPT = next(text for kind, text in BLOCKS if kind == "sh" and "worker next" in text)
 SETTINGS = next(text for kind, text in BLOCKS if kind == "toml")
-
-
-def until(holds: Callable[[], object], within_sec: float = 30.0) -> None:
-    deadline = time.monotonic() + within_sec
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -45,7 +39,12 @@ def led(tmp_path: Path) -> Iterator[Path]:
 def shell(script: str, root: Path) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
-        ["sh", "-c", script], cwd=root, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=60
+        ["sh", "-c", script],
+        cwd=root,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=stretched(60),
     )
 
 

@@ -201,6 +201,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_log_made_to_take_long_does_not(name: str) -> None:
     """D06 G09: bounded in time, and what comes out is short."""

@@ -11,6 +11,8 @@ import pytest
 from faults.__main__ import SKIPPED
 from faults.planted import BUGS
 
+from patience import stretched
+
 pytestmark = pytest.mark.whole
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +22,7 @@ def program(*words: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own: a harness forks leads, which a threaded test runner should not."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     return subprocess.run(
-        [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=110
+        [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=stretched(110)
     )
 
 

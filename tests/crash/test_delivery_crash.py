@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from faults.planted_pushes import BUGS
 
+from patience import stretched
+
 pytestmark = pytest.mark.whole
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +22,7 @@ def harness(*words: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own: it forks leads, which a threaded test runner should not."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     argv = [sys.executable, "-m", "faults", *words]
-    return subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=110)
+    return subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=stretched(110))
 
 
 # Each lead dies at the first such step it comes to; `before`: it is done, and nobody knows.

@@ -31,6 +31,7 @@ from ganger.launchers.proc import ATTEMPT_MARK as MARK, tag_of
 from ganger.places import place_of
 from ganger.runs import read_state
 from ganger.stores.sqlite import SqliteStore
+from patience import Patience, stretched
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = """
@@ -109,7 +110,7 @@ class Project:
         async def lead_on(lead: Lead) -> int:
             if during is not None:
                 during(lead)
-            return await asyncio.wait_for(lead.run(), 60)
+            return await asyncio.wait_for(lead.run(), stretched(60))
 
         project = load_project(self.root)
         with open_lead(project, check_project(project), RunOptions(**options)) as lead:
@@ -134,7 +135,7 @@ class Project:
             made = subprocess.CompletedProcess(list(words), code, out.decode(), err.decode())
         else:
             line = [sys.executable, "-m", "ganger", *words]
-            made = subprocess.run(line, cwd=self.root, capture_output=True, text=True, timeout=60)
+            made = subprocess.run(line, cwd=self.root, capture_output=True, text=True, timeout=stretched(60))
         assert "Traceback" not in made.stdout + made.stderr
         return made
 
@@ -204,9 +205,9 @@ def require_sound_end(lead: Lead) -> None:
 
 def until(happened: Callable[[], object], *, beside: subprocess.Popen[str] | None = None, within: float = 30) -> None:
     """Waits for something another process does; fails when that process has ended without it."""
-    end = time.monotonic() + within
+    patience = Patience(within)
     while not happened():
-        assert time.monotonic() < end, "it did not happen in time"
+        assert not patience.is_over(), "it did not happen in time"
         if beside is not None and beside.poll() is not None:
             assert happened(), beside.communicate()
         time.sleep(0.01)

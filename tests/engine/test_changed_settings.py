@@ -16,6 +16,7 @@ from ganger.core import events as ev
 from ganger.core.records import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -114,7 +115,7 @@ def test_an_answer_that_is_harvested_is_read_by_those_who_know_it(
     with leading(project) as lead:
         until(checking.exists, beside=lead)
         assert project.ganger("stop").returncode == 0
-        lead.communicate(timeout=60)
+        lead.communicate(timeout=stretched(60))
     assert ended(project).harvest
     other_kind(project)
     go.touch()
@@ -126,7 +127,7 @@ def stopped(project: Project) -> None:
     with leading(project) as lead:
         until(lambda: list(project.folder.path.glob("work/*/half.txt")), beside=lead)
         lead.terminate()
-        lead.communicate(timeout=60)
+        lead.communicate(timeout=stretched(60))
     assert ended(project).resume == "s-1"
 
 

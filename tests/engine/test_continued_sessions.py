@@ -19,6 +19,7 @@ from ganger.core.records import TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import InputError
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -174,7 +175,7 @@ def test_a_stopped_run_goes_on_with_the_same_session(in_git: Any, speech: Speech
     with leading(project) as lead:
         until(lambda: list(project.folder.path.glob("work/*/half.txt")), beside=lead)
         lead.send_signal(number)
-        lead.communicate(timeout=60)
+        lead.communicate(timeout=stretched(60))
     assert project.processes() == [] and ended(project).worker_attempts == 0
     assert project.run() == 0
     assert speech.sessions() == ["", "s-1"] and "half.txt" in speech.starts()[1]["files"]
@@ -251,7 +252,7 @@ def test_what_a_stopped_agent_had_told_is_counted_once(in_git: Any, running: int
     with leading(project) as lead:
         until(lambda: list(project.folder.path.glob("work/*/half.txt")), beside=lead)
         assert project.ganger("stop").returncode == 0
-        lead.communicate(timeout=60)
+        lead.communicate(timeout=stretched(60))
     spent = project.state().spent
     assert (spent.input_tokens, spent.output_tokens, spent.usd) == (100, 10, 1.0)
     assert project.run() == 0

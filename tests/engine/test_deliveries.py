@@ -12,6 +12,7 @@ from run_projects import kill, task, until
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.run import Lead
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -61,7 +62,7 @@ def test_a_stop_while_ci_runs_costs_nothing(tmp_path: Path) -> None:
     with project.start() as process:
         until(lambda: bool(project.of(ev.CiSeen)), beside=process)
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=stretched(30))
     assert process.returncode == 130
     wait.touch()
     assert project.run() == 0
@@ -176,11 +177,11 @@ def test_ci_that_runs_here_is_not_begun_again_by_the_next_lead(tmp_path: Path) -
     with project.start() as process:
         until(begun.exists, beside=process)
         kill(process)
-        process.communicate(timeout=30)
+        process.communicate(timeout=stretched(30))
     with project.start() as process:
         until(lambda: len(project.of(ev.LeadStarted)) == 2, beside=process)
         go.touch()
-        process.communicate(timeout=60)
+        process.communicate(timeout=stretched(60))
     assert begun.read_text() == "x\n" and project.is_proved()
 
 
@@ -192,7 +193,7 @@ def test_a_person_can_end_a_delivery_and_take_it_up_again(tmp_path: Path) -> Non
     with project.start() as process:
         until(lambda: bool(project.of(ev.CiSeen)), beside=process)
         assert "not followed" in project.ganger("end", "a").stdout
-        process.communicate(timeout=60)
+        process.communicate(timeout=stretched(60))
     assert project.state().tasks["a"].block_reason is BlockReason.PAUSED
     go.touch()
     assert project.ganger("retry", "a").returncode == 0

@@ -13,6 +13,7 @@ from git_runs import edits, git
 from run_projects import task, until
 
 from ganger.core.vocabulary import TaskStatus
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -50,7 +51,7 @@ def test_a_stop_does_not_wait_for_a_remote_that_hangs(tmp_path: Path, where: str
         until(pid.exists, beside=process)
         process.send_signal(signal.SIGINT)
         since = time.monotonic()
-        process.communicate(timeout=60)
+        process.communicate(timeout=stretched(60))
     assert time.monotonic() - since < SOON_SEC and process.returncode == 130
     until(lambda: not is_alive(pid))
     go.touch()

@@ -13,6 +13,7 @@ from git_runs import GitProject, edits
 from run_projects import Project, done, task, write
 
 from ganger.core.vocabulary import TaskStatus
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -34,7 +35,7 @@ def test_a_state_folder_on_another_file_system_is_as_good(tmp_path: Path, far: s
     place = project.root / far
     place.mkdir()
     words = ["unshare", "-m", "--propagation", "private", "sh", "-c", ELSEWHERE, "sh", str(place), sys.executable]
-    made = subprocess.run(words, cwd=project.root, capture_output=True, text=True, timeout=90)
+    made = subprocess.run(words, cwd=project.root, capture_output=True, text=True, timeout=stretched(90))
     if made.returncode == 77:
         assert os.environ.get("CI") != "true", "this test must run where CI=true"
         pytest.skip("no private mount here")

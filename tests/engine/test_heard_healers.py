@@ -16,6 +16,7 @@ from ganger.core.records import HealRound
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine import heal
 from ganger.views.costs import spending
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -142,7 +143,7 @@ def test_a_healer_that_is_stopped_is_paid(tmp_path: Path, speech: Speech) -> Non
     with leading(project) as lead:
         until(ready.exists, beside=lead)
         assert project.ganger("stop").returncode == 0
-        lead.communicate(timeout=60)
+        lead.communicate(timeout=stretched(60))
     assert project.state().spent.usd == 0.25
     assert project.run() == 0 and project.status() is TaskStatus.DONE
 

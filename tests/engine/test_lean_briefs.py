@@ -16,6 +16,8 @@ import pytest
 from git_runs import GitProject
 from run_projects import leading, task, until
 
+from patience import stretched
+
 pytestmark = pytest.mark.whole
 
 PULL = 'kind = "pull"'
@@ -32,7 +34,13 @@ class Worker:
     def brief(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "ganger", "worker", "brief", *words]
         return subprocess.run(
-            command, cwd=self.project.root, env=self.env, capture_output=True, text=True, timeout=30, check=False
+            command,
+            cwd=self.project.root,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=stretched(30),
+            check=False,
         )
 
 
@@ -53,7 +61,9 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 
 def took_one(project: GitProject, env: dict[str, str], name: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "ganger", "worker", "next", "--worker", name, "--wait", "20", "--json"]
-    made = subprocess.run(command, cwd=project.root, env=env, capture_output=True, text=True, timeout=60, check=True)
+    made = subprocess.run(
+        command, cwd=project.root, env=env, capture_output=True, text=True, timeout=stretched(60), check=True
+    )
     found: dict[str, Any] = json.loads(made.stdout)
     return found
 

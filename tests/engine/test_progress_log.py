@@ -8,8 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +26,7 @@ from ganger.errors import GangerError
 from ganger.ports import Entry, Owner
 from ganger.stores.memory import MemoryStore
 from ganger.stores.sqlite import SqliteStore
+from patience import until
 
 AT = "2026-01-01T00:00:00.000000Z"
 STEPS = (VerifyStep("test", "correctness", "failed", 2, 0.1, "E   assert 1 == 2"),)
@@ -196,13 +195,6 @@ def test_a_place_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     told.log.path.rmdir()
     told.tell(*STORY[8:], to=told.log)
     assert told.log.path.read_bytes() == whole(told.journal, tmp_path)
-
-
-def until(holds: Callable[[], object], within_sec: float = 30.0) -> None:
-    deadline = time.monotonic() + within_sec
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.005)
 
 
 def last_seq(database: Path) -> int:

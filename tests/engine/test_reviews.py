@@ -14,6 +14,7 @@ from ganger.core import events as ev
 from ganger.core.invariants import Seen, broken
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.errors import NotFoundError
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -316,7 +317,7 @@ def test_a_lead_takes_the_word_while_others_work(tmp_path: Path) -> None:
         assert "approved" in project.ganger("approve", "a").stdout
         until(lambda: project.status() is TaskStatus.DONE, beside=lead)
         assert project.status("b") is TaskStatus.RUNNING
-        lead.communicate(timeout=60)
+        lead.communicate(timeout=stretched(60))
     assert lead.returncode == 0 and launches(project) == 2
 
 

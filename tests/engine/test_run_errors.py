@@ -19,6 +19,7 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import DiskFullError, RollbackFailed, StoreError
 from ganger.ports import Entry, Launch, Running, Store
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -152,7 +153,7 @@ def test_a_full_disk_ends_the_run_by_name_and_the_run_goes_on_when_there_is_room
     tmp_path = tmp_path / "p"
     project = Project(tmp_path, [task(n) for n in "abc"], default={"garbage": "x" * 900_000}).make()
     words = ["unshare", "-m", "--propagation", "private", "sh", "-c", FULL, "sh", sys.executable]
-    made = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    made = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=stretched(60))
     if made.returncode == 77:
         assert os.environ.get("CI") != "true", "this test must run where CI=true"
         pytest.skip("no private mount here")

@@ -20,6 +20,7 @@ from ganger.core.projection import state_text
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import GangerError
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -222,7 +223,7 @@ def killed_at(root: Path, moment: str) -> Project:
         root, [task("a"), task("b", "a")], {"a": GOOD, "b": [BAD, {"result": "DONE"}]}, steps=steps
     ).make()
     words = [sys.executable, "-c", KILL_AT, str(root), moment, str(Path(__file__).parent)]
-    died = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    died = subprocess.run(words, capture_output=True, text=True, timeout=stretched(60))
     assert died.returncode == -signal.SIGKILL, died.stderr
     return project
 

@@ -53,6 +53,7 @@ def delivered_by_request(root: Path) -> Project:
 MODES = (direct, local_git, side_by_side, by_levels, no_change, delivered)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.__name__)
 def test_after_a_run_that_ended_the_journal_is_sound_and_has_its_last_snapshot(tmp_path: Path, mode: object) -> None:
     """T19 T20: no event is refused or lost at the end, and the next start reads the snapshot."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import subprocess
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from ganger.launchers.kept import KeptLauncher
 from ganger.ports import Launch, Room
 from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.repository import GitRepository, GitSettings
+from patience import Patience
 
 T = TypeVar("T")
 PATIENCE_SEC = 30.0
@@ -59,12 +59,12 @@ class Lead:
 
     async def seen(self, sha: str, until: Callable[[RunFact], bool]) -> RunFact:
         """Polls as whoever follows CI does."""
-        give_up_at = time.monotonic() + PATIENCE_SEC
+        patience = Patience(PATIENCE_SEC)
         while True:
             run = (await self.forge.runs([sha]))[0]
             if until(run):
                 return await self.forge.jobs(run)
-            assert time.monotonic() < give_up_at, f"it never came to be: {run}"
+            assert not patience.is_over(), f"it never came to be: {run}"
             await asyncio.sleep(0.01)
 
     async def over(self, sha: str) -> RunFact:

@@ -11,6 +11,7 @@ from run_projects import Project
 from zoo import LIMITS, LOOK_SEC, SLACK_SEC, Book, moment, project
 
 from ganger.core import events as ev
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -19,7 +20,7 @@ LEAD = Path(__file__).with_name("dying_lead.py")
 
 def after_a_death(folder: Path, when: str) -> tuple[Project, Book]:
     made = project(folder, "local-git", "will_not_end", limits={**LIMITS, "stall_sec": 0.8})
-    died = subprocess.run([sys.executable, str(LEAD), when], cwd=made.root, capture_output=True, timeout=60)
+    died = subprocess.run([sys.executable, str(LEAD), when], cwd=made.root, capture_output=True, timeout=stretched(60))
     assert died.returncode == -9, died
     assert made.run() == 0
     return made, Book(made)

@@ -33,6 +33,7 @@ def project(root: Path) -> Project:
     return Project(root / "project", tasks=[*tasks, task("z", "ended")], agent=agent, policy=policy).make()
 
 
+@pytest.mark.whole
 def test_end_reassign_and_extend_reach_the_worker(tmp_path: Path) -> None:
     """G12 D14 H08: recorded first, then carried out; the ended one waits, the given one begins anew with the hint."""
     made = project(tmp_path)

@@ -13,6 +13,7 @@ import pytest
 from lead_stand_in import StandIn, moved_on
 
 from ganger.hooks import keepalive
+from patience import stretched
 
 
 @pytest.fixture
@@ -32,7 +33,9 @@ def stops(lead: StandIn, **more: object) -> subprocess.CompletedProcess[str]:
 def called(stdin: str, **environ: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "ganger", "hooks", "run", "claude"]
     env = {**os.environ, **environ}
-    return subprocess.run(words, input=stdin, env=env, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(
+        words, input=stdin, env=env, capture_output=True, text=True, check=False, timeout=stretched(30)
+    )
 
 
 def test_a_session_that_holds_a_task_goes_on_and_is_told_how_to_report(lead: StandIn) -> None:

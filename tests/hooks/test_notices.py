@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,6 +24,7 @@ from ganger.errors import GangerError, InputError
 from ganger.notices.apprise_urls import has_apprise
 from ganger.notices.notices import LOG, Notices
 from ganger.notify import hook_files, notices_of, try_all
+from patience import until
 
 ASKED = ev.QuestionAsked("q-1", "T1", "ambiguous_spec", "Which of the two?\x1b[31m\nReally?")
 FINISHED = ev.RunFinished(RunStatus.COMPLETED, None, {"DONE": 2, "FAILED": 0})
@@ -174,13 +175,6 @@ with open(sys.argv[1], "w") as file:
     print(subprocess.Popen(["sleep", "300"]).pid, file=file)
 time.sleep(300)
 """
-
-
-def until(happened: Callable[[], object], within: float = 20) -> None:
-    end = time.monotonic() + within
-    while not happened():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def is_gone(pid_file: Path) -> bool:

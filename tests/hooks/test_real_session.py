@@ -15,6 +15,7 @@ from installed import installed
 from lead_stand_in import StandIn
 
 from ganger.dev.server import ModelServer
+from patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -40,7 +41,14 @@ def session(lead: StandIn, steps: Mapping[str, Any]) -> tuple[subprocess.Complet
         }
         words = [*program.argv, "-p", "--output-format", "json", "--allowedTools", "Bash"]
         done = subprocess.run(
-            words, input="Work.", cwd=lead.project, env=env, text=True, capture_output=True, timeout=100, check=False
+            words,
+            input="Work.",
+            cwd=lead.project,
+            env=env,
+            text=True,
+            capture_output=True,
+            timeout=stretched(100),
+            check=False,
         )
         return done, [seen.conversation[-1].text for seen in model.requests if seen.step >= 0]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     here, folder, idle_sec, code = sys.argv[1:]
-    sys.path.insert(0, here)
+    sys.path[:0] = [here, str(Path(here).parent)]
     from keeper_bench import Run
 
     names: dict[str, object] = {}

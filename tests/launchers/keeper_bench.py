@@ -8,11 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+import patience
 from ganger.launchers.door import KeeperOptions
 from ganger.launchers.kept import KeptLauncher
 from ganger.launchers.ledger import Account, read_ledger
@@ -36,10 +36,7 @@ def alive(pid: int) -> bool:
 
 def until(holds: Callable[[], object]) -> None:
     """Returns when it does; a test that would wait for ever fails instead."""
-    give_up_at = time.monotonic() + PATIENCE_SEC
-    while not holds():
-        assert time.monotonic() < give_up_at, "it never came to be"
-        time.sleep(0.005)
+    patience.until(holds, PATIENCE_SEC, pause_sec=0.005)
 
 
 class Run:

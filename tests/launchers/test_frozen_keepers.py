@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from cli_project import kept, make_project, task
 from ganger.launchers.house import House, is_held
 from ganger.launchers.kept import KeptLauncher
 from ganger.launchers.proc import has_ended, is_stopped, parent_of
+from patience import stretched, until
 
 pytestmark = pytest.mark.whole
 
@@ -38,14 +39,6 @@ def keeper_of(root: Path) -> tuple[House, int]:
     return house, int(house.read(house.lock))
 
 
-def until(holds: object, within_sec: float = 20.0) -> None:
-    assert callable(holds)
-    deadline = time.monotonic() + within_sec
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("frozen", ["keeper", "guard", "both"])
 def test_a_run_with_a_frozen_keeper_can_be_stopped(tmp_path: Path, frozen: str) -> None:
     """H08 G12: the lead ends within its grace, and everything it started with it."""
@@ -54,8 +47,10 @@ def test_a_run_with_a_frozen_keeper_can_be_stopped(tmp_path: Path, frozen: str) 
     guard = parent_of(keeper)
     for pid in {"keeper": [keeper], "guard": [guard], "both": [keeper, guard]}[frozen]:
         os.kill(pid, signal.SIGSTOP)
-        until(lambda pid=pid: is_stopped(pid))
-    subprocess.run([sys.executable, "-m", "ganger", "stop"], cwd=tmp_path, check=True, capture_output=True, timeout=30)
+        until(partial(is_stopped, pid))
+    subprocess.run(
+        [sys.executable, "-m", "ganger", "stop"], cwd=tmp_path, check=True, capture_output=True, timeout=stretched(30)
+    )
     assert lead.wait(30) == 130
     until(lambda: has_ended(keeper) and has_ended(guard) and not is_held(house.lock))
 

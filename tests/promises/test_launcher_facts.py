@@ -21,6 +21,7 @@ from ganger.ports import Exit, Facts, Launch, Room
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings, candidates
 from ganger.sandboxes.trial import give
+from patience import Patience
 
 BUSY = "note(); open('ready', 'a').close()\nwhile True: pass"
 PATIENCE_SEC = 30.0
@@ -42,9 +43,9 @@ def bench(company: tuple[Path, int], tmp_path: Path) -> Iterator[Bench]:
 
 async def facts(bench: Bench, running: KeptRunning, holds: Callable[[Facts], bool]) -> Facts:
     """The first look of which that holds."""
-    give_up_at = time.monotonic() + PATIENCE_SEC
+    patience = Patience(PATIENCE_SEC)
     while (found := bench.launcher.facts(running)) is None or not holds(found):
-        assert time.monotonic() < give_up_at, f"it never came to be: {found}"
+        assert not patience.is_over(), f"it never came to be: {found}"
         await asyncio.sleep(0.01)
     return found
 
@@ -225,7 +226,8 @@ def test_what_is_not_running_or_being_ended_gets_no_time(bench: Bench) -> None:
 
 STARVED = "import os; os.sched_setaffinity(0, {0}); os.nice(19)\nwhile True: pass"
 GREEDY = "import os; os.sched_setaffinity(0, {0})\nwhile True: pass"
-IDLE = "import time\nwhile True: time.sleep(0.05)"
+# On a busy machine it stands in line each time it wakes, so it wakes rarely.
+IDLE = "import time\nwhile True: time.sleep(2)"
 
 
 @pytest.mark.parametrize(("code", "works"), [(STARVED, True), (GREEDY, True), (IDLE, False)])
@@ -235,8 +237,10 @@ def test_who_gets_next_to_nothing_of_the_processor_is_still_seen_at_work(code: s
     try:
         watched = programs[0].pid
         seen: list[bool] = []
+        # How long it stood in line is known only once it had its turn: on a busy machine that takes many looks.
+        patience = Patience(10)
         before, at = tree_facts(watched, None), time.monotonic()
-        while len(seen) < 5:
+        while len(seen) < 5 or (works and sum(seen[1:]) < 2 and not patience.is_over()):
             time.sleep(0.3)
             found, now = tree_facts(watched, None), time.monotonic()
             assert before is not None and found is not None

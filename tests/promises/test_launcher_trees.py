@@ -16,6 +16,7 @@ from launcher_bench import PRELUDE, Bench, children_of, keep_company
 
 from ganger.launchers.kept import KeptRunning
 from ganger.ports import Exit
+from patience import Patience
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +93,8 @@ def test_kill_all_ends_the_whole_tree_while_the_loop_stands_still(bench: Bench) 
     async def main() -> dict[str, list[int]]:
         trees = await grown(bench)
         bench.launcher.kill_all()
-        give_up_at = time.monotonic() + 20
-        while any(own.survivors() for own, _ in trees.values()) and time.monotonic() < give_up_at:
+        patience = Patience(20)
+        while any(own.survivors() for own, _ in trees.values()) and not patience.is_over():
             time.sleep(0.005)
         survivors = {name: own.survivors() for name, (own, _) in trees.items()}
         assert {(await running.wait()).signal for _, running in trees.values()} == {signal.SIGKILL}

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from ganger.ports import Reply, Request
 from ganger.reports.server import ReportServer
+from patience import until_soon
 
 TOKEN = "w1.fence-1." + "a" * 40
 OTHER = "w1.fence-2." + "b" * 40
@@ -196,6 +197,4 @@ def play(part: Callable[[Endpoint], Awaitable[T]], folder: Path, ear: Ear | None
 
 
 async def until(true: Callable[[], bool], within_sec: float = 20.0) -> None:
-    async with asyncio.timeout(within_sec):
-        while not true():
-            await asyncio.sleep(0.005)
+    await until_soon(true, within_sec, pause_sec=0.005)

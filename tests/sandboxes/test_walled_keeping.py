@@ -17,6 +17,7 @@ from walled import KINDS, Place, place
 from ganger.launchers.kept import KeptLauncher
 from ganger.launchers.proc import has_ended, mark_of, pids, tag_of
 from ganger.ports import Exit, Launch
+from patience import Patience
 
 T = TypeVar("T")
 
@@ -147,7 +148,7 @@ def test_the_keepers_death_ends_what_is_in_the_walls(kept: Kept) -> None:
         os.kill(int((kept.folder / "keeper" / "lock").read_text()), signal.SIGKILL)
 
     kept.play(main)
-    give_up_at = time.monotonic() + 20
-    while kept.living() and time.monotonic() < give_up_at:
+    patience = Patience(20)
+    while kept.living() and not patience.is_over():
         time.sleep(0.01)
     assert kept.living() == []

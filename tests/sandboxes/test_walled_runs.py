@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from canaries import DUMPER, planted
 
+from patience import stretched
+
 pytestmark = pytest.mark.whole
 
 RESULT = """
@@ -68,7 +70,7 @@ def test_no_canary_reaches_agent_log_prompt_or_state(tmp_path: Path, mode: str) 
             env=environ | canaries.environment() | canaries.lead_environment(),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=stretched(120),
             check=False,
         )
     assert made.returncode == 0, made.stdout + made.stderr

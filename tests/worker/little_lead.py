@@ -8,13 +8,14 @@ import socketserver
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+
+from patience import stretched, until as until
 
 ROOM = Path(__file__).resolve().parents[2] / "src" / "ganger" / "worker"
 TOKEN = "w1.7." + "a" * 40
@@ -156,13 +157,8 @@ class Worker:
 
 
 def run(argv: list[str], environ: Mapping[str, str], *, cwd: Path | None = None, stdin: str = "") -> Said:
-    done = subprocess.run(argv, env=dict(environ), cwd=cwd, input=stdin, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        argv, env=dict(environ), cwd=cwd, input=stdin, capture_output=True, text=True, timeout=stretched(60)
+    )
     assert "Traceback" not in done.stderr, done.stderr
     return Said(done.returncode, done.stdout, done.stderr)
-
-
-def until(happened: Callable[[], bool], within_sec: float = 20) -> None:
-    end = time.monotonic() + within_sec
-    while not happened():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.005)

@@ -11,6 +11,8 @@ import pytest
 from faults.strace import Point, Strike, points_in
 from little_lead import ROOM, Body, Worker, leading, taken
 
+from patience import stretched
+
 REPORT = ("report", "--status", "DONE", "--summary", "all good")
 # Sends first and keeps only what could not be sent.
 CARELESS = """
@@ -48,14 +50,14 @@ def calls_of_a_report(folder: Path, room: Path = ROOM) -> list[Point]:
     worker, record = fresh(folder, room), folder / "record"
     with leading(worker.socket):
         argv = ["strace", "-qq", "-o", str(record), *worker.argv(*REPORT)]
-        subprocess.run(argv, env=worker.environ, check=True, capture_output=True, timeout=60)
+        subprocess.run(argv, env=worker.environ, check=True, capture_output=True, timeout=stretched(60))
     found = points_in(record, "AF_UNIX" if room != ROOM else str(worker.desk))
     return [point for point in found if point.call in EFFECTS.split()]
 
 
 def killed_at(worker: Worker, point: Point) -> int:
     argv = ["strace", "-qq", *Strike(point).options(), *worker.argv(*REPORT)]
-    return subprocess.run(argv, env=worker.environ, capture_output=True, timeout=60).returncode
+    return subprocess.run(argv, env=worker.environ, capture_output=True, timeout=stretched(60)).returncode
 
 
 def losses(folder: Path, point: Point, room: Path = ROOM, *, both_die: bool) -> list[str]:

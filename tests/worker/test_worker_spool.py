@@ -11,6 +11,7 @@ import pytest
 from little_lead import TOKEN, Answers, Body, Worker, leading, refused, taken, until
 
 from ganger.worker.spool import Spool
+from patience import stretched
 
 
 @pytest.fixture
@@ -221,6 +222,6 @@ def test_a_full_disk_keeps_nothing_and_still_tells(worker: Worker) -> None:
     call = " ".join(worker.argv("milestone", "a"))
     argv = ["unshare", "-m", "sh", "-c", f"{fill}; exec {call}"]
     with leading(worker.socket) as lead:
-        assert subprocess.run(argv, env=worker.environ, timeout=60).returncode == 0
-    alone = subprocess.run(argv, env=worker.environ, timeout=60, capture_output=True, text=True)
+        assert subprocess.run(argv, env=worker.environ, timeout=stretched(60)).returncode == 0
+    alone = subprocess.run(argv, env=worker.environ, timeout=stretched(60), capture_output=True, text=True)
     assert lead.verbs() == ["milestone"] and alone.returncode == 3 and "LEAD_AWAY" in alone.stderr

@@ -12,6 +12,8 @@ import git_rounds
 import pytest
 from git_grounds import Ground, make_project, settings_for
 
+from patience import stretched
+
 POINTS = int(os.environ.get("GANGER_GIT_KILLS", "0"))
 # System call, which one of its thread, and whether the repository is there already. Ganger's threads and the git
 # processes they start are all traced: any of them may be the one that dies.
@@ -39,7 +41,7 @@ def _killed(tmp_path: Path, moment: Moment, *planted: str) -> tuple[bool, list[s
         inject = f"inject={name}:signal=KILL:when={number}"
         words = [sys.executable, git_rounds.__file__, str(project), str(tmp_path / "state"), *planted]
         trace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", inject]
-        cut = subprocess.run([*trace, *words], capture_output=True, check=False, timeout=60).returncode != 0
+        cut = subprocess.run([*trace, *words], capture_output=True, check=False, timeout=stretched(60)).returncode != 0
         faults = git_rounds.faults_of(ground)
         runner.run(ground.repository.close())
     return cut, faults

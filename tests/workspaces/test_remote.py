@@ -17,6 +17,7 @@ from git_over_http import TOKEN, GitServer, serving
 from ganger.errors import ForgeDenied, ForgeUnreachable, GangerError
 from ganger.ports.forge import Behind, Rejected, Sent
 from ganger.workspaces.remote import GitRemote, RemoteSettings
+from patience import Patience
 
 
 @dataclass
@@ -336,8 +337,8 @@ def _running(word: str) -> list[str]:
 
 
 def _gone(done: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not done() and time.monotonic() < deadline:
+    patience = Patience(10)
+    while not done() and not patience.is_over():
         time.sleep(0.02)
     return done()
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from write_harness import fast_folder
 
+from patience import stretched
+
 pytestmark = pytest.mark.whole
 
 PROGRAM = Path(__file__).with_name("watch_faults.py")
@@ -19,7 +21,7 @@ PROGRAM = Path(__file__).with_name("watch_faults.py")
 def sweep(phase: str, fault: str, step: int, *planted: str) -> dict[str, Any]:
     with fast_folder() as folder:
         argv = [sys.executable, str(PROGRAM), str(folder / "sweep"), phase, fault, str(step), *planted]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=100)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=stretched(100))
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

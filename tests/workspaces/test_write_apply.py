@@ -18,6 +18,7 @@ from ganger.workspaces.apply import apply_changes, discard_backup, is_applied, p
 from ganger.workspaces.backup import INDEX_NAME, load_backup
 from ganger.workspaces.changes import ChangeSet
 from ganger.workspaces.tree import Tree
+from patience import stretched
 
 WRITES = [replace("a.txt", "A\n"), create("new/n.txt"), replace("b.txt", "B\n")]
 FILES = {"a.txt": "a\n", "b.txt": "b\n"}
@@ -176,7 +177,9 @@ def test_no_temporary_file_and_no_descriptor_is_left(tmp_path: Path) -> None:
 def child(program: str, *arguments: str, prefix: tuple[str, ...] = ()) -> str:
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     argv = [*prefix, sys.executable, "-c", program, *arguments]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run(
+        argv, capture_output=True, text=True, timeout=stretched(60), env={**os.environ, "PYTHONPATH": path}
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
