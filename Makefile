@@ -80,6 +80,9 @@ faults: .venv/.dev ## let POINTS=1200 system calls fail, a quarter in local-git 
 sim: .venv/.dev ## play SEEDS=2000 simulated worlds full of faults; SEED=n repeats one
 	@$(BIN)/python -m sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)
 
+evening: .venv/.dev ## play a maintainer's evening at a loopback forge and print what every screen says; ARGS=--real takes as long as a real one
+	@PYTHONPATH=tests/forges:tests/engine $(BIN)/python -m evening $(ARGS)
+
 agents: .venv/.dev ## drive every real agent program through everything and write docs/agents.md; AGENTS="claude codex" for some
 	@$(BIN)/python scripts/agents.py $(AGENTS)
 

@@ -160,3 +160,22 @@ def test_an_adapter_that_counts_dismissed_reviews_is_caught_here(
     row = next(row for row in ROWS if row.name == "an approval that is dismissed on forgejo-16 is none")
     with pytest.raises(AssertionError):
         require(row, play(row, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("people", "ends", "says"),
+    [
+        pytest.param(("onto ganger/r1/a", "merge"), "DONE", "", id="pushed onto and merged by hand"),
+        pytest.param(("onto ganger/r1/a",), "BLOCKED(external)", "on top of", id="pushed onto"),
+        pytest.param(("close",), "BLOCKED(external)", "somebody closed", id="closed"),
+        pytest.param(("delete ganger/r1/a",), "BLOCKED(external)", "somebody deleted", id="deleted"),
+    ],
+)
+def test_what_people_do_to_a_request_that_waits_for_them_is_noticed(
+    tmp_path: Path, people: tuple[str, ...], ends: str, says: str
+) -> None:
+    """W08 W02: nobody reviews what is not there; what they put into the target themselves is approved."""
+    row = Row("waits", more=PERSON, requests=1, then=people, others=(GREEN,))
+    outcome = play(row, tmp_path)
+    assert outcome.ended() == ends and says in outcome.detail(), outcome.detail()
+    assert outcome.project.happened().count("attempt_launched") == 1

@@ -22,7 +22,7 @@ def command(task_id: str, project: Path | None, run_id: str | None, as_json: boo
       ganger why build-api
     """
     from ganger.engine.files import is_led
-    from ganger.views.text import one_line
+    from ganger.views.text import one_line, shown_moments
     from ganger.views.why import why
 
     folder, state = open_run(project, run_id)
@@ -30,9 +30,9 @@ def command(task_id: str, project: Path | None, run_id: str | None, as_json: boo
     if as_json:
         print_json("why", run_id=state.run_id, **answer.as_json())
         return 0
-    click.echo(one_line(answer.sentence, 4_000))
+    click.echo(shown_moments(one_line(answer.sentence, 4_000)))
     for line in answer.evidence:
-        click.echo(f"  {one_line(line)}")
+        click.echo(f"  {shown_moments(one_line(line))}")
     moved = [f"{name} {value}" for name, value in answer.counters.items() if not value.startswith(("0", "unknown"))]
     if moved:
         click.echo(f"  counters: {', '.join(moved)}")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ganger.cli.options import counted, json_option, look_at_project, open_run, print_json, project_option, run_option
+
+if TYPE_CHECKING:
+    from ganger.core.records import RunState
 
 
 @click.command("workers")
@@ -42,7 +46,7 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
             accounts=[row.as_json() for row in accounts], hosts=[row.as_json() for row in hosts],
         )  # fmt: skip
         return 0
-    click.echo(f"run {state.run_id}: {counted(len(state.running), 'worker')} at work")
+    click.echo(f"run {state.run_id}: {_heading(state)}")
     if state.running and not led:
         click.echo("  no process leads this run now: the workers go on, and ganger run adopts them")
     now = stamp(time.time())
@@ -56,3 +60,15 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
     for line in [*(host.line for host in hosts), *(account.line for account in accounts)]:
         click.echo(f"\n{one_line(line)}")
     return 0
+
+
+def _heading(state: RunState) -> str:
+    """Who works, and what goes on or waits without a worker."""
+    from ganger.views.board import open_questions
+
+    found = [f"{counted(len(state.running - state.delivering), 'worker')} at work"]
+    if on_their_way := len(state.running & state.delivering):
+        found.append(f"{counted(on_their_way, 'change')} on the way without a worker: ganger status")
+    if asked := open_questions(state):
+        found.append(f"{counted(len(asked), 'open question')}: ganger inbox")
+    return "; ".join(found)

@@ -97,6 +97,10 @@ def said_of(
     return Said(Opinion.NONE, (), len(approved))
 
 
+def too_few(commit: str, approvals: int, needed: int) -> str:
+    return f"{commit[:12]} has {approvals} of the {needed} approvals that the forge asks for"
+
+
 def rework_text(said: Said) -> str:
     """For the worker who does it again: each person's words, then each remark with its place."""
     parts = []

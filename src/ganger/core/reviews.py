@@ -8,7 +8,7 @@ from dataclasses import replace
 from ganger.core import events as ev
 from ganger.core.comeback import bring_back, but, close_questions, following
 from ganger.core.effects import Effect, Refusal, task_named, text_of
-from ganger.core.forge_reviews import Opinion, Said, rework_text
+from ganger.core.forge_reviews import Opinion, Said, rework_text, too_few
 from ganger.core.records import Question, RunState, TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
@@ -70,7 +70,25 @@ def on_forge(state: RunState, name: str, said: Said, *, needed: int = 0) -> tupl
     if said.opinion is Opinion.NONE and now.review_of == FORGE and not needed:
         why = "nobody on the forge objects any more"
         return _decided(state, name, WITHDRAWN, "", commit, why, why, "", said)
+    if 0 < said.approvals < needed and state.tasks[name].detail != too_few(commit, said.approvals, needed):
+        return _looked_at_again(state, name, "somebody approved it on the forge, which asks for more")
     return ()
+
+
+def shows_another(state: RunState, name: str) -> tuple[ev.Event, ...]:
+    """Its request was closed, or its branch shows another commit: the delivery says what is to be done about it."""
+    return (
+        _looked_at_again(state, name, "its request does not show its commit any more")
+        if awaits_people(state, name)
+        else ()
+    )
+
+
+def _looked_at_again(state: RunState, name: str, why: str) -> tuple[ev.Event, ...]:
+    """Nobody works for it, so nothing is granted."""
+    back = bring_back(state, name, why, "")
+    back = [replace(e, granted=0) if isinstance(e, ev.TaskRequeued) else e for e in back]
+    return (*close_questions(state, name, why), *back)
 
 
 def awaits_people(state: RunState, name: str) -> bool:

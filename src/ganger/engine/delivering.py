@@ -117,6 +117,7 @@ class Delivering:
         await self.requests.renew()
         await self.requests.ready()
         await self.remarks.show()
+        await self.merging.require_shown()
         await self.on_forge.before_review()
         await self.reviewing.require(self.at.now.commit, when="after")
         await self.on_forge.after_review()

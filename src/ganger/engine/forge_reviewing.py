@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ganger.core import events as ev
 from ganger.core.answers import OPTIONS
-from ganger.core.forge_reviews import Opinion, Said
+from ganger.core.forge_reviews import Opinion, Said, too_few
 from ganger.core.reviews import APPROVED, FORGE, PERSON, REVIEW, WANTED
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.delivery_case import DeliveryCase
@@ -56,7 +56,7 @@ class ForgeReviewing:
         if said.opinion is Opinion.APPROVED and (self._by_person or needed):
             await self._approve(commit, said)
         elif said.approvals < needed:
-            why = f"{commit[:12]} has {said.approvals} of the {needed} approvals that the forge asks for"
+            why = too_few(commit, said.approvals, needed)
             await self._wait(commit, why, f"{why}; only people there can give them")
 
     def _is_approved_here(self, commit: str) -> bool:

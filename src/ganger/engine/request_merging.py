@@ -7,7 +7,7 @@ request: so everybody looks first, and a merge is asked for of one commit and of
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from ganger.core.delivery import UPDATE, RequestRef
 from ganger.core.moments import unix_time
 from ganger.core.request_merges import Look, Step, method_of, next_step
 from ganger.core.retries import backoff_sec
+from ganger.core.reviews import APPROVED, PERSON, WANTED
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.case import Failed
 from ganger.engine.delivery_case import DeliveryCase
@@ -409,6 +410,21 @@ class RequestMerging:
         )
         await self.case.record(merged)
 
+    async def require_shown(self) -> None:
+        """Before people are asked once more: there is something to review, and it is what was tested."""
+        known, now = self.request, self.at.now
+        if known is None or now.review != WANTED or {now.reviewed, known.tested or now.commit} != {now.commit}:
+            return
+        seen = await self._look()
+        step = next_step(seen.look, updates=False)
+        if step is Step.LANDED:
+            # Whoever put it there approves it.
+            await self.case.record(
+                ev.Reviewed(self.case.task, APPROVED, PERSON, "", now.commit, "whoever merged it", known.url)
+            )
+        elif step is not Step.MERGE:
+            raise await self._stuck(step, seen)
+
     async def _require_open(self) -> None:
         """A person merges this one, and perhaps did so."""
         seen = await self._look()
@@ -424,9 +440,11 @@ class RequestMerging:
         name, tested = f"change request #{known.number}", seen.look.tested[:12]
         where = f"{known.branch} of {self.outlet.place_of(known.branch).address}"
         if step is Step.CLOSED:
-            return self._ask(known, "closed", f"somebody closed {name}: {known.url}")
+            return self._ask(known, ("closed",), f"somebody closed {name}: {known.url}")
         if step is Step.BRANCH_GONE:
-            return self._ask(known, "branch_gone", f"somebody deleted {where}, which {name} shows")
+            # Most forges close a request with its branch: whoever brings it there once more opens another one.
+            what = ("branch_gone",) if seen.look.state == "open" else ("branch_gone", "closed")
+            return self._ask(known, what, f"somebody deleted {where}, which {name} shows")
         if step is Step.OTHER_MERGED:
             why = f"{name} was merged at {seen.look.head[:12]}, and {tested} is what was tested: {known.url}"
             return self.at.outside("other merged", why)
@@ -438,11 +456,11 @@ class RequestMerging:
         why = f"somebody {did} on {where}, so {name} shows what was not tested"
         return self.at.outside("branch moved", f"{why}: put {tested} back there, or merge or close it by hand")
 
-    def _ask(self, known: RequestRef, what: str, why: str) -> Waits:
+    def _ask(self, known: RequestRef, what: Sequence[str], why: str) -> Waits:
         options = OPTIONS[REQUEST]
-        changed = ev.RequestChanged(self.case.task, self.case.number, known.number, what)
+        changed = tuple(ev.RequestChanged(self.case.task, self.case.number, known.number, one) for one in what)
         text = f"{why}; {options[0]}, or {options[1]}?"
-        return Waits(BlockReason.EXTERNAL, why, question=REQUEST, text=text, options=options, before=(changed,))
+        return Waits(BlockReason.EXTERNAL, why, question=REQUEST, text=text, options=options, before=changed)
 
     def _not_merged(self, why: str) -> Failed:
         known = self.request

@@ -13,7 +13,7 @@ from ganger.core import events as ev
 from ganger.core.delivery import NO_RULES, Delivery
 from ganger.core.forge_reviews import APPROVED, Opinion, Remark, Review, Said, said_of
 from ganger.core.hosts import is_away
-from ganger.core.reviews import WANTED, awaits_people, has_request, on_forge
+from ganger.core.reviews import WANTED, awaits_people, has_request, on_forge, shows_another
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.outlets import Outlet
 from ganger.engine.tools import Tools
@@ -107,26 +107,42 @@ class ReviewWatch:
         journal = self._tools.journal
         async with self._looking:
             commit = self._delivery(name).reviewed
-            said, needed = await self.said(name, commit), await self.needed()
-            if said.opinion is Opinion.NONE and await self._is_merged(name, commit):
-                by_hand = Review("merge", "whoever merged it", APPROVED, url=self._request(name, commit).url)
-                said = Said(Opinion.APPROVED, (by_hand,))
+            said, needed, is_other = await self.said(name, commit), await self.needed(), False
+            if said.opinion is Opinion.NONE and self._is_turn(name):
+                known = await self._shown_now(name)
+                if known is not None and known.merged and known.head == commit:
+                    by_hand = Review("merge", "whoever merged it", APPROVED, url=known.url)
+                    said = Said(Opinion.APPROVED, (by_hand,))
+                else:
+                    is_other = await self._is_other(name, commit, known)
             await journal.idle()
             if self._delivery(name).reviewed != commit:
                 return False
             events = on_forge(journal.state, name, said, needed=needed)
+            if not events and is_other:
+                events = shows_another(journal.state, name)
             if events:
                 await journal.record(*events)
             return bool(events)
 
-    async def _is_merged(self, name: str, commit: str) -> bool:
-        """A merge by hand approves. Asked at every other look: it is one more request."""
+    def _is_turn(self, name: str) -> bool:
+        """At every other look the request itself is asked for, as a merge by hand approves: it is one more request."""
         self._looks[name] = self._looks.get(name, -1) + 1
-        if self._looks[name] % 2:
-            return False
-        ref = self._request(name, commit)
+        return self._looks[name] % 2 == 0
+
+    async def _shown_now(self, name: str) -> Request | None:
+        ref = self._request(name, "")
         known = await self.forge.find_request(ref.branch, ref.into)
-        return known is not None and bool(known.merged) and (known.number, known.head) == (ref.number, commit)
+        return known if known is not None and known.number == ref.number else None
+
+    async def _is_other(self, name: str, commit: str, known: Request | None) -> bool:
+        """Whether there is nothing to review any more: a forge may be late to tell, so git is asked too."""
+        if known is not None and known.head == commit and (known.state == "open" or known.merged):
+            return False
+        if known is None or known.merged or known.state != "open":
+            return True
+        ref = self._request(name, commit)
+        return await self._outlet.place_of(ref.branch).head(ref.branch) != commit
 
     def _delivery(self, name: str) -> Delivery:
         return self._tools.journal.state.tasks[name].delivery or Delivery()

@@ -53,7 +53,9 @@ class Reviewing:
                 return
             why, used_up = f"{why}: {self._why_not(opinion)}", bool(opinion.verdict)
             await case.record(*opinion.costs, ev.ReviewAsked(case.task, case.number, PERSON, commit))
-        text = f"{why}: ganger approve {case.task}, or ganger rework {case.task} TEXT; {self._where(commit)}"
+        said = f" ({one_line(case.now.summary, 200)})" if case.now.summary else ""
+        told = f"{why}{said}; {self._where(commit)}"
+        text = f"{told}; ganger approve {case.task}, or ganger rework {case.task} TEXT"
         options = OPTIONS[REVIEW]
         reason = BlockReason.AWAITING_REVIEW
         raise Waits(reason, why, question=REVIEW, text=text, options=options, escalated=used_up)

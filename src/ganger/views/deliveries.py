@@ -11,7 +11,7 @@ from ganger.core.delivery_changes import rules_of
 from ganger.core.moments import seconds_between
 from ganger.core.records import RunState, TaskState
 from ganger.core.repos import Holding, registry, shown
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.views.board import shown_duration
 
 _AT_WORK = "agent"
@@ -108,6 +108,9 @@ _FIX_STEPS = {"parse": "preparing_fix", "change": "verifying", "verify": "verify
 
 def _substate(task: TaskState, known: Delivery) -> str:
     """Ganger's own word where it has one, else what the worker says it does."""
+    if task.status is TaskStatus.BLOCKED and task.block_reason is BlockReason.EXTERNAL:
+        # What it was at before says nothing of what it waits for.
+        return "blocked_external"
     if task.status is not TaskStatus.RUNNING or known.milestone is Milestone.PUSHED_TO_CI or known.pending:
         return known.substate
     steps = _FIX_STEPS if known.fixing else _STEPS

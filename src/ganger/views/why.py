@@ -9,14 +9,15 @@ from datetime import UTC, datetime
 
 from ganger.core.delivery_changes import rules_of
 from ganger.core.effects import counted
-from ganger.core.indexes import files_of
+from ganger.core.hosts import awaited_by, question_about_host
+from ganger.core.indexes import files_of, is_delivering
 from ganger.core.misfits import open_round
 from ganger.core.moments import seconds_between
 from ganger.core.quota import account_of, question_about
 from ganger.core.records import RunState, TaskState
 from ganger.core.repos import PROJECT, way_out, why_not
 from ganger.core.retries import allowed_attempts
-from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
+from ganger.core.vocabulary import BlockReason, FailureClass, Phase, TaskStatus
 from ganger.core.workers import WorkerNow
 from ganger.views.costs import UNKNOWN, known_tokens, known_usd
 from ganger.views.why_delivery import delivery_blocked, delivery_evidence, delivery_running, mends
@@ -115,7 +116,10 @@ def _more(items: Sequence[str]) -> str:
 
 def _running(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if on_its_way := delivery_running(state, name, task):
-        return f"{name} is being delivered without a worker: {on_its_way}.", f"ganger ledger {name}"
+        since = f" since {task.delivery.since}" if task.delivery is not None and task.delivery.since else ""
+        host = awaited_by(state, name)
+        step = "ganger inbox" if host and question_about_host(state, host) is not None else f"ganger ledger {name}"
+        return f"{name} is being delivered{since} without a worker: {on_its_way}.", step
     doing = {
         "agent": "its agent is working",
         "parse": "its answer is being read",
@@ -149,7 +153,9 @@ def _worker(worker: WorkerNow) -> str:
 
 
 def _done(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
-    tries = "" if task.attempts == 1 else f" after {task.attempts} attempts"
+    # A delivery that goes on has a number of its own, and no worker.
+    worked = len({item.attempt for item in task.history if item.phase is Phase.WORKER}) or task.attempts
+    tries = "" if worked == 1 else f" after {worked} attempts"
     lacks = f"; expected files are missing: {', '.join(task.missing[:5])}{_more(task.missing)}" if task.missing else ""
     return f"{name} is DONE{tries}: {task.detail}{lacks}.", ""
 
@@ -158,10 +164,8 @@ def _blocked(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     if task.block_reason is BlockReason.DEPENDENCY_FAILED:
         bad = [need for need in state.specs[name].depends_on if state.tasks[need].status is not TaskStatus.DONE]
         shown = ", ".join(f"{need} ({state.tasks[need].status.value})" for need in bad[:5])
-        return (
-            f"{name} is BLOCKED because its dependency {shown} did not end DONE.",
-            f"ganger why {bad[0]}" if bad else "",
-        )
+        if bad:
+            return f"{name} is BLOCKED because its dependency {shown} did not end DONE.", f"ganger why {bad[0]}"
     if (delivery := delivery_blocked(state, name, task)) is not None:
         return delivery
     reason = task.block_reason.value if task.block_reason else "unknown"
@@ -256,8 +260,10 @@ def _left_behind(task: TaskState) -> tuple[str, ...]:
     lines = [f"its session could not continue, a new one was started: {task.afresh}"] if task.afresh else []
     worker, kept = task.worker, task.checkpoint
     if worker is not None and task.status is not TaskStatus.DONE:
-        if worker.warned:
+        if worker.warned and not is_delivering(task):
             lines.append(f"worker {worker.name} was warned: {worker.warned}")
+        elif worker.warned and task.status is TaskStatus.RUNNING:
+            lines.append(f"warning: {worker.warned}")
         if worker.verdict and task.status is not TaskStatus.RUNNING:
             lines.append(f"worker {worker.name} was stopped ({worker.verdict}): {worker.why}")
     if kept is not None and task.status is not TaskStatus.DONE:

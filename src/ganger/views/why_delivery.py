@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from ganger.core.ci import Ci, Word, chosen, latest
@@ -9,12 +10,13 @@ from ganger.core.delivery import Delivery, Milestone
 from ganger.core.delivery_changes import not_proved, rules_of
 from ganger.core.hosts import awaited_by, question_about_host, told
 from ganger.core.indexes import is_delivering
-from ganger.core.records import RunState, TaskState
+from ganger.core.records import Question, RunState, TaskState
 from ganger.core.reviews import FORGE, WANTED
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 _SHORT = 12
 _MOST_FACTS = 6
+_INTENT = re.compile(r"\bto be (?:pushed|opened|merged|brought)\b")
 
 
 def delivery_running(state: RunState, name: str, task: TaskState) -> str:
@@ -58,26 +60,33 @@ def delivery_blocked(state: RunState, name: str, task: TaskState) -> tuple[str, 
     now = task.delivery
     if now is None or task.status is not TaskStatus.BLOCKED:
         return None
-    quoted = shlex.quote(name)
+    quoted, asked_of_task = shlex.quote(name), _asked(state, name)
+    since = f" since {asked_of_task.at}" if asked_of_task is not None else ""
     if task.block_reason is BlockReason.AWAITING_REVIEW:
         url = f" ({now.request.url})" if now.request is not None and now.request.url else ""
+        sentence = f"{name} is BLOCKED (awaiting_review){since}: {task.detail}{url}."
         if now.review_of == FORGE:
-            return (
-                f"{name} is BLOCKED (awaiting_review): {task.detail}{url}.",
-                f"review it there, or ganger approve {quoted}",
-            )
-        sentence = f"{name} is BLOCKED (awaiting_review): {now.reviewed[:_SHORT]} waits for a person's review{url}."
+            return sentence, f"review it there, or ganger approve {quoted}"
         return sentence, f"ganger approve {quoted}, or ganger rework {quoted} TEXT"
     if host := awaited_by(state, name):
         asked = question_about_host(state, host)
         step = f"ganger answer {asked.id} TEXT" if asked is not None else f"ganger retry {quoted}"
         return f"{name} is BLOCKED (external): {told(host, state.hosts[host])}.", step
     if task.block_reason is BlockReason.EXTERNAL and now.pending:
-        return f"{name} is BLOCKED (external): {task.detail.rstrip('.')}.", f"ganger retry {quoted}"
+        step = f"ganger retry {quoted}"
+        if asked_of_task is not None and asked_of_task.options:
+            step = f"ganger answer {asked_of_task.id} NUMBER_OR_TEXT"
+        return f"{name} is BLOCKED (external){since}: {task.detail.rstrip('.')}.", step
     if task.block_reason is BlockReason.PAUSED and state.halted:
         repo = next((one for one in state.halted if one == state.specs[name].repo), next(iter(state.halted)))
         return f"{name} is BLOCKED (paused): {task.detail}.", f"ganger unlock {repo or '.'} --why TEXT"
     return None
+
+
+def _asked(state: RunState, name: str) -> Question | None:
+    """The newest open question about it."""
+    found = [one for one in state.questions.values() if one.task == name and one.answer is None]
+    return found[-1] if found else None
 
 
 def mends(task: TaskState) -> str:
@@ -96,9 +105,11 @@ def delivery_evidence(state: RunState, name: str, task: TaskState) -> list[str]:
     if now is None:
         return []
     lines = [f"milestone {now.milestone.value}{f' ({now.substate})' if now.substate else ''} since {now.since}"]
+    # What was intended says nothing once something else is known.
+    facts = [fact for fact in now.facts[:-1] if not _INTENT.search(fact.what)] + [*now.facts[-1:]]
     lines += [
         f"{fact.at} {fact.source}: {fact.what}" + (f" [{fact.commit[:_SHORT]}]" if fact.commit else "")
-        for fact in now.facts[-_MOST_FACTS:]
+        for fact in facts[-_MOST_FACTS:]
     ]
     if now.milestone is not Milestone.DONE:
         for run in chosen(now.commit, now.runs, rules_of(state, name).events):

@@ -224,7 +224,7 @@ class GiteaPeople(Flavour):
     def comment_row(self, one: Comment) -> dict[str, Any]:
         return {"id": one.id, "body": one.body, "user": self.named(one.by), "created_at": self.world.stamp(),
                 "updated_at": self.world.stamp(), "issue_url": "", "pull_request_url": "",
-                "html_url": f"{self.address}/{PROJECT}/pulls/1#issuecomment-{one.id}",
+                "html_url": f"{self.address}/{PROJECT}/pulls/{self.world.place_of(one)}#issuecomment-{one.id}",
                 "original_author": "", "original_author_id": 0, "assets": []}  # fmt: skip
 
     def get_comments(self, ask: Ask, number: str) -> Answer:

@@ -259,7 +259,8 @@ class GitHubPeople(Flavour):
     def comment_row(self, one: Comment) -> dict[str, Any]:
         return {"id": one.id, "node_id": f"IC_{one.id}", "body": one.body, "user": self.person(one.by),
 
-            "html_url": f"{self.address}/{PROJECT}/pull/1#issuecomment-{one.id}", "url": "", "issue_url": "",
+            "html_url": f"{self.address}/{PROJECT}/pull/{self.world.place_of(one)}#issuecomment-{one.id}",
+            "url": "", "issue_url": "",
             "created_at": self.world.stamp(),
             "updated_at": self.world.stamp(), "author_association": "COLLABORATOR"}  # fmt: skip
 

@@ -511,6 +511,10 @@ class World:
             found.body = body
         return found
 
+    def place_of(self, comment: Comment) -> int:
+        """The number of the request it is below."""
+        return next(asked.number for asked in self.asked if any(one is comment for one in asked.said))
+
     def label_of(self, name: str) -> Label:
         return next((one for one in self.labels if one.name == name), Label(1, name))
 
