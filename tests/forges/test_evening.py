@@ -59,7 +59,7 @@ TOLD: Mapping[str, Mapping[str, Sequence[str]]] = {
     "The token is revoked": {
         "status": [rf"{NO_TOKEN}; 1 task waits; .*; ganger inbox: q-\d"],
         "why greeting": [f"{NO_TOKEN}, and it goes on by itself when that is over", "next: ganger inbox"],
-        "inbox": [rf"{NO_TOKEN}\. To go on: renew", "1 task waits behind it: greeting", r"> ganger answer q-\d TEXT"],
+        "inbox": [rf"{NO_TOKEN}\. To go on: renew", "1 task waits for it: greeting", r"> ganger answer q-\d TEXT"],
         "workers": [NO_TOKEN],
     },
     "The token file": {"status": ["3 BLOCKED, 1 RUNNING"], "inbox": ["3 open questions"], "why greeting": ["CI of"]},
@@ -103,7 +103,7 @@ TOLD: Mapping[str, Mapping[str, Sequence[str]]] = {
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("speed", [Speed(), pytest.param(REAL, marks=pytest.mark.slow)], ids=["short", "real"])
 def test_every_point_of_the_evening_is_told_in_plain_words_and_ends_well(tmp_path: Path, speed: Speed) -> None:
-    """W08 D12 D14: reviews, protection, force push, deleted branch, outage and a revoked token; all DONE in the end."""
+    """D12 D14: reviews, protection, force push, deleted branch, outage and a revoked token; all DONE in the end."""
     with evening(tmp_path, speed) as scenes:
         scenes.play()
     missing = [fault for what in TOLD for fault in untold(scenes.at, what)]
