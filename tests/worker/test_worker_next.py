@@ -215,7 +215,7 @@ def test_a_lead_that_is_there_is_not_called_away(house: House, lead: Lead, words
     lead.answers = refused("TOO_MANY", 503)
     said = house.say(*words, "--worker", "me")
     told = said.out + said.err
-    assert "the lead can" in told and "(no)" in told and "nobody leads" not in told and "is back" not in told
+    assert "the lead can" in told and "(no)" in told and "no process leads" not in told and "is back" not in told
 
 
 @pytest.mark.parametrize("words", [("next",), ("next", "--wait"), ("next", "--worker", "other")])
@@ -358,7 +358,7 @@ def test_no_token_is_shown_to_somebody_elses_socket(house: House) -> None:
     with leading(house.socket) as lead:
         os.chown(house.socket, 12345, 12345)
         said = house.say("next", "--wait")
-    assert said.code == 1 and "belongs to somebody else" in said.err and not lead.said
+    assert said.code == 1 and "does not belong to the run's owner" in said.err and not lead.said
 
 
 @pytest.mark.parametrize("what", ["worker.json", "worker.key"])

@@ -18,7 +18,7 @@ from ganger.ports import AttemptContext, Capabilities, Launch
 
 
 class AcpAgent(CliAgent):
-    """`profile` names the agent, or `argv` the program; a program without a profile is spoken to by the book."""
+    """`profile` names the agent, or `argv` the program; a program without a profile gets the plain protocol."""
 
     kind = "acp"
     capabilities = Capabilities(stdin_prompt=True, stream=True, resume=True, tokens=True)
@@ -45,7 +45,7 @@ class AcpAgent(CliAgent):
         # Modules come from where Ganger is installed, never from the folder the agent works in.
         talk = (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.acp_talk")
         errand = self.errand(context)
-        # The words of its own call stand there once more, for the walls to show the files they name.
+        # Its own arguments are repeated here, so that the sandbox shows the files they name.
         return replace(super().prepare(context), argv=(*talk, errand.written(), *errand.argv))
 
     def errand(self, context: AttemptContext) -> Errand:

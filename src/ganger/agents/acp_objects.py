@@ -1,4 +1,4 @@
-"""What the objects of the Agent Client Protocol say: a call of a tool, a choice, an error, what was used."""
+"""Reads objects of the Agent Client Protocol: tool calls, options, errors, usage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 2000
 
 
 def option_of(options: Iterable[Mapping[str, Any]], kind: str) -> dict[str, Any] | None:
-    """By kind, as the names differ; the one that holds for ever is never taken."""
+    """The option of a kind, as names differ; never the one that holds for ever."""
     for option in options:
         if text(option, "kind") == kind:
             return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
@@ -46,7 +46,7 @@ def status_of(data: object) -> int | None:
 
 
 def used_in(answer: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
-    """Sent, made, read from the cache, written to it."""
+    """Tokens sent, generated, read from the cache, written to the cache."""
     told = part(answer, "usage")
     sent, made = number(told, "inputTokens"), number(told, "outputTokens")
     if sent is None or made is None:
@@ -55,7 +55,7 @@ def used_in(answer: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
         return None if sent is None or made is None else (sent, made, 0, 0)
     read, wrote = number(told, "cachedReadTokens") or 0, number(told, "cachedWriteTokens") or 0
     thought = number(told, "thoughtTokens") or 0
-    # Whether cached tokens are part of those sent, and thoughts of those made, differs; the total tells.
+    # Agents differ in whether cached tokens count as sent and thoughts as generated; the total shows which.
     beside = (number(told, "totalTokens") or 0) - sent - made
     if beside >= read + wrote:
         sent, beside = sent + read + wrote, beside - read - wrote

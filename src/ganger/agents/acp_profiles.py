@@ -16,7 +16,7 @@ from ganger.agents.qwen import QwenAgent
 
 
 def _codex_files(agent: CliAgent) -> Mapping[str, bytes]:
-    """What codex itself takes as arguments."""
+    """As a file, the settings that codex itself takes as arguments."""
     given = agent.given
     url = given.base_url or agent.passed.get("OPENAI_BASE_URL", "")
     secrets = sorted({*agent.keys, *((given.key_env,) if given.key_env else ())})
@@ -34,11 +34,11 @@ def _codex_files(agent: CliAgent) -> Mapping[str, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """`like` is the agent of the same vendor whose settings, keys and files hold for this one too.
+    """`like` is the agent of the same vendor whose settings, keys and files are used for this one too.
 
     `arguments` follow the program. A model is named by `model_flag` or `model_variable`. `variables` are always set,
     `files` are further ones for its home. `modes` are its own names for what it may do, by Ganger's: "all" or "edit".
-    `auth` is the way it is to log in where it offers that. `usd`: it says what it cost. `Errand` explains the rest.
+    `auth` is the login method to use if it offers that. `usd`: it reports its cost. `Errand` explains the rest.
     """
 
     program: str = ""
@@ -117,5 +117,5 @@ PROFILES: dict[str, Profile] = {
 
 
 def profile_of(name: str, program: str) -> Profile:
-    """By name; else by the program's."""
+    """The profile by its name, else by the program's name."""
     return PROFILES.get(name) or next((row for row in PROFILES.values() if row.program == program), UNKNOWN)

@@ -1,7 +1,7 @@
-"""The process that speaks the Agent Client Protocol with an agent program: the prompt on stdin, signs on stdout.
+"""The process that speaks the Agent Client Protocol with an agent program: the prompt on stdin, signals on stdout.
 
-A plain program that nobody has to watch: it starts the agent, gives it the one prompt, answers its questions by rule,
-prints one line per sign and ends the agent's whole tree before it ends itself.
+A plain program that needs no supervision: it starts the agent, gives it the prompt, answers its questions by rule,
+prints one line per signal, and stops the agent's whole process tree before it exits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CHUNK = 64 * 1024
 _LAST_WORDS = 2000
 _CANCEL_SEC = 3.0
 _REST_SEC = 1.0
-# Names that begin so are free for extensions: one that does not know it says so, which is an answer too.
+# Names with this prefix are free for extensions: an agent that does not know one says so, which is an answer too.
 _PING = "_ganger/ping"
 _LOGIN_CODES = frozenset((-32000, -31002))
 _EDITS = frozenset(("read", "edit", "delete", "move", "search", "think"))
@@ -61,13 +61,13 @@ _STOPS: dict[str, How] = {
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """What is to be done with which agent program. It is passed as an argument and holds no secret.
+    """What to do with which agent program. It is passed as an argument and holds no secret.
 
     `allow`: "all" or "edit". `mode`, `model` and `auth` are the agent's own names; one it does not offer is left out.
     `errors` is a pattern for a last message that is an error of the model's; `retrying` one for lines of its stderr.
     `usage`: what the numbers of an answer are: "prompt", "session" (a running total), "none" (not of the whole prompt).
-    What it cost is a running total of the session wherever it is told.
-    `quiet_sec`: one that was silent for so long at its work is asked whether it is there.
+    The cost, where reported, is a running total of the session.
+    `quiet_sec`: after this long without output at work it is probed.
     """
 
     argv: tuple[str, ...]
@@ -104,7 +104,7 @@ class Talk:
         self._usd: float | None = None
 
     async def run(self) -> int:
-        """0 when the agent came to an end of its own that it calls good."""
+        """0 if the agent finished by itself and reports success."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *self.errand.argv,
@@ -162,7 +162,7 @@ class Talk:
             return [await self._died(process, doing)]
 
     async def _ask_if_there(self, wire: Wire) -> None:
-        """A model may think for long without a word. One question at a time: who does not answer it stays silent."""
+        """Probes a quiet agent, because a model may think for a long time. Sends one probe at a time."""
         loop = asyncio.get_running_loop()
         while True:
             while (left := wire.heard_at + self.errand.quiet_sec - loop.time()) > 0:
@@ -201,7 +201,7 @@ class Talk:
             raise _NoSession(f"{refusal.message} {shown(refusal.data)}".strip()) from None
 
     async def _choose(self, wire: Wire, opened: Mapping[str, Any]) -> None:
-        """Mode and model, where the agent offers the ones that are wanted."""
+        """Sets the wanted mode and model, if the agent offers them."""
         mine = {"sessionId": self._session}
         modes = {text(mode, "id") for mode in items(opened, "modes", "availableModes")}
         if self.errand.mode in modes and self.errand.mode != text(opened, "modes", "currentModeId"):
@@ -210,7 +210,7 @@ class Talk:
         current = text(opened, "models", "currentModelId")
         if self.errand.model in models and self.errand.model != current:
             await wire.ask("session/set_model", {**mine, "modelId": self.errand.model})
-        # Some say theirs with additions of their own.
+        # Some add text of their own to the names.
         if named := self.errand.model or current:
             self.say(Model(named))
 
@@ -226,8 +226,8 @@ class Talk:
         ]
 
     def _error_in_words(self, words: str, *, worked: bool) -> list[Sign]:
-        """Some programs say as a message what went wrong. A model that answered may say such words itself, so they
-        stop no account then."""
+        """Some programs report errors as a message. A model that answered may say the same words itself, so then they
+        do not stop the account."""
         told = meaning(words, now=time.time())
         if not (worked or self._begun):
             return told
@@ -248,7 +248,7 @@ class Talk:
             return Over("aborted", "it was told to stop")
         told = self._last_words.strip()[-_SHORT * 4 :]
         said = f"; its last words: {told}" if told else ""
-        # A program that ends in words before it has spoken the protocol at all does not know how it was called.
+        # A program that prints a message and exits before it speaks the protocol does not understand its arguments.
         how: How = "usage" if doing == "initialize" and code > 0 else "error"
         return Over(how, f"the agent ended with code {code} before it answered {doing}{said}")
 
@@ -262,10 +262,10 @@ class Talk:
             wait_sec = _CANCEL_SEC
         asyncio.get_running_loop().call_later(wait_sec, talking.cancel)
 
-    # --- what the agent tells and asks --------------------------------------------------------------------------------
+    # --- what the agent reports and asks ------------------------------------------------------------------------------
 
     def _notice(self, method: str, params: dict[str, Any]) -> None:
-        # What is said before the prompt is an old session told again, or about its settings.
+        # Notices before the prompt repeat an old session, or are about settings.
         if method != "session/update" or not self._asked:
             return
         update = part(params, "update")
@@ -285,7 +285,7 @@ class Talk:
             self.say(Said(words, part=True))
 
     def _tool(self, update: Mapping[str, Any]) -> None:
-        """Some tell of a call before they know what it is; then what comes next tells."""
+        """Some announce a call before its details are known; then the next update has them."""
         key, status = text(update, "toolCallId"), text(update, "status")
         vague = text(update, "sessionUpdate") == "tool_call" and status == "pending" and not part(update, "rawInput")
         call = self._tools[key] = {
@@ -322,7 +322,7 @@ class Talk:
         return self.errand.allow == "all" or (text(call, "kind") in _EDITS and not outside)
 
     def _outside(self, call: Mapping[str, Any]) -> bool:
-        """Whether a file is meant that is not in the workspace."""
+        """Whether the call is about a file outside the workspace."""
         here = os.path.realpath(".")
         places = [os.path.realpath(path) for place in items(call, "locations") if (path := text(place, "path"))]
         return self.errand.allow != "all" and any(os.path.commonpath((here, place)) != here for place in places)
@@ -369,14 +369,14 @@ class Talk:
 
 
 async def _watch(process: Process, wire: Wire) -> None:
-    """A child of the dead program may hold its output open for ever."""
+    """Ends the connection when the program exits: a child may hold its output open for ever."""
     await exited(process)
     await asyncio.sleep(_REST_SEC)
     wire.give_up()
 
 
 class _NoSession(Exception):
-    """There is no such session, or the agent cannot continue any."""
+    """There is no such session, or the agent cannot continue sessions."""
 
 
 _HELLO: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The end of an agent program and of everything it started: asked first, then told, then killed."""
+"""Stops an agent program and everything it started: first a request, then SIGTERM, then SIGKILL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOK_SEC = 0.05
 
 
 async def end_tree(process: Process, ask: Callable[[], None]) -> None:
-    """Descendants are looked up before anything ends: afterwards nobody knows whose they were."""
+    """Descendants are looked up before anything ends: afterwards their parents are unknown."""
     tree = tree_of(process.pid)
     ask()
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -24,7 +24,7 @@ async def end_tree(process: Process, ask: Callable[[], None]) -> None:
             await exited(process, _GRACE_SEC)
         tree |= tree_of(process.pid)
         for pid, start in tree.items():
-            # By then a number may be another process's.
+            # By then the pid may belong to another process.
             if started(pid) == start:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
@@ -32,7 +32,7 @@ async def end_tree(process: Process, ask: Callable[[], None]) -> None:
 
 
 async def exited(process: Process, within_sec: float | None = None) -> int:
-    """Its code, also while something it left behind holds its output open; raises TimeoutError."""
+    """The exit code, even while a child it left behind holds its output open; raises TimeoutError."""
     async with asyncio.timeout(within_sec):
         while process.returncode is None:
             await asyncio.sleep(_LOOK_SEC)

@@ -25,13 +25,13 @@ class Refusal(Exception):
 
 
 class Gone(Exception):
-    """The other side speaks no more."""
+    """The other side has closed its output."""
 
 
 class Wire:
-    """`answer` gets its requests (None: there is no such thing), `notice` what it tells, `noise` what is no message.
+    """`answer` gets its requests (None: unknown method), `notice` its notifications, `noise` all other lines.
 
-    `heard_at`: when anything last came from it, by the loop's clock.
+    `heard_at`: the time of its last output, by the loop's clock.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Wire:
             self.give_up()
 
     def give_up(self) -> None:
-        """There will be no further answer."""
+        """Fails all open requests: no further answers are expected."""
         self._gone = True
         for answer in self._asked.values():
             if not answer.done():
@@ -89,7 +89,7 @@ class Wire:
         self._out.close()
 
     def _send(self, message: dict[str, Any]) -> None:
-        # Nothing is lost by not waiting here: what a dead program did not take is told by the end of its output.
+        # Not waiting here loses nothing: the end of its output shows that a dead program did not read the message.
         if not self._out.is_closing():
             self._out.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 

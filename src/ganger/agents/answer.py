@@ -1,4 +1,4 @@
-"""The task result as a JSON Schema that vendors can hold their models to, and its way back into a fenced block."""
+"""The task result as a JSON Schema for structured output, and the conversion back to a fenced block."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def _object(fields: Mapping[str, object], required: tuple[str, ...] = ()) -> dic
 
 _ALL = {**_RESULT, "writes": {"type": "array", "items": _object(_WRITE)}}
 SCHEMA = json.dumps(_object(_ALL, ("contract_version", "task_id", "status", "summary")))
-# Strict modes know no optional field: what would be left out is given as null or as an empty list.
+# Strict modes have no optional fields: an absent field is null or an empty list.
 STRICT_SCHEMA = json.dumps(_object(_ALL))
 
 
 def fenced(data: Mapping[str, object]) -> str:
-    """The block an agent would have written itself."""
+    """The block as an agent would write it."""
     given = {name: value for name, value in data.items() if value is not None}
     return f"{TASK_RESULT.start.decode()}\n{json.dumps(given)}\n{TASK_RESULT.end.decode()}"
 
 
 def fenced_text(text: str) -> str:
-    """A text that is nothing but such an object becomes its block; every other text stays as it is."""
+    """Turns a text that is only such an object into its block; any other text stays unchanged."""
     if not text.lstrip().startswith("{"):
         return text
     try:

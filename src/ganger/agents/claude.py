@@ -33,9 +33,9 @@ from ganger.core.signs import (
 )
 from ganger.ports import AttemptContext, Capabilities
 
-# Everything it may be asked about, for where its own switch for that does not work: it refuses it to root.
+# All tools, allowed by name where its own switch does not work: it refuses that switch to root.
 _ALL_TOOLS = "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,Skill"
-# What its way to each cloud reads, and the key for it, where it has one.
+# The variables for each cloud, and the key, if there is one.
 _OF_CLOUD = {
     "CLAUDE_CODE_USE_BEDROCK": ("AWS_REGION", "AWS_PROFILE"),
     "CLAUDE_CODE_USE_VERTEX": ("CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID"),
@@ -49,7 +49,7 @@ _CLOUD_KEYS = {
 _CLOUDS = tuple(_OF_CLOUD)
 _SHELL_FILE = ".claude/ganger-shell.sh"
 _TOO_MANY_REQUESTS = 429
-# What the program itself reckons with. It says so only at the end of its work, when it is too late to save anything.
+# The sizes the program itself assumes. It reports them only at its end, when it is too late to save anything.
 _WINDOW, _SMALL_WINDOW = 1_000_000, 200_000
 _SMALL = re.compile(r"claude-3-|claude-(?:(?:sonnet|opus)-4(?:-[0-6])?|haiku-4(?:-[0-5])?)(?=-20\d{6}|-v\d|@|\Z)")
 
@@ -100,7 +100,7 @@ class ClaudeAgent(CliAgent):
 
     def arguments(self, context: AttemptContext) -> list[str]:
         given = self.given
-        # Without its deltas the stream tells too little of a process that is killed: no length of an answer, no life.
+        # Without deltas the stream of a killed process says too little: no length of an answer, no activity.
         words = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
         words += ["--resume", context.session] if context.session else []
         words += ["--model", given.model] if given.model else []
@@ -128,12 +128,12 @@ class ClaudeAgent(CliAgent):
         }
 
     def files(self, context: AttemptContext) -> Mapping[str, bytes]:
-        """What its shell reads first: the model's own commands do not get a key, so none prints it by mistake."""
+        """The file its shell reads first: the model's commands do not get the key, so none prints it by mistake."""
         names = {*self.keys, *self.headers, *((self.given.key_env,) if self.given.key_env else ())}
         return {_SHELL_FILE: f"unset {' '.join(sorted(names))}\n".encode()}
 
     def has_login(self) -> bool:
-        """A cloud's own login is that cloud's business."""
+        """Unknown for a cloud, which has its own login."""
         return super().has_login() or any(self.passed.get(name) for name in _CLOUDS)
 
     def reader(self) -> ClaudeReader:
@@ -142,7 +142,7 @@ class ClaudeAgent(CliAgent):
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """An answer of the model that is being given; `parent` is the call that started the subagent it belongs to."""
+    """A model's answer in progress; `parent` is the call that started the subagent it belongs to."""
 
     id: str
     parent: str
@@ -150,17 +150,17 @@ class _Message:
 
 
 def _is_root(context: AttemptContext) -> bool:
-    """Within walls it is whoever owns the workspace."""
+    """Whether it runs as root; in a sandbox it runs as the owner of the workspace."""
     return os.geteuid() == 0 and (not context.walled or context.workspace.stat().st_uid == 0)
 
 
 def window_of(model: str) -> int:
-    """How much context it reckons with for a model of this name."""
+    """The context size it assumes for a model of this name."""
     return _SMALL_WINDOW if _SMALL.search(model) else _WINDOW
 
 
 class ClaudeReader:
-    """`window`: what the model's context holds, where the operator says so."""
+    """`window`: the size of the model's context, if the operator sets it."""
 
     def __init__(self, now: Callable[[], float] = time.time, window: int = 0) -> None:
         self._now, self._given_window, self._window = now, window, window
@@ -222,7 +222,7 @@ class ClaudeReader:
                 return
 
     def _event(self, event: Mapping[str, Any], parent: str) -> Iterator[Sign]:
-        """Pieces of an answer: of use only for what they say about tokens."""
+        """Reads pieces of an answer, only for their token counts."""
         match text(event, "type"):
             case "message_start":
                 yield from self._count(parent)
@@ -277,7 +277,7 @@ class ClaudeReader:
                 yield ToolEnded(text(block, "tool_use_id"), ok=block.get("is_error") is not True)
 
     def _limit(self, info: Mapping[str, Any]) -> Iterator[Sign]:
-        """Comes with every answer of an account with a plan; only a refusal that ends the work is a limit."""
+        """Sent with every answer of an account with a plan; only a refusal that ends the work is a limit."""
         if text(info, "status") != "rejected":
             return
         self._reset_at = None if _goes_on(info) else amount(info, "resetsAt")
@@ -285,7 +285,7 @@ class ClaudeReader:
             yield Limited(text(info, "rateLimitType") or "usage limit", reset_at=self._reset_at, final=False)
 
     def _result(self, data: Mapping[str, Any]) -> Iterator[Sign]:
-        """There can be several: work that was left in the background starts another turn when it is through."""
+        """Reads a result. There can be several: work in the background starts another turn when it has finished."""
         self._over = True
         yield from self._used(data)
         for denial in items(data, "permission_denials"):
@@ -299,7 +299,7 @@ class ClaudeReader:
             yield from self._failed(data)
 
     def _used(self, data: Mapping[str, Any]) -> Iterator[Sign]:
-        """What this process used since its last result: with its subagents, without the session's earlier processes."""
+        """The usage of this process and its subagents since its last result, without its earlier processes."""
         self._open.clear()
         if isinstance(data.get("model_usage_since_last_result"), dict):
             models = part(data, "model_usage_since_last_result")
@@ -327,7 +327,7 @@ class ClaudeReader:
 
 
 def _goes_on(info: Mapping[str, Any]) -> bool:
-    """Beyond what its plan holds, an account may pay for more or be let work for a while."""
+    """Whether work continues beyond the plan's limit: an account may pay for more, or get a grace period."""
     flags = (info.get("isUsingOverage"), info.get("rateLimitGraceActive"))
     return True in flags or text(info, "overageStatus") in ("allowed", "allowed_warning")
 
@@ -350,7 +350,7 @@ _LOGINS = frozenset(
 
 
 def _complaint(said: str, now: float, *, status: int | None = None) -> Iterator[Sign]:
-    """Words without a class of their own: at the start, on the error stream, or of a gateway in between."""
+    """Error texts without a class: at the start, on stderr, or from a gateway."""
     if "No conversation found" in said or "is already in use" in said:
         yield Over("no_session", said)
     elif "unknown option" in said or "cannot be used with root" in said or "argument missing" in said:
@@ -360,14 +360,14 @@ def _complaint(said: str, now: float, *, status: int | None = None) -> Iterator[
 
 
 def _step(usage: Mapping[str, Any]) -> Tokens:
-    """The API counts what it read from its cache and what it wrote there apart from the rest of the input."""
+    """The API counts cache reads and cache writes separately from the rest of the input."""
     read, written = number(usage, "cache_read_input_tokens") or 0, number(usage, "cache_creation_input_tokens") or 0
     sent = (number(usage, "input_tokens") or 0) + read + written
     return Tokens(sent, number(usage, "output_tokens") or 0, cache_read=read, cache_write=written, step=True)
 
 
 def _more(begun: Tokens, usage: Mapping[str, Any]) -> Tokens:
-    """The end of an answer repeats its counts; gateways leave some of them out there."""
+    """The end of an answer repeats its counts; some gateways omit a few there."""
     known = _step(usage)
     if (known.input or 0) < (begun.input or 0):
         return replace(begun, output=known.output)
@@ -377,7 +377,7 @@ def _more(begun: Tokens, usage: Mapping[str, Any]) -> Tokens:
 def _of_model(usage: Mapping[str, Any]) -> Tokens:
     read, written = number(usage, "cacheReadInputTokens") or 0, number(usage, "cacheCreationInputTokens") or 0
     sent = (number(usage, "inputTokens") or 0) + read + written
-    # It prices a model it does not know like one it knows, and says so here.
+    # It prices an unknown model like a known one, and says so here.
     usd = None if text(usage, "costBasis") == "unknown" else amount(usage, "costUSD")
     return Tokens(sent, number(usage, "outputTokens") or 0, cache_read=read, cache_write=written, usd=usd)
 
@@ -395,6 +395,6 @@ def _plus(total: Tokens, *more: Tokens) -> Tokens:
 
 
 def _about(given: Mapping[str, Any]) -> str:
-    """What a tool call is about, by the field that says most."""
+    """What a tool call is about, from its most telling field."""
     names = ("command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description")
     return next((text(given, name) for name in names if text(given, name)), "")[:200]

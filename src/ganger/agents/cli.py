@@ -1,4 +1,4 @@
-"""What every real agent program has in common: how it is found, called, furnished, watched, read and checked.
+"""The common part of all real agent programs: finding, calling, equipping, watching, reading and checking them.
 
 One kind is one file: a subclass that names its program, its variables and its arguments, and a reader of its output.
 """
@@ -29,11 +29,11 @@ _NAMES = uuid.UUID("6f1f2f0e-6a57-4d0c-9a3e-3f1f6f0a9d11")
 
 
 class CliAgent(ABC):
-    """`variables` are settings the program itself reads, none of them secret; what the operator has set is passed on.
+    """`variables` are settings the program itself reads, none of them secret; those the operator has set are passed on.
 
-    `keys` are variables that may hold its key, the best first: one of them is passed on, and none where `key_env` names
-    another. `headers` are settings that may hold a secret besides. `logins` are files of the operator's home that hold
-    a login, copied into the agent's own home where no key is set. `tried` is the version this adapter was tried with.
+    `keys` are variables that may hold its key, the best first: one of them is passed on, or none if `key_env` names
+    another. `headers` are other settings that may hold a secret. `logins` are files of the operator's home that hold
+    a login, copied into the agent's own home if no key is set. `tried` is the version this adapter was tried with.
     """
 
     kind = ""
@@ -58,14 +58,14 @@ class CliAgent(ABC):
         self._heard = LastHeard()
         self._completed: Heard | None = None
 
-    # --- what a kind says of itself ---------------------------------------------------------------------------------
+    # --- what a kind defines ----------------------------------------------------------------------------------------
 
     def usable_variables(self) -> tuple[str, ...]:
-        """Those of `variables` that matter with these settings."""
+        """The `variables` that matter with these settings."""
         return self.variables
 
     def usable_keys(self) -> tuple[str, ...]:
-        """Those of `keys` that open what these settings ask for."""
+        """The `keys` that fit these settings."""
         return self.keys
 
     @abstractmethod
@@ -82,7 +82,7 @@ class CliAgent(ABC):
 
     @abstractmethod
     def reader(self) -> Reader:
-        """One that understands this program's output."""
+        """A reader of this program's output."""
 
     # --- the port -----------------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class CliAgent(ABC):
         return {**self._copied(), **self.files(context)}
 
     def mended(self, home: Path, session: str) -> Mapping[str, bytes]:
-        """Files of a session that must read otherwise before it can go on, by their path in the home."""
+        """Corrected files of a session, without which it cannot continue, by their path in the home."""
         return {}
 
     def prepare(self, context: AttemptContext) -> Launch:
@@ -109,7 +109,7 @@ class CliAgent(ABC):
         return await launcher.start(launch)
 
     def hear(self, log: Path, home: Path | None = None) -> Heard:
-        """`home` is the one it had: some programs say only there what they used, or by what name they can go on."""
+        """`home` is the agent's home: some programs record their usage, or their session's name, only there."""
         try:
             heard = self._heard.get(self.reader(), log)
             if home is not None and heard is not self._completed:
@@ -123,7 +123,7 @@ class CliAgent(ABC):
         return heard
 
     def kept(self, home: Path, log: Path, heard: Heard) -> Iterable[Sign]:
-        """What the process left in its home and did not say in its output."""
+        """Signals that the process left in its home and not in its output."""
         return ()
 
     def extract_result(self, log: Path, task_id: str) -> Parsed[TaskResult] | Refused:
@@ -153,36 +153,36 @@ class CliAgent(ABC):
         return self.given.permissions
 
     def may_all(self, context: AttemptContext) -> bool:
-        """Whether the program's own questions are switched off: where Ganger's walls stand, or the operator says so."""
+        """Whether the program's own questions are switched off: inside Ganger's sandbox, or if the operator says so."""
         return self.permissions == "full" or (self.permissions == "auto" and context.walled)
 
     def key(self) -> str:
-        """The variable that holds the key; empty where none is set."""
+        """The variable that holds the key; empty if none is set."""
         names = (self.given.key_env,) if self.given.key_env else self.keys
         return next((name for name in names if self.passed.get(name)), "")
 
     def credentials(self) -> str:
-        """In words for a person; never the key itself."""
+        """A description of the credentials; never the key itself."""
         if variable := self.given.key_env or self.key():
             return f"the key in {variable}"
         files = ", ".join(f"~/{name}" for name, _ in self._login_files())
         return f"the login in {files}" if files else "no key and no login"
 
     def secrets(self) -> Mapping[str, str]:
-        """What it was handed on purpose, by name: what the settings name, its key, the tokens of its login."""
+        """The values it was given deliberately, by name: named in the settings, its key, the tokens of its login."""
         handed = {name: value for name, value in self.passed.items() if name not in self.variables}
         tokens = {f"{name} {place}": text for name, data in self._copied().items() for place, text in tokens_in(data)}
         return handed | tokens
 
     def has_login(self) -> bool | None:
-        """None where the operator's own settings may hold one that nobody else can see."""
+        """None if the operator's own settings may hold one that cannot be seen from here."""
         if self.key() or any(True for _ in self._login_files()):
             return True
         given = self.given
         return None if given.args or given.env or given.home_files is not None or sys.platform == "darwin" else False
 
     def version(self) -> str:
-        """What the program says of itself; empty where it says nothing."""
+        """The version the program prints; empty if it prints none."""
         env = {**tool_environment(self.environ), **self._quiet()}
         return version_of(self._program(), env, cache_in(self.environ))
 
@@ -190,7 +190,7 @@ class CliAgent(ABC):
         return {"NO_COLOR": "1", "CI": "1"}
 
     def fresh_session(self, context: AttemptContext) -> str:
-        """An id of Ganger's own choice for a new session: the same for the same attempt, another for every other."""
+        """An id for a new session, chosen by Ganger: always the same for one attempt, and different for every other."""
         return str(uuid.uuid5(_NAMES, f"{context.log_path}#{context.attempt}"))
 
     def _found(self) -> str | None:
@@ -199,7 +199,7 @@ class CliAgent(ABC):
         return shutil.which(place, path=self.environ.get("PATH"))
 
     def _program(self) -> tuple[str, ...]:
-        """Always the operator's file, never one of that name in the folder the agent works in."""
+        """The program's path: always the operator's file, never one of the same name in the agent's working folder."""
         return (self._found() or self.argv[0], *self.argv[1:])
 
     def _environment(self, context: AttemptContext) -> dict[str, str]:
@@ -222,7 +222,7 @@ class CliAgent(ABC):
                 yield name, path
 
     def _copied(self) -> dict[str, bytes]:
-        """A login is copied only where no key makes it needless; files the operator named always are."""
+        """The copied files: a login only if there is no key; files named by the operator always."""
         if self.given.home_files is None and self.key():
             return {}
         return {name: path.read_bytes() for name, path in self._login_files()}

@@ -31,9 +31,9 @@ from ganger.core.signs import (
 from ganger.ports import AttemptContext, Capabilities, Launch
 
 _ANSWER_FILE = ".codex/answer.schema.json"
-# What it reckons with for every model it was tried with; only its own files say so.
+# The context size of every model it was tried with; only its own files say so.
 _WINDOW = 258_400
-# Its stream says what was used only where a turn ends well; this makes its error stream say it after every answer.
+# Its stream reports usage only if a turn succeeds; this makes stderr report it after every answer.
 _LOGGED = {"RUST_LOG": "error,codex_otel.trace_safe=info"}
 _QUIET = (
     *("--disable", "plugins", "--disable", "apps"),
@@ -54,7 +54,7 @@ class CodexAgent(CliAgent):
 
     def __init__(self, name: str, given: AgentSettings, root: Path, environ: Mapping[str, str]) -> None:
         super().__init__(name, given, root, environ)
-        # The program itself takes a key for its vendor under this name only.
+        # The program reads its vendor's key only from this name.
         if self.key():
             self.passed["CODEX_API_KEY"] = self.passed[self.key()]
 
@@ -65,7 +65,7 @@ class CodexAgent(CliAgent):
 
     def arguments(self, context: AttemptContext) -> list[str]:
         given = self.given
-        # Its own sandbox needs namespaces that Ganger's walls do not give, and it edits through its shell alone.
+        # Its own sandbox needs namespaces that Ganger's sandbox does not allow, and it edits only through its shell.
         sandbox = "danger-full-access" if self.may_all(context) or context.walled else "workspace-write"
         words = ["exec", "--json", "--skip-git-repo-check", *_QUIET, "-c", f'sandbox_mode="{sandbox}"']
         words += ["-m", given.model] if given.model else []
@@ -78,7 +78,7 @@ class CodexAgent(CliAgent):
         return [*words, *(["resume", context.session] if context.session else []), "-"]
 
     def _provider(self) -> list[str]:
-        """Another endpoint is a provider of its own: the program does not read OPENAI_BASE_URL."""
+        """Another endpoint is configured as a provider: the program does not read OPENAI_BASE_URL."""
         if not self._url():
             return []
         fields = {"name": "ganger", "base_url": self._url(), "wire_api": "responses"}
@@ -92,7 +92,7 @@ class CodexAgent(CliAgent):
         return self.given.base_url or self.passed.get("OPENAI_BASE_URL", "")
 
     def _kept_back(self) -> list[str]:
-        """What the model's own commands do not get: a key one of them could print, a setting that is not for them."""
+        """Variables that the model's commands do not get: keys they could print, and settings not meant for them."""
         return sorted({*self.keys, *_LOGGED, *((self.given.key_env,) if self.given.key_env else ())})
 
     def settings(self, context: AttemptContext) -> Mapping[str, str]:
@@ -102,7 +102,7 @@ class CodexAgent(CliAgent):
         return {_ANSWER_FILE: STRICT_SCHEMA.encode()} if self.given.answer_schema else {}
 
     def has_login(self) -> bool:
-        """An endpoint of the operator's own may need none."""
+        """Unknown for the operator's own endpoint, which may need none."""
         return super().has_login() or bool(self._url())
 
     def reader(self) -> CodexReader:
@@ -111,7 +111,7 @@ class CodexAgent(CliAgent):
 
 _AGAIN = re.compile(r"^Reconnecting\.\.\. \d+/\d+ ?(?:\((.*)\))?$", re.DOTALL)
 _TRACED = re.compile(r"^\S+Z +(?:ERROR|WARN|INFO|DEBUG|TRACE) (\S+): (.*)")
-# It also says "Rejected" where a command could not be started at all.
+# It also prints "Rejected" if a command could not be started.
 _REJECTED = re.compile(
     r"approval policy is|rejected by user|` rejected: |approval review rejected|unacceptable risk",
     re.IGNORECASE,
@@ -192,7 +192,7 @@ class CodexReader:
             yield Context((step.input or 0) + (step.output or 0), self._window)
 
     def _sum(self, usage: Mapping[str, Any]) -> Tokens:
-        """What this process used; where not every answer was traced, the sum of the thread and all its processes."""
+        """The usage of this process; if not every answer was traced, the sum of the thread and all its processes."""
         if self._used and len(self._used) >= self._asked:
             return Tokens(
                 sum(step.input or 0 for step in self._used),
@@ -224,7 +224,7 @@ class CodexReader:
                 yield Denied(_TOOLS.get(kind, kind), _about(item))
 
     def _error(self, said: str) -> Iterator[Sign]:
-        """Most errors are followed by another try; what becomes of the turn is said by its end alone."""
+        """Most errors are followed by a retry; only the end of a turn says how it went."""
         if again := _AGAIN.match(said):
             yield from meaning(again[1] or said, now=self._now(), final=False)
 

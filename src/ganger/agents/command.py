@@ -16,7 +16,7 @@ from ganger.core.signs import Heard
 from ganger.errors import Fault, GangerError, InputError
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
 
-# The kernel takes no single argument of 128 KiB or more.
+# The kernel refuses a single argument of 128 KiB or more.
 _LONGEST_ARGUMENT = 128 * 1024 - 1
 
 
@@ -44,11 +44,11 @@ class CommandAgent:
         )
 
     def secrets(self) -> Mapping[str, str]:
-        """What it was handed on purpose, by name."""
+        """The values it was given deliberately, by name."""
         return self._secrets
 
     def prepare(self, context: AttemptContext) -> Launch:
-        # The log's full path marks this attempt on the whole machine, also beside a run of the same name elsewhere.
+        # The log's full path identifies this attempt on the whole machine, even next to another run of the same name.
         return Launch(
             key=str(context.log_path),
             argv=self._arguments(context),
@@ -103,7 +103,7 @@ class CommandAgent:
 
 
 def words_of(argv: Iterable[str], context: AttemptContext, root: Path) -> list[str]:
-    """A command line of the operator's with its placeholders filled."""
+    """The operator's command line with its placeholders filled."""
     values = {
         "{task_id}": context.task_id,
         "{attempt}": str(context.attempt),
@@ -114,7 +114,7 @@ def words_of(argv: Iterable[str], context: AttemptContext, root: Path) -> list[s
 
 
 def _at_home(word: str, root: Path, workspace: Path) -> str:
-    """A file of the operator's stays the operator's: a workspace may hold another one of that name."""
+    """The full path of an operator's file, because a workspace may hold another file of that name."""
     own = root / word
     relative = bool(word) and not word.startswith(("/", "-")) and "{" not in word
     return str(own) if relative and workspace != root and own.is_file() else word
@@ -135,7 +135,7 @@ def fill(word: str, values: Mapping[str, str]) -> str:
 
 
 def identity(context: AttemptContext) -> dict[str, str]:
-    """The variables by which an agent process knows what it works on."""
+    """The variables that tell an agent process what it works on."""
     return {
         "GANGER_RUN_ID": context.run_id,
         "GANGER_TASK_ID": context.task_id,

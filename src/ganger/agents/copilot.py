@@ -1,4 +1,4 @@
-"""The `copilot` agent: GitHub Copilot CLI without a terminal, JSON lines out; what it used stands in its home alone."""
+"""The `copilot` agent: GitHub Copilot CLI without a terminal, JSON lines out; its usage is only in its home."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _KEY = "COPILOT_PROVIDER_API_KEY"
 _BEARER = "COPILOT_PROVIDER_BEARER_TOKEN"
 _GITHUB = "COPILOT_GITHUB_TOKEN"
 _URL = "COPILOT_PROVIDER_BASE_URL"
-# Its own switch: the commands of its model do not get these.
+# Its own switch: its model's commands do not get these variables.
 KEPT_BACK = f"--secret-env-vars={_BEARER},{_KEY},{_GITHUB}"
 _UNPACK_SEC = 120.0
 _SHORT = 200
-# It stars out its key wherever the text occurs in its own output, also in the names of its fields.
+# It masks its key with stars wherever the text occurs in its output, also in field names.
 _SHORTEST_KEY = 8
 _PROVIDER = ("TYPE", "WIRE_API", "TRANSPORT", "MODEL_ID", "WIRE_MODEL", "MAX_PROMPT_TOKENS", "MAX_OUTPUT_TOKENS")
 
@@ -59,8 +59,8 @@ class CopilotAgent(CliAgent):
         *(f"COPILOT_PROVIDER_{name}" for name in _PROVIDER),
         "COPILOT_PROVIDER_AZURE_API_VERSION",
     )
-    # It would also take GH_TOKEN and GITHUB_TOKEN, and hand them on to every command of its model; what they open is
-    # seldom meant for that, so they are passed on only by name.
+    # It would also use GH_TOKEN and GITHUB_TOKEN, and pass them on to every command of its model; they are seldom
+    # meant for that, so they are passed on only if named.
     keys = (_BEARER, _KEY, _GITHUB)
     logins = (".copilot/config.json",)
     login_hint = f"set {_GITHUB}, name another variable with key_env, or start `copilot` and run /login there"
@@ -77,7 +77,7 @@ class CopilotAgent(CliAgent):
         self._unpacked: tuple[Path, str, int, int] | None = None
 
     def usable_keys(self) -> tuple[str, ...]:
-        """With a provider of the operator's own nothing is asked of GitHub."""
+        """With the operator's own provider GitHub is not used."""
         provider = self.given.base_url or self.environ.get(_URL)
         return (_BEARER, _KEY) if provider else (_GITHUB,)
 
@@ -96,7 +96,7 @@ class CopilotAgent(CliAgent):
         ]
 
     def settings(self, context: AttemptContext) -> Mapping[str, str]:
-        # With a cache nobody may write, an index for searching cannot be kept there.
+        # If the cache is read-only, a search index cannot be kept there.
         quiet = {"COPILOT_AUTO_UPDATE": "false", "USE_TGREP": "false"}
         if self._provider():
             quiet["COPILOT_OFFLINE"] = "true"
@@ -117,7 +117,7 @@ class CopilotAgent(CliAgent):
         return CopilotReader()
 
     def kept(self, home: Path, log: Path, heard: Heard) -> Iterable[Sign]:
-        """The session's name where the last line is missing, what every call used, and why the last answer ended."""
+        """The session's name if the last line is missing, the usage of every call, and why the last answer ended."""
         calls: list[Tokens] = []
         session, ended, during = "", "", span(log)
         for path, record in records(home, ".copilot/session-state/*/events.jsonl", during):
@@ -138,7 +138,7 @@ class CopilotAgent(CliAgent):
         return bool(self.passed.get(_URL))
 
     def _unpack(self, shared: Path) -> bool:
-        """Lets it unpack itself once for all: it does so at its first start, 235 MB, and only reads them later."""
+        """Lets it unpack itself once: it does so at its first start (235 MB), and only reads the files later."""
         program = Path(self._program()[0])
         try:
             found = program.stat()
@@ -155,7 +155,7 @@ class CopilotAgent(CliAgent):
             fcntl.flock(lock, fcntl.LOCK_EX)
             env = {**tool_environment(self.environ), "HOME": home, "XDG_CACHE_HOME": str(shared), **self._quiet()}
             argv = [*self._program(), "--no-auto-update", "--version"]
-            # Others than its owner read it.
+            # Other users than its owner read it.
             subprocess.run(
                 argv,
                 env=env,
@@ -177,7 +177,7 @@ def _call(used: Mapping[str, Any]) -> Tokens:
 
 
 def _until(limited: Limited, home: Path, during: Span) -> Iterable[Sign]:
-    """How long the endpoint asked it to wait stands in its log alone."""
+    """How long the endpoint asked it to wait; only its log says so."""
     for _, line in lines(home, ".copilot/logs/process-*.log"):
         found = _ASKED_TO_WAIT.match(line)
         at = moment(stamp) if found and (stamp := found[1].decode()) in during else None
@@ -200,7 +200,7 @@ _NOT_REACHED = re.compile(r"could not be validated|network fetch failed")
 
 
 class CopilotReader:
-    """Text comes in parts and then whole; the parts are passed over. Its own retries are told one by one."""
+    """Text comes in parts and then complete; the parts are skipped. Its own retries are reported one by one."""
 
     def __init__(self) -> None:
         self._tools: dict[str, tuple[str, str]] = {}
@@ -262,7 +262,7 @@ def _at(event: object) -> float:
 
 def _message(data: Mapping[str, Any]) -> Iterable[Sign]:
     yield Model(text(data, "model"))
-    # What an agent of its own said is told in a tool's result.
+    # A subagent's text is reported in a tool's result.
     if text(data, "content") and not text(data, "parentToolCallId"):
         yield Said(text(data, "content"))
 
@@ -275,7 +275,7 @@ def _error(data: Mapping[str, Any], now: float) -> Iterable[Sign]:
     told = text(data, "message")
     if text(data, "errorType") == "authentication":
         return [LoginMissing(told)]
-    # Before it stands how long it has waited itself, which is no time to wait.
+    # Before it comes the time it has already waited, which is not a time to wait.
     told = told.rpartition("Last error: ")[2] or told
     status = number(data, "statusCode")
     if _BROKEN.search(told):

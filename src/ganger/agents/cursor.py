@@ -61,7 +61,7 @@ class CursorAgent(CliAgent):
         return argv + (["--resume", context.session] if context.session else [])
 
     def files(self, context: AttemptContext) -> Mapping[str, bytes]:
-        """Without a rule that allows it, or `--force`, an edit is proposed and not made."""
+        """The permission rules: without one that allows it, or `--force`, an edit is only proposed."""
         allowed = ["Read(**)", "Write(**)", *(["Shell(*)"] if self.may_all(context) else [])]
         config = {"version": 1, "editor": {"vimMode": False}, "permissions": {"allow": allowed, "deny": []}}
         return {".cursor/cli-config.json": json.dumps(config).encode()}
@@ -71,7 +71,7 @@ class CursorAgent(CliAgent):
 
 
 class CursorReader:
-    """An error is no event: the program ends with words on stderr, which are read at the end."""
+    """An error is not an event: the program prints it on stderr, which is read at the end."""
 
     def __init__(self) -> None:
         self._words: deque[str] = deque(maxlen=_MOST_LINES)

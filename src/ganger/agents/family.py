@@ -1,4 +1,4 @@
-"""The processes an agent program has started, as the kernel tells them."""
+"""The processes an agent program has started, from the kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _DEAD = "ZX"
 
 
 def tree_of(root: int) -> dict[int, str]:
-    """The living processes below one, it and all of its session, each with the moment it was started."""
+    """The living processes below one, with itself and all of its session, each with its start time."""
     starts: dict[int, str] = {}
     own = [root]
     children: dict[int, list[int]] = {}
@@ -28,18 +28,18 @@ def tree_of(root: int) -> dict[int, str]:
 
 
 def below(root: int) -> set[int]:
-    """The same without itself."""
+    """The pids of the same, without itself."""
     return set(tree_of(root)) - {root}
 
 
 def started(pid: int) -> str:
-    """When a process was started; a number that is another's by now tells another moment."""
+    """When a process was started; a reused pid has another start time."""
     fields = _stat(str(pid))
     return fields[_START] if fields else ""
 
 
 def _stat(pid: str) -> list[str]:
-    """What the kernel tells of a process, from its state on; empty when it is gone."""
+    """The kernel's fields of a process, from its state on; empty if it is gone."""
     try:
         told = Path("/proc", pid, "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -39,7 +39,7 @@ _VERTEX = "GOOGLE_GENAI_USE_VERTEXAI"
 _VERTEX_LOGIN = "GOOGLE_APPLICATION_CREDENTIALS"
 _GOOGLE_KEY = "GOOGLE_API_KEY"
 _LOGIN_FILE = ".gemini/oauth_creds.json"
-# The program's own name for the strongest model it knows. Without any name it first asks a small model which to take.
+# The program's own name for its strongest model. Without a name it first asks a small model which one to use.
 _MODEL = "pro"
 # It sets this for the commands it runs. Its own setting that withholds keys takes GIT_AUTHOR_NAME and the like too.
 _INSIDE = "GEMINI_CLI"
@@ -83,7 +83,7 @@ class GeminiAgent(CliAgent):
         return argv + ([f"--resume={context.session}"] if context.session else [])
 
     def settings(self, context: AttemptContext) -> Mapping[str, str]:
-        # Without trust in the folder every mode but the asking one is refused.
+        # In an untrusted folder every mode except the asking one is refused.
         trusted = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
         return {**trusted, **shell_settings(context.home, _INSIDE)}
 
@@ -113,11 +113,11 @@ class GeminiAgent(CliAgent):
         return GeminiReader()
 
     def kept(self, home: Path, log: Path, heard: Heard) -> Iterable[Sign]:
-        """A process that was killed never said what it used, but its session's file holds every call."""
+        """The usage of a killed process: its session's file has every call."""
         if heard.tokens is not None:
             return []
         written = records(home, f"{_CHATS}/session-*.jsonl", span(log))
-        # A call is written again when its tools are through.
+        # A call is written again when its tools have finished.
         used = summed({text(record, "id"): _call(record) for _, record in written if "tokens" in record}.values())
         return [used] if used else []
 
@@ -130,9 +130,9 @@ class GeminiAgent(CliAgent):
 
 
 def mended_session(home: Path, session: str) -> Mapping[str, bytes]:
-    """Its session's file without the answers of tools that it holds twice: it would send both, and the model takes one.
+    """Its session's file without duplicate answers of tools: it would send both, and the model accepts only one.
 
-    They stand in the record of the call and in one of their own, which is left out.
+    They are in the record of the call and in a record of their own, which is left out.
     """
     kept: dict[Path, list[bytes]] = {}
     answered: set[str] = set()
@@ -157,7 +157,7 @@ def _call(record: Mapping[str, Any]) -> Tokens:
 
 
 _CHANGING = frozenset({"write_file", "replace"})
-# What the modes that do not allow everything keep from the model; when it calls them all the same, there are none.
+# Tools hidden from the model in modes that do not allow everything; if it calls them anyway, they are unknown.
 _WITHHELD = _CHANGING | {"run_shell_command", "web_fetch", "google_web_search", "save_memory"}
 _TYPED: dict[str, How] = {
     "FatalTurnLimitedError": "turns",
@@ -175,7 +175,7 @@ _USAGE = re.compile(r"Unknown arguments?:|Invalid values:|Not enough (?:non-opti
 
 
 class GeminiReader:
-    """The user's prompt is echoed; text comes in parts; sums come once, at the end, and are of this process alone."""
+    """The user's prompt is echoed; text comes in parts; sums come once, at the end, and only for this process."""
 
     def __init__(self) -> None:
         self._tools: dict[str, tuple[str, str]] = {}
@@ -230,7 +230,7 @@ class GeminiReader:
         return [ended]
 
     def _models(self, event: Mapping[str, Any]) -> list[Sign]:
-        """The name it was called by may be one of the program's own; the sums have the model's."""
+        """The requested name may be one of the program's own; the sums have the model's real name."""
         used = part(event, "stats", "models")
         busiest = max(used, key=lambda name: number(used, name, "total_tokens") or 0, default="")
         return [Model(busiest)] if busiest and self._model not in used else []
@@ -270,12 +270,12 @@ class GeminiReader:
 
 
 def _quota(sign: Sign) -> Sign:
-    """Its standard words for every limit, also one that ends in a minute, speak of plan and billing."""
+    """Its standard text for every limit, even one that ends in a minute, mentions plan and billing."""
     return replace(sign, empty=False) if isinstance(sign, Limited) and "quota" in sign.text.lower() else sign
 
 
 def _fault(told: str) -> Over | None:
-    """What is told before the last line, which then says no more than that it ended."""
+    """The cause printed before the last line, which itself only says that it ended."""
     if _BLOCKED.search(told):
         return Over("refused", told)
     if _CUT.search(told):
@@ -289,5 +289,5 @@ def _sum(stats: Mapping[str, Any]) -> list[Sign]:
     sent, made, total = (number(stats, name) for name in ("input_tokens", "output_tokens", "total_tokens"))
     if sent is None or made is None:
         return []
-    # What the model thought is part of the total alone.
+    # Thought tokens are only part of the total.
     return [Tokens(sent, max(made, (total or 0) - sent), cache_read=number(stats, "cached") or 0)]

@@ -1,4 +1,4 @@
-"""The `opencode` agent: `opencode run`, JSON lines out, its own log beside them for the retries it does not tell."""
+"""The `opencode` agent: `opencode run`, JSON lines out; its own log shows the retries that it does not report."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _OF_PROVIDER = {
 }
 _OTHER = "@ai-sdk/openai-compatible"
 _SHORT = 200
-# A model that answers with nothing this often in a row speaks another protocol, and opencode asks it again for ever.
+# A model with this many empty answers in a row speaks another protocol; opencode would ask it for ever.
 _MOST_EMPTY = 3
 _FIRST_WAIT_SEC, _LONGEST_WAIT_SEC = 2.0, 30.0
 _ENDS: dict[str, How] = {"stop": "success", "length": "length", "content-filter": "refused"}
@@ -87,7 +87,7 @@ class OpencodeAgent(CliAgent):
             raise InputError("ganger.toml", [Fault(f"agents.{name}.model", "SCHEMA_VIOLATION", message)])
 
     def usable_keys(self) -> tuple[str, ...]:
-        """The model's name says whose key it takes; for a provider of the operator's own `key_env` names it."""
+        """The provider in the model's name decides the key; for the operator's own provider `key_env` names it."""
         provider = (self.given.model or str(self.own_config.get("model", ""))).partition("/")[0]
         return _OF_PROVIDER.get(provider, ()) if provider else self.keys
 
@@ -96,7 +96,7 @@ class OpencodeAgent(CliAgent):
         return {**super().secrets(), **own}
 
     def arguments(self, context: AttemptContext) -> list[str]:
-        # With a title of its own no further request is made to find one.
+        # With a title set, no extra request is made to find one.
         argv = ["run", "--format", "json", "--pure", "--print-logs", "--log-level", "INFO"]
         argv += ["--session", context.session] if context.session else ["--title", context.task_id]
         argv += ["--model", self.given.model] if self.given.model else []
@@ -106,7 +106,7 @@ class OpencodeAgent(CliAgent):
         bash = shutil.which("bash", path=self.environ.get("PATH"))
         return {
             **shell_settings(context.home, _INSIDE),
-            # It runs commands in the operator's shell, and no other shell reads what withholds the key.
+            # It runs commands in the operator's shell; only bash reads the file that withholds the key.
             **({"SHELL": bash} if bash else {}),
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -120,12 +120,12 @@ class OpencodeAgent(CliAgent):
         return shell_file(self, _INSIDE, CONFIG)
 
     def config(self, context: AttemptContext) -> dict[str, Any]:
-        """Only what Ganger has to say; what the operator's own config says wins."""
+        """Ganger's settings; the operator's own config overrides them."""
         ours: dict[str, Any] = {"autoupdate": False, "share": "disabled", "permission": self._permission(context)}
         if self.given.model:
             ours["model"] = self.given.model
         if self.given.max_turns:
-            # No limit that holds: at that step the model is asked to come to an end.
+            # Not a hard limit: at that step the model is asked to finish.
             ours["agent"] = {"build": {"steps": self.given.max_turns}}
         if self.given.base_url:
             provider, _, model = self.given.model.partition("/")
@@ -176,7 +176,7 @@ def _merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-# Each part is looked for once, after the one before: in a line that only begins like these, nothing is tried again.
+# Each part is searched once, after the previous one: a line that only begins like these causes no backtracking.
 _LOGGED = re.compile(
     r'\A(?>.*?level=ERROR )(?>.*?message="stream error")(?>.*? small=(true|false))(?>.*? error\.error=")(.*)"'
 )
@@ -192,7 +192,7 @@ _REFUSALS = ("rejected permission", "specified a rule", "user dismissed")
 
 
 class OpencodeReader:
-    """`step_finish` tells what a call of the model used; the title of a session and sub-agents are not in it."""
+    """`step_finish` has the usage of a model call; without the session's title and sub-agents."""
 
     def __init__(self) -> None:
         self._session = self._model = self._running = ""
@@ -264,7 +264,7 @@ class OpencodeReader:
         elif "Session not found" in words:
             yield Over("no_session", words)
         elif _OUTSIDE.search(words):
-            # The call that is refused for it follows as an event.
+            # The call refused for it follows as an event.
             self._outside = True
         elif " level=INFO " in words:
             yield from self._noted(words)
@@ -278,7 +278,7 @@ class OpencodeReader:
             yield Retrying(sign.text, sign.status, sign.wait_sec or wait_sec) if isinstance(sign, Retrying) else sign
 
     def _noted(self, words: str) -> Iterable[Sign]:
-        """The log knows the session before its first answer, the model, and a tool before it is through."""
+        """The log has the session before its first answer, the model, and a tool before it has finished."""
         if created := _CREATED.search(words):
             yield from self._told_session(created[1])
         elif asked := _ASKED_MODEL.search(words):
@@ -300,7 +300,7 @@ def _tokens(step: Mapping[str, Any]) -> Tokens:
         output=None if made is None else made + (number(step, "tokens", "reasoning") or 0),
         cache_read=read,
         cache_write=write,
-        # It says 0 for a model whose price it does not know.
+        # It reports 0 for a model of unknown price.
         usd=cost or None,
         step=True,
     )

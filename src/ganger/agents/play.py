@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _play(step: Step, task: str) -> int | None:
-    """Does one step; an integer ends the process with that code."""
+    """Plays one step; an integer ends the process with that code."""
     if step.key == "exit":
         return int(step.value)
     if step.key == "needs" and step.value not in _prompt():
@@ -52,7 +52,7 @@ def _prompt() -> str:
 
 
 def _needs(_value: str, _task: str) -> None:
-    """Was looked at before."""
+    """Handled before."""
 
 
 def _usage(value: dict[str, Any], _task: str) -> None:
@@ -60,7 +60,7 @@ def _usage(value: dict[str, Any], _task: str) -> None:
 
 
 def _sign(value: dict[str, Any], _task: str) -> None:
-    """`reset_in` are the seconds from now, because no script knows when it is played."""
+    """`reset_in` are seconds from now, because a script does not know when it is played."""
     told = {name: told for name, told in value.items() if name != "reset_in"}
     if "reset_in" in value:
         told["reset_at"] = time.time() + float(value["reset_in"])

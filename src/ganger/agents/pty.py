@@ -1,4 +1,4 @@
-"""The `pty` agent: a program that only talks to a person at a terminal, spoken to by a process of Ganger's own."""
+"""The `pty` agent: an interactive terminal program, operated by a process of Ganger."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PtyAgent(CliAgent):
         return SignReader()
 
     def healthcheck(self) -> AgentHealth:
-        """Nothing is run: what an interactive program does with any argument is not known."""
+        """Runs nothing: an interactive program may do anything with an argument."""
         found = self._found()
         if found is None:
             return AgentHealth(False, details=(f"program {self.argv[0]!r} was not found; {self.install_hint}",))

@@ -1,4 +1,4 @@
-"""A program in a terminal of its own: started, read, typed to, and ended with everything it started."""
+"""A program in its own terminal: started, read, typed to, and stopped with everything it started."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _PIECE = 1024
 _READ = 64 * 1024
 _DEATH_SIGNAL, _SUBREAPER = 1, 36
 _PAUSE_SEC = 0.05
-# Keys that come all at once are taken for a paste, or lost, by programs made for fingers.
+# Interactive programs take keys that come all at once for a paste, or lose them.
 _KEY_SEC = 0.06
 _KEY = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O])|[\xc0-\xff][\x80-\xbf]+|.", re.DOTALL)
 _ON_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class PtyChild:
-    """`stopped` becomes true when somebody asked this process to end."""
+    """`stopped` becomes true when this process is asked to end."""
 
     def __init__(self, argv: list[str], *, columns: int, rows: int) -> None:
         self._libc = ctypes.CDLL(None)
-        # What the program leaves behind becomes our child, so that it is found and ended too.
+        # Processes the program leaves behind become our children, so that they are found and stopped too.
         self._libc.prctl(_SUBREAPER, 1, 0, 0, 0)
         self.stopped = False
         self._wake, own = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -64,32 +64,32 @@ class PtyChild:
 
     @property
     def code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """The exit code; None while it runs."""
         return self._process.poll()
 
     @property
     def has_unread(self) -> bool:
-        """Whether something that was typed has not gone through yet."""
+        """Whether some typed input is not read yet."""
         return bool(self._waiting or self._keys)
 
     @property
     def by_line(self) -> bool:
-        """Whether its terminal takes whole lines, and no long ones."""
+        """Whether its terminal is in line mode, where long lines are cut."""
         try:
             return bool(termios.tcgetattr(self._master)[3] & termios.ICANON)
         except termios.error:
             return False
 
     def type(self, text: bytes) -> None:
-        """As fast as it goes."""
+        """Types the text as fast as the program reads it."""
         self._waiting += text
 
     def press(self, keys: bytes) -> None:
-        """One key after another."""
+        """Presses one key after another."""
         self._keys.extend(_KEY.findall(keys))
 
     def read(self, wait_sec: float) -> bytes | None:
-        """What it has printed by then; None when its terminal is closed for good."""
+        """What it prints within that time; None if its terminal is closed."""
         if self._keys and not self._waiting and time.monotonic() >= self._next_key:
             self._waiting += self._keys.popleft()
             self._next_key = time.monotonic() + _KEY_SEC
@@ -123,7 +123,7 @@ class PtyChild:
     # --- ending -------------------------------------------------------------------------------------------------------
 
     def end(self, hear: Callable[[bytes], None], *, grace_sec: float) -> None:
-        """SIGHUP as from a terminal that is closed, SIGTERM, SIGKILL; returns when nothing of it is left."""
+        """SIGHUP as from a closing terminal, then SIGTERM, then SIGKILL; returns when no process of it is left."""
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
             if self._is_over():
                 break
@@ -135,7 +135,7 @@ class PtyChild:
             os.close(self._master)
 
     def wait(self, hear: Callable[[bytes], None], wait_sec: float) -> bool:
-        """Listens until nothing of it is left; false when it took too long."""
+        """Reads until no process of it is left; false after a timeout."""
         last = time.monotonic() + wait_sec
         while not self._is_over():
             if time.monotonic() >= last:

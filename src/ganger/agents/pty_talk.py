@@ -1,7 +1,7 @@
-"""The process that talks to an interactive program in place of a person.
+"""The process that operates an interactive program in place of a user.
 
 Called as `python -m ganger.agents.pty_talk SETTINGS PROGRAM ARGUMENTS…`. The prompt comes on stdin. On stdout: what the
-program shows, as plain lines, and signs in between.
+program shows, as plain lines, and signals in between.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ganger.agents.sign_lines import encode, harmless
 from ganger.agents.words import meaning
 from ganger.core.signs import Denied, How, Limited, LoginMissing, Over, Sign
 
-# Questions as programs put them to people: with their answers beside or below them.
+# Questions as programs ask them: with their answers next to or below them.
 ASKS = (
     r"[\[(](?:y|yes)/(?:n|no)(?:/\w{1,10})?[\])]|^\W{0,6}1[.)] (?:yes|allow|approve|trust)\b"
     r"|^\W{0,6}press \W?(?:enter|return|y)\W? to (?:allow|approve|confirm|continue)|^\W{0,6}do you (?:want to )?trust "
@@ -36,12 +36,12 @@ _LONGEST_BLIND_SEC = 0.5
 _DRAWN_SEC = 0.3
 _QUIT_SEC = 3.0
 _GRACE_SEC = 0.7
-# One question and its answers are not farther apart.
+# The largest distance between a question and its answers.
 _DIALOG_LINES = 6
 _ABOVE = 3
 _LONGEST_LINE = 1000
 _LAST_LINES = 12
-# A program that can only complain shows no more than this of its own.
+# A program that only shows an error prints no more than this.
 _COMPLAINT_LINES = 6
 _UNTYPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -56,7 +56,7 @@ class Phase(StrEnum):
 class Look:
     """The screen at one moment: lines as they were written, each with the number of its row; `text` has no echoes.
 
-    `still`: it has not changed for a while, `redrawn`: on a screen where nothing old stays in sight.
+    `still`: it has not changed for a while; `redrawn`: the whole screen was drawn again.
     """
 
     rows: tuple[int, ...]
@@ -73,14 +73,14 @@ class Look:
         return self.lines[self.rows.index(row)].strip()
 
     def dialog(self, row: int) -> str:
-        """The line and the few above it, without frames."""
+        """A line and the few above it, without frames."""
         lines = [unframed(line).strip() for line in self.lines[: self.rows.index(row) + 1]]
         return " / ".join([line for line in lines if len(gist(line)) > 1][-_ABOVE - 1 :])
 
 
 @dataclass(slots=True)
 class Rule:
-    """A question and its answer. `at`: the row of the one that was answered last, while it is still shown."""
+    """A question and its answer. `at`: the row of the last answered one, while it is still shown."""
 
     pattern: re.Pattern[str]
     keys: bytes
@@ -90,7 +90,7 @@ class Rule:
     repeated: bool = False
 
     def is_new(self, hits: Sequence[int], look: Look) -> bool:
-        """Whether the newest of these was not answered yet."""
+        """Whether the newest of these is not answered yet."""
         if not hits:
             self.at = None
             return False
@@ -100,7 +100,7 @@ class Rule:
         return True
 
     def _is_another(self, hits: Sequence[int], last: int, look: Look) -> bool:
-        """A new question below the old one; or one that took its place, on a screen that went on since."""
+        """Whether this is a new question: below the old one, or in its place on a screen that has changed since."""
         newest = hits[-1]
         if newest > last and (last in hits or last < look.first):
             return True
@@ -108,7 +108,7 @@ class Rule:
         return moved and look.still and _gists(look.lines) != self.shown
 
     def ask_again(self) -> bool:
-        """Whether to answer a question once more that stands there unmoved long after its answer."""
+        """Whether to answer again a question that is still shown long after its answer."""
         if self.at is None or self.repeated:
             return False
         self.repeated = True
@@ -116,7 +116,7 @@ class Rule:
 
 
 class Talk:
-    """One conversation, from the program's first sign of life to the last word about it."""
+    """One conversation, from the program's first output to its end."""
 
     def __init__(self, given: TerminalSettings, prompt: str, child: PtyChild) -> None:
         self.given, self.prompt, self.child = given, prompt, child
@@ -156,9 +156,9 @@ class Talk:
             self.child.type(replies)
 
     def close(self, over: Over) -> None:
-        """Asks it to leave; whatever is left of it after that is ended.
+        """Asks the program to exit, then stops whatever is left of it.
 
-        One that gave no answer is not typed to: it may be asking something, and the keys would say yes.
+        Nothing is typed to a program that gave no answer: it may be asking something, and the keys would say yes.
         """
         if over.how == "success" and self.child.code is None and self.given.quit:
             self.child.press(self.given.quit.encode())
@@ -184,7 +184,7 @@ class Talk:
         return Look(tuple(rows), tuple(lines), "\n".join(shown), self.screen.first, still, self.screen.alternate)
 
     def _move(self, now: float) -> None:
-        """Something happened: the clocks that wait for quiet begin again."""
+        """Something happened: restarts the clocks that wait for quiet."""
         self.changed, self.settled = now, False
 
     def _step(self, look: Look, now: float) -> Over | None:
@@ -254,7 +254,7 @@ class Talk:
         return None
 
     def _type(self, text: str, now: float) -> None:
-        """A text for the program; its last key is pressed once it has arrived, as some take a paste for one key."""
+        """Types a text; its last key is pressed once the text has arrived, as some take a paste for one key."""
         text = _UNTYPED.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip("\n")
         self.transcript.typed(text)
         if self.screen.pastes:
@@ -296,7 +296,7 @@ class Talk:
         if self.given.done and _pattern(self.given.done).search(look.text):
             return Over("success", self.transcript.said(look.lines))
         if _gists(look.lines) == self.before:
-            # The text is there as it was typed: the key after it was lost. It is pressed once more, and only once.
+            # The text is still there: the key after it was lost. It is pressed again, but only once.
             self.before = ()
             self._submit(now)
             return None
@@ -323,7 +323,7 @@ class Talk:
         return self._give_up("error", f"the program {how} and gave no answer", look)
 
     def _give_up(self, how: How, reason: str, look: Look | None = None) -> Over:
-        """What it showed last may say why: nobody logged in, a limit."""
+        """Ends with what it showed last, which may say why: not logged in, a limit."""
         last = [line.strip() for line in (look.text.split("\n") if look else []) if len(gist(line)) > 1][-_LAST_LINES:]
         text = "\n".join(last)
         for found in meaning(text, now=time.time()):
@@ -332,7 +332,7 @@ class Talk:
         return Over(how, f"{reason}; it showed last:\n{text}" if text else reason)
 
     def _has_only_complained(self, look: Look | None) -> bool:
-        """Whether it did nothing with its task: later on, such words may be its model's, or a tool's."""
+        """Whether it has not worked on its task: later, such words may come from its model or a tool."""
         return not self.handed_over or look is None or _told_lines(self.transcript.said(look.lines)) <= _COMPLAINT_LINES
 
 
@@ -349,7 +349,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _cut(line: str, longest: int) -> Iterator[str]:
-    """The line in parts a terminal takes, cut at spaces where there are any."""
+    """The line in parts that a terminal accepts, cut at spaces if there are any."""
     while len(line.encode()) > longest:
         part = line.encode()[:longest].decode(errors="ignore")
         at = part.rfind(" ") + 1 or len(part)

@@ -1,7 +1,7 @@
-"""What a program in a terminal has shown: each line once, and the result block among them that is an answer.
+"""What a program in a terminal has shown: each line once, and the result block that is its answer.
 
-The prompt is shown too, wherever the program likes and as often as it likes, and may hold a block. So everything that
-was typed is remembered, and what is only a part of it is never an answer.
+The prompt is shown too, anywhere and any number of times, and may contain a block. So all typed text is remembered,
+and text that is only a part of it is never an answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FENCES = tuple((fence.start.decode(), fence.end.decode()) for fence in (TASK_RE
 
 
 def gist(line: str) -> str:
-    """What a line says, without frames, spinners, clocks and counters; `#` for one that only has signs."""
+    """The text of a line, without frames, spinners, clocks and counters; `#` for one with symbols only."""
     letters = "".join(one for one in _COUNTERS.sub("", line) if one.isalnum())
     return letters or ("#" if line.strip() else "")
 
@@ -50,11 +50,11 @@ class Transcript:
 
     @property
     def part(self) -> str:
-        """The beginning of a line whose rest is still on the screen."""
+        """The start of a line whose rest is still on the screen."""
         return self._part
 
     def gone(self, rows: Iterable[Row]) -> bool:
-        """Rows that left the screen; whether they ended a line."""
+        """Takes rows that left the screen; whether they ended a line."""
         ended = False
         for row in rows:
             line = self._part + row.text()
@@ -74,7 +74,7 @@ class Transcript:
             self._write(line)
 
     def settle(self, lines: Sequence[str]) -> None:
-        """What the screen shows now and will not change soon."""
+        """Takes lines that have settled on the screen."""
         told = [(key, line) for line in lines if (key := gist(line))]
         keys = [key for key, _ in told]
         for how, _, _, first, last in SequenceMatcher(None, self._shown, keys, autojunk=False).get_opcodes():
@@ -99,24 +99,24 @@ class Transcript:
     # --- the answer ---------------------------------------------------------------------------------------------------
 
     def begin(self, lines: Sequence[str]) -> None:
-        """The task was handed over: what is shown by now is no answer to it."""
+        """Marks the moment the task was typed: what is shown before is not an answer to it."""
         self._old |= {_letters(block) for block in _blocks(lines)}
         self._since.clear()
 
     def answer(self, lines: Sequence[str]) -> str:
-        """The last complete block that came since; empty where there is none."""
+        """The last complete block since then; empty if there is none."""
         for block in _blocks([*self._since, *lines]):
             if _letters(block) not in self._old and not self._is_echoed(block):
                 return block
         return ""
 
     def said(self, lines: Sequence[str]) -> str:
-        """What was shown since the task was handed over, without its echo."""
+        """What was shown since the task was typed, without its echo."""
         kept = [line for line in [*self._since, *lines] if line.strip() and not self.is_echo(line)]
         return "\n".join(kept)[-_LONGEST_PART:]
 
     def _is_echoed(self, block: str) -> bool:
-        """By line: a program may draw the prompt with frames, or cut its lines."""
+        """Whether a block is an echo, compared by line: a program may draw the prompt with frames, or cut its lines."""
         lines = [letters for line in block.splitlines() if (letters := _letters(line))]
         return all(line in self._typed for line in lines)
 
@@ -126,7 +126,7 @@ def _letters(text: str) -> str:
 
 
 def _blocks(lines: Sequence[str]) -> Iterable[str]:
-    """Every complete block, the last one first, without frames. An end that closes nothing counts for nothing."""
+    """Every complete block, the last one first, without frames. An end without a start is ignored."""
     marked = [(n, _bare(line)) for n, line in enumerate(lines) if "<<<" in line]
     ends: dict[str, int] = {}
     for n, sentinel in reversed(marked):
@@ -151,9 +151,9 @@ def _block(lines: list[str], fence: tuple[str, str]) -> str:
 
 
 def _rejoined(lines: list[str]) -> str:
-    """A text that the program itself broke into lines, put together again; empty where that gives no JSON.
+    """Joins a text that the program broke into lines; empty if the result is not JSON.
 
-    Whether a space was lost at a break cannot be known for sure: good enough for a summary, never for a file's content.
+    A space may be lost at a break: good enough for a summary, never for a file's content.
     """
     margin = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
     parts: list[tuple[str, bool]] = []
@@ -162,7 +162,7 @@ def _rejoined(lines: list[str]) -> str:
         inside ^= len(re.findall(r'(?<!\\)(?:\\\\)*"', line)) % 2 == 1
         parts.append((line[margin:], inside))
     broken = [len(line) for line, inside in parts if inside]
-    # Lines of one length were cut wherever they were full; others were cut at spaces.
+    # Lines of equal length were cut where they were full; others at spaces.
     seam = "" if len(broken) > 1 and len(set(broken)) == 1 else " "
     text = "".join(line + (seam if inside else "\n") for line, inside in parts).rstrip()
     return text if _is_json(text) and '"content"' not in text else ""

@@ -1,4 +1,4 @@
-"""The `pull` kind: nobody is started; sessions that somebody opened ask for the tasks (`ganger worker next`, MCP)."""
+"""The `pull` kind: no worker is started; sessions opened by the operator ask for tasks (`ganger worker next`, MCP)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PullAgent:
 
     def prepare(self, context: AttemptContext) -> Launch:
         raise GangerError(
-            f"agent {self.name}: nobody is started for {context.task_id}",
+            f"agent {self.name}: no worker is started for {context.task_id}",
             hint="a session takes it with ganger worker next",
             code="NOT_STARTED",
         )

@@ -39,8 +39,8 @@ _URL = "OPENAI_BASE_URL"
 _INSIDE = "QWEN_CODE"
 _SHORT = 200
 _LISTENER = ".qwen/listen.mjs"
-# It tries again for minutes, and waits as long as it is told to, without a word. What its model answers is heard in the
-# process that asks; the one that starts that is passed by, and those it starts in turn never get here.
+# It retries for minutes, and waits as long as it is told to, without output. The model's answers are observed in the
+# process that asks; the process that starts it is skipped, and the processes it starts never load this.
 _LISTEN = rb"""import { subscribe } from "node:diagnostics_channel";
 const asks = (request) => /\/(chat\/completions|responses|messages)$/.test(String(request.path).split("?")[0]);
 const tell = (what) =>
@@ -91,7 +91,7 @@ class QwenAgent(CliAgent):
         return argv + ([f"--resume={context.session}"] if context.session else [])
 
     def settings(self, context: AttemptContext) -> Mapping[str, str]:
-        # Started by itself a second time, it would not hear the signals that reach the first.
+        # If it starts itself a second time, that process does not get the signals sent to the first.
         listener = f"--import={(context.home / _LISTENER).absolute().as_uri()}" if context.home is not None else ""
         return {
             "QWEN_CODE_NO_RELAUNCH": "true",
@@ -103,7 +103,7 @@ class QwenAgent(CliAgent):
         }
 
     def files(self, context: AttemptContext) -> Mapping[str, bytes]:
-        # Below every retry that can be set it tries seven times, for about 80 seconds: more would multiply that.
+        # Below each configurable retry it tries seven times, for about 80 seconds: more retries would multiply that.
         generation: dict[str, Any] = {"maxRetries": 0}
         if self.given.effort:
             generation["reasoning"] = {"effort": self.given.effort}
@@ -111,7 +111,7 @@ class QwenAgent(CliAgent):
             "general": {"enableAutoUpdate": False},
             "privacy": {"usageStatisticsEnabled": False},
             "telemetry": {"enabled": False},
-            # It would ask the model once more after the work, what of it to remember.
+            # Otherwise it asks the model after the work what to remember.
             "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
             "model": {"generationConfig": generation},
         }
@@ -121,7 +121,7 @@ class QwenAgent(CliAgent):
         return QwenReader()
 
     def kept(self, home: Path, log: Path, heard: Heard) -> Iterable[Sign]:
-        """Its running total lacks what a process before was killed for; this process's own calls are written down."""
+        """The usage: its running total lacks that of a killed earlier process; this process's calls are recorded."""
         if heard.tokens is None or not heard.tokens.session_tokens:
             return []
         written = records(home, ".qwen/projects/*/chats/*.jsonl", span(log))
@@ -155,7 +155,7 @@ _BROKEN = re.compile(r"non-SSE response|No stream activity|Model stream ended")
 
 
 class QwenReader:
-    """Every message says what its call used; the last line has the sum of the whole session, also after a resume."""
+    """Every message has the usage of its call; the last line has the sum of the whole session, also after a resume."""
 
     def __init__(self) -> None:
         self._tools: dict[str, tuple[str, str]] = {}
@@ -239,7 +239,7 @@ class QwenReader:
                 yield replace(sign, reset_at=self._reset) if isinstance(sign, Limited) and untold else sign
 
     def _answered(self, event: Mapping[str, Any]) -> list[Sign]:
-        """One request that failed; whether it was the last is told elsewhere."""
+        """One failed request; whether it was the last is reported elsewhere."""
         status, told = number(event, "status"), text(event, "retry_after")
         wait = float(told) if re.fullmatch(r"\d{1,9}(?:\.\d+)?", told) else None
         if status == 429:
@@ -266,7 +266,7 @@ class QwenReader:
 
 
 def _again(data: Mapping[str, Any]) -> Iterable[Sign]:
-    """It does not say why; only a limit of its endpoint has a number of tries."""
+    """It does not say why; only an endpoint's limit has a number of tries."""
     wait = amount(data, "delayMs")
     if wait is not None and number(data, "maxRetries") is not None:
         return [Limited("the endpoint limits its requests", reset_at=time.time() + wait / 1000, final=False)]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-# Nobody's limit lasts longer; what says so is something else.
+# No limit lasts longer; a longer time means something else.
 _FARTHEST_SEC = 400 * 86400.0
 _DAY_SEC = 86400.0
 
@@ -59,12 +59,12 @@ _CLOCK = re.compile(
 
 
 def reset_time(text: str, now: float) -> float | None:
-    """As a Unix time; None where the text does not say, or says something nobody can mean."""
+    """The end of a limit as a Unix time; None if the text does not say, or gives an implausible time."""
     return next((at for at in _moments(text, now) if at - now <= _FARTHEST_SEC), None)
 
 
 def _moments(text: str, now: float) -> Iterator[float]:
-    """What is exact comes first."""
+    """The times in a text, the exact ones first."""
     if found := _EPOCH.search(text):
         yield float(found[1] or found[2])
     if found := _NUMBER_FIELD.search(text):
@@ -78,7 +78,7 @@ def _moments(text: str, now: float) -> Iterator[float]:
     if found := _ISO.search(text):
         yield from _iso(found)
     for found in _CLOCK.finditer(text):
-        # A bare number after "try again" counts tries.
+        # A plain number after "try again" is a number of tries.
         if found["half"] or found["minute"]:
             yield from _clock(found, now)
 
@@ -136,7 +136,7 @@ def _day(found: re.Match[str], today: datetime, now: float) -> datetime:
 
 
 def _zone(name: str | None) -> tzinfo:
-    """The zone a text names; else this machine's, as programs print their own clock."""
+    """The zone a text names, else this machine's, because programs print local time."""
     if name is None:
         return _here()
     if name.upper() in ("UTC", "GMT"):

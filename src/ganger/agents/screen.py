@@ -1,4 +1,4 @@
-"""A terminal's screen: bytes of a program in, the text a person would see out. Colours and the like are dropped."""
+"""A terminal's screen: a program's bytes in, the visible text out. Colours and the like are dropped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TOKEN = re.compile(
 
 
 class Screen:
-    """`gone`: rows that left at the top, to be taken by `take_gone`. `replies`: what the program asked its terminal.
+    """`gone`: rows that left at the top, to be taken by `take_gone`. `replies`: answers to what the program asked.
 
     `first` counts the rows that left, so that `first + n` names the n-th visible row for good.
     """
@@ -56,7 +56,7 @@ class Screen:
         return self._now.x, self._now.y
 
     def visible(self) -> list[Row]:
-        """The rows that are seen, without the empty ones at the end."""
+        """The visible rows, without the empty ones at the end."""
         rows = self._now.rows
         last = next((n for n in range(len(rows) - 1, -1, -1) if rows[n].text().strip()), -1)
         return rows[: last + 1]
@@ -73,7 +73,7 @@ class Screen:
         self.replies.clear()
         return replies
 
-    # --- what it is fed -----------------------------------------------------------------------------------------------
+    # --- input --------------------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
         text = self._rest + self._decode.decode(data)
@@ -86,12 +86,12 @@ class Screen:
             elif self._may_go_on(text, at):
                 break
             else:
-                # No sequence any terminal knows: its first character is dropped and the rest is text again.
+                # An unknown sequence: its first character is dropped and the rest is text again.
                 at += 1
         self._rest = text[at:]
 
     def _may_go_on(self, text: str, at: int) -> bool:
-        """Whether what stands here may be the beginning of a sequence whose end has not come yet."""
+        """Whether this may be the start of a sequence whose end has not arrived yet."""
         rest = len(text) - at
         if rest == 1:
             return True
@@ -245,7 +245,7 @@ class Screen:
             rows.insert(self._bottom, self._blank())
 
     def _erase(self, row: Row, first: int, last: int) -> None:
-        """From one column to before another."""
+        """Erases from one column to before another."""
         last = min(last, self.columns)
         if first < last:
             split(row.cells, first)
@@ -367,7 +367,7 @@ class Screen:
     # --- what the program asks ----------------------------------------------------------------------------------------
 
     def _ask(self, marks: str, final: str, numbers: list[int]) -> None:
-        """Answers as a plain terminal does: a program that waits for them would wait for ever."""
+        """Answers like a plain terminal, because programs wait for these answers."""
         if final == "n" and not marks and numbers[0] == 5:
             self.replies += b"\x1b[0n"
         elif final == "n" and numbers[0] == 6:

@@ -32,7 +32,7 @@ class Plane:
 
 
 def joined(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
-    """Lines as they were written: rows that the terminal wrapped are one. Each with the number of its first row."""
+    """Lines as they were written: wrapped rows are joined. Each with the number of its first row."""
     parts: list[str] = []
     begin = 0
     for n, row in enumerate(rows):
@@ -56,13 +56,13 @@ def width_of(one: str) -> int:
 
 
 def split(cells: list[str], at: int) -> None:
-    """A wide character of which only a half will be left is gone."""
+    """Removes a wide character of which only half would be left."""
     if 0 < at < len(cells) and cells[at] == "":
         cells[at] = " "
         cells[at - 1] = " "
 
 
-# Where a movement by so many leads, by the letter that ends its sequence; None: as it was.
+# The target of a movement, by the letter that ends its sequence; None: unchanged.
 MOVES: dict[str, Callable[[Plane, int], tuple[int | None, int | None]]] = {
     "A": lambda plane, count: (None, plane.y - count),
     "B": lambda plane, count: (None, plane.y + count),

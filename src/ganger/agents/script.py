@@ -54,7 +54,7 @@ class Script:
 
     @property
     def speaks(self) -> bool:
-        """Whether it tells more than an answer: a session, a limit, a refusal."""
+        """Whether it reports more than an answer: a session, a limit, a refusal."""
         every = [*self.tasks.values(), self.default]
         return any(step.key == "sign" for attempts in every for steps in attempts for step in steps)
 
@@ -88,7 +88,7 @@ def load_script(path: Path) -> Script:
 
 
 def _attempts(where: str, given: object) -> tuple[tuple[Step, ...], ...]:
-    """A list has one entry per attempt; a single object is what every attempt does."""
+    """A list has one entry per attempt; a single object is for every attempt."""
     entries = given if isinstance(given, list) else [given]
     if not entries:
         raise ScriptProblem(f"{where} is empty; give at least one attempt")
@@ -112,5 +112,5 @@ def _steps(where: str, entry: object) -> tuple[Step, ...]:
         if key == "delay" and isinstance(value, int | float) and not 0 <= value < _LONGEST_DELAY_SEC:
             raise ScriptProblem(f"{where}.delay: {value!r} does not fit; expected seconds")
         if key == "crash" and isinstance(value, str) and value not in signal.Signals.__members__:
-            raise ScriptProblem(f"{where}.crash: {value!r} is no signal; write one such as SIGKILL")
+            raise ScriptProblem(f"{where}.crash: {value!r} is not a signal; write one such as SIGKILL")
     return tuple(Step(key, entry[key]) for key in STEP_KEYS if key in entry)

@@ -50,7 +50,7 @@ class ScriptedAgent(CommandAgent):
 
 
 def _speaks(script: Path) -> bool:
-    """A script that cannot be read is told of by the healthcheck."""
+    """Whether the script reports more than answers; a script that cannot be read is reported by the healthcheck."""
     try:
         return load_script(script).speaks
     except ScriptProblem:

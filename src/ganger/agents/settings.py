@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class TerminalSettings:
-    """How a program that only talks to a terminal is spoken to. Patterns are regular expressions.
+    """How to operate an interactive terminal program. Patterns are regular expressions.
 
     `ready`: it waits for a task (empty: nothing has changed for `idle_sec`), within `ready_sec`. `answers`: the keys
-    that are typed when something is asked, `most_answers` times in all. `asks`: how a question looks that nobody
-    foresaw (empty: as they usually look); it gets the keys `deny`, and the second one ends the program. `newline` and
-    `submit`: the keys that end a line of the prompt, and the prompt. `busy`: while this is shown, it is not idle.
-    `done`: it is through, once it is idle (a complete result block says so at once). `rescues`: how often one that is
-    idle without an answer is spoken to again, with `rescue_text`. `quit`: how one that answered is asked to leave.
-    `settle_sec`: what is shown for so long counts as drawn. `note`: what is added to every prompt.
+    typed for each question, `most_answers` times in total. `asks`: the look of an unforeseen question (empty: the
+    usual look); it gets the keys `deny`, and the second one ends the program. `newline` and `submit`: the keys that
+    end a line of the prompt, and the prompt. `busy`: while this is shown, it is not idle. `done`: it has finished,
+    once it is idle (a complete result block says so at once). `rescues`: how often it is prompted again, with
+    `rescue_text`, if it is idle without an answer. `quit`: the keys that end it after its answer. `settle_sec`: a
+    screen unchanged for this long counts as complete. `note`: text added to every prompt.
     """
 
     ready: str = ""
@@ -41,10 +41,10 @@ class TerminalSettings:
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """`argv` is the whole call of a `command` agent, and the program of every other kind where it is not its usual one.
+    """`argv` is the whole call of a `command` agent, and the program of every other kind, if it is not the usual one.
 
     `home_files` are files of the operator's home that are copied into the agent's (None: the kind's login files).
-    `context_tokens` is what the model's context holds (0: unknown).
+    `context_tokens` is the size of the model's context (0: unknown).
     """
 
     kind: str

@@ -1,6 +1,6 @@
-"""What the commands a model runs do not get: its program's own key, which any of them could print into a log.
+"""Withholds the program's own key from the commands a model runs, because any of them could print it into a log.
 
-For programs that hand their whole environment on to a bash: it reads the file named by BASH_ENV before its command.
+For programs that pass their whole environment to bash, which reads the file named by BASH_ENV before its command.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _EXPANDED = re.compile(r"([$`\\\"])")
 
 
 def shell_settings(home: Path | None, inside: str) -> Mapping[str, str]:
-    """`inside` is the variable the program sets for its commands: a script that starts the program keeps the key."""
+    """`inside` is a variable the program sets for its commands: a script that starts the program keeps the key."""
     if home is None:
         return {}
     # The shell expands the name of this file.

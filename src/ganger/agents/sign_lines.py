@@ -1,4 +1,4 @@
-"""Signs as lines of output, for agents that are spoken to by a process of Ganger's own: one JSON object a line."""
+"""Signals as lines of output, for agents operated by a process of Ganger: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIELDS: dict[str, dict[str, Any]] = {name: get_type_hints(kind) for name, kind 
 
 
 def encode(sign: Sign) -> str:
-    """One line without its end: `{"ganger": "sign", "is": "Said", "text": "…"}`. What is as by default is left out."""
+    """One line without its end: `{"ganger": "sign", "is": "Said", "text": "…"}`. Default values are left out."""
     told = {
         field.name: value
         for field in dataclasses.fields(sign)
@@ -29,7 +29,7 @@ def encode(sign: Sign) -> str:
 
 
 def decode(line: bytes) -> Sign | None:
-    """The sign a line holds, also where another stream left words at its beginning; None for every other line."""
+    """The signal in a line, also after text from another stream; None for any other line."""
     start = line.find(_MARK_BYTES)
     if start < 0:
         return None
@@ -51,7 +51,7 @@ def decode(line: bytes) -> Sign | None:
 
 
 def harmless(text: str) -> str:
-    """Text of somebody else's for the same output: no line of it can be taken for a sign."""
+    """Foreign text for the same output, changed so that no line can be taken for a signal."""
     return text.replace('{"ganger"', '{ "ganger"')
 
 
@@ -72,7 +72,7 @@ def _fits(value: object, wanted: Any) -> bool:
 
 
 class SignReader:
-    """Reads the output of such a process: its signs; every other line is for people."""
+    """Reads the signals in the output of such a process; every other line is for people."""
 
     def line(self, line: bytes) -> Iterable[Sign]:
         sign = decode(line)

@@ -1,4 +1,4 @@
-"""From a log to what was heard in it: lines, JSON in them, signs; the same for every agent whose output has a form."""
+"""Reads logs: lines, the JSON in them, signals; the same for every agent with structured output."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ganger.ports import Reader
 
 _CHUNK = 1024 * 1024
 _HUGE = 1e15
-# Each one may read the whole line, and a line may hold a million places where an object could begin.
+# Tries per line: each may read the whole line, and a line may have a million possible starts of an object.
 _TRIES = 3
 _LONGEST_WORDS = 64 * 1024
 
 
 def opened(log: Path) -> BinaryIO:
-    """A log is the agent's to replace: what is no file is not waited for."""
+    """Opens a log without waiting: the agent may have replaced it with something that is not a file."""
     descriptor = os.open(log, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -44,7 +44,7 @@ def hear(reader: Reader, log: Path) -> Heard:
 
 
 def signs_of(reader: Reader, log: Path) -> Iterator[Sign]:
-    """Every sign of a log, in order."""
+    """Every signal in a log, in order."""
     lines = Lines()
     with opened(log) as file:
         while data := file.read(_CHUNK):
@@ -56,7 +56,7 @@ def signs_of(reader: Reader, log: Path) -> Iterator[Sign]:
 
 
 class LastHeard:
-    """The newest log that was read, so that several questions about it read it once."""
+    """Caches the newest log that was read, so that several questions read it only once."""
 
     def __init__(self) -> None:
         self._key: tuple[str, int, int, int] | None = None
@@ -72,7 +72,7 @@ class LastHeard:
 
 
 def read_json(line: bytes) -> dict[str, Any] | None:
-    """The JSON object a line holds; words that another stream left at its beginning are passed over."""
+    """The JSON object in a line; text from another stream before it is skipped."""
     start = line.find(b"{")
     for _ in range(_TRIES):
         if start < 0:
@@ -92,14 +92,14 @@ def plain(line: bytes) -> str:
 
 
 def part(data: object, *names: str) -> Mapping[str, Any]:
-    """The object at a path of names; an empty one where there is none."""
+    """The object at a path of names; empty if there is none."""
     for name in names:
         data = data.get(name) if isinstance(data, Mapping) else None
     return data if isinstance(data, Mapping) else {}
 
 
 def text(data: object, *names: str) -> str:
-    """The text at a path of names; empty where there is none."""
+    """The text at a path of names; empty if there is none."""
     *above, last = names
     value = part(data, *above).get(last)
     return value if isinstance(value, str) else ""

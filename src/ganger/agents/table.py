@@ -29,12 +29,12 @@ KINDS: dict[str, str] = {
     "pty": "ganger.agents.pty:PtyAgent",
     "pull": "ganger.agents.pull:PullAgent",
 }
-# Programs that are looked for on PATH, in the order in which they are offered.
+# Programs looked up on PATH, in the order they are offered.
 PROGRAMS = ("claude", "codex", "opencode", "agent", "gemini", "qwen", "copilot")
 
 
 def kinds() -> list[str]:
-    """Every kind there is, those of other packages last."""
+    """Every known kind, those of other packages last."""
     return list(dict.fromkeys([*KINDS, *_foreign()]))
 
 
@@ -43,7 +43,7 @@ def make_agent(name: str, given: AgentSettings, root: Path, environ: Mapping[str
 
 
 def require_kind(name: str, kind: str) -> None:
-    """Whether or not anybody plays it; nothing of it is made."""
+    """Raises for an unknown kind, whether or not a role uses it; creates nothing."""
     _maker(name, kind)
 
 

@@ -1,6 +1,6 @@
-"""What a program wrote down in its own home while it worked: read where its output does not say what it used.
+"""The records a program keeps in its own home: read if its output does not report its usage.
 
-The home is the agent's to write: nothing in it is followed, waited for or believed beyond a few numbers.
+The agent can write to the home: no link in it is followed, nothing is waited for, and only a few numbers are used.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from ganger.core.signs import Tokens
 
 _CHUNK = 1024 * 1024
 _FIRST_LINES = 64 * 1024
-# Of one question about a home: bytes that are read, files and folders that are opened, names that are looked at in one.
+# Limits of one look into a home: bytes read, files and folders opened, names looked at in one folder.
 _MOST_BYTES, _MOST_OPENED, _MOST_NAMES = 64 * 1024 * 1024, 200, 2000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-# What the next process of the same session writes is not this one's: no process starts and asks its model that fast.
+# Later records belong to the session's next process: none starts and calls its model that fast.
 _LATE_SEC = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """While a process worked, in Unix time."""
+    """The time a process worked, in Unix time."""
 
     start: float
     end: float
@@ -42,7 +42,7 @@ class Span:
 
 
 def span(log: Path) -> Span:
-    """From the first dated line of a log to its last change; of a log without a date, no time at all."""
+    """From the first dated line of a log to its last change; empty for a log without dates."""
     with opened(log) as file:
         for line in Lines().feed(file.read(_FIRST_LINES)):
             if (at := moment(text(read_json(line), "timestamp"))) is not None:
@@ -59,7 +59,7 @@ def records(home: Path, pattern: str, during: Span) -> Iterator[tuple[Path, Mapp
 
 
 def lines(home: Path, pattern: str) -> Iterator[tuple[Path, bytes]]:
-    """The lines of the files of `home` that match, the newest file last; of more than can be read, the newest."""
+    """The lines of the files of `home` that match, the newest file last; if there are too many, the newest."""
     left, chosen = _MOST_BYTES, []
     for file in _newest(home, pattern):
         if left <= 0:
@@ -81,7 +81,7 @@ def moment(stamp: str) -> float | None:
 
 
 def summed(calls: Collection[Tokens]) -> Tokens | None:
-    """What several calls of the model used together; None where there was none."""
+    """The total usage of several model calls; None without calls."""
     if not calls:
         return None
     return Tokens(
@@ -103,7 +103,7 @@ class _Found:
 
 
 def _newest(home: Path, pattern: str) -> list[_Found]:
-    """What matches, each file once, the newest first. No link is followed, neither to a file nor to a folder."""
+    """The matching files, each once, newest first. No link is followed, neither to a file nor to a folder."""
     found = [_Found()]
     for name in pattern.split("/"):
         inside = {one.key: one for folder in found for one in _inside(home, folder, name)}
@@ -126,7 +126,7 @@ def _inside(home: Path, folder: _Found, pattern: str) -> Iterator[_Found]:
 
 
 def _opened(home: Path, names: tuple[str, ...], flags: int) -> int:
-    """What is at the end of these names, reached by folders alone."""
+    """Opens the path of these names, through folders only."""
     descriptor = os.open(home, flags if not names else _FOLDER)
     for number, name in enumerate(names, start=1):
         above = descriptor

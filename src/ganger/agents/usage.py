@@ -1,4 +1,4 @@
-"""What an attempt cost, as any program may tell it: a line `GANGER_USAGE {"usd": 0.12, …}` on its output."""
+"""The cost of an attempt as any program may report it: a line `GANGER_USAGE {"usd": 0.12, …}` in its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 40
 
 
 def read_usage(log: Path) -> Tokens | None:
-    """The last such line of the log's end; None when there is none or it cannot be read."""
+    """The last such line near the log's end; None if there is none or it cannot be read."""
     with opened(log) as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(max(0, size - _TAIL_BYTES))

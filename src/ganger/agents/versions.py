@@ -1,4 +1,4 @@
-"""What agent programs say of their version: asked once for each file of a program, because some take seconds."""
+"""The versions of agent programs: asked once per program file, because some take seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAJOR = re.compile(r"(\d+)\.\d+")
 
 
 def version_of(argv: tuple[str, ...], env: Mapping[str, str], cache: Path | None) -> str:
-    """The line of `--version` that holds a number; empty where the program says none."""
+    """The line of `--version` with a number; empty if there is none."""
     key = _key(argv)
     known = _read(cache)
     if key and key in known:
@@ -41,7 +41,7 @@ def is_other_major(version: str, tried: str) -> bool:
 
 
 def _ask(argv: tuple[str, ...], env: Mapping[str, str]) -> str:
-    """One that does not answer is ended with all it started."""
+    """Runs the program; one that does not answer is killed with everything it started."""
     words = [*argv, "--version"]
     try:
         asked = subprocess.Popen(
@@ -66,7 +66,7 @@ def _ask(argv: tuple[str, ...], env: Mapping[str, str]) -> str:
 
 
 def _key(argv: tuple[str, ...]) -> str:
-    """Another file, another version: by the program and by what it is a link to."""
+    """The cache key: the program's file and its link target."""
     try:
         real = Path(argv[0]).resolve(strict=True)
         found = real.stat()
@@ -84,7 +84,7 @@ def _read(cache: Path | None) -> dict[str, str]:
 
 
 def _write(cache: Path, known: Mapping[str, str]) -> None:
-    """A cache that cannot be written is none."""
+    """Writes the cache; a failure is ignored."""
     kept = dict(list(known.items())[-_MOST_KEPT:])
     with contextlib.suppress(OSError):
         cache.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """What agents' error texts mean, and when a limit ends: for agents that say it in words only.
 
-A wrong "log in" or "pay" stops a run that only had to try again, so single words count for nothing: a status where
-there is one, else phrases that programs use for exactly this.
+A wrong "log in" or "pay" stops a run that only had to retry, so single words do not count: only an HTTP status, or
+else phrases that programs use for exactly this.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LIMIT = _phrases(
 )
 _LENGTH = _phrases(r"max_output_tokens|finish_?reason\W{1,4}(?:length|max_tokens)\b")
 _REFUSED = _phrases(r"reason\W{1,4}content_filter|content_policy_violation|blocked by (?:the )?(?:content|safety)")
-# What vendors and programs say of a conversation that is not taken, however often it is sent: too long, or broken.
+# Texts of vendors and programs for a conversation that is always refused: too long, or broken.
 _FULL = _phrases(
     r"(?:prompt|input|request|context|conversation|messages?) (?:(?:is|are|was|were) )?too (?:long|large|big)\b",
     r"context[_ ](?:length|window)[_\W]{0,3}(?:is |was |has been |limit |size )*(?:exceeded|full|over)",
@@ -98,9 +98,9 @@ _ESCAPED = re.compile(r"(?<!\\)\\{1,99}([\"'/nrt])")
 
 
 def meaning(text: str, *, status: int | None = None, now: float, final: bool = True) -> list[Sign]:
-    """The signs of an error, by its HTTP status where there is one, else by its words. Not understood: an `error`.
+    """The signals of an error, by its HTTP status if there is one, else by its words. Not understood: an `error`.
 
-    Not `final`: the agent goes on trying; then it is a limit or a `Retrying`, never an end.
+    Not `final`: the agent retries; then it is a limit or a `Retrying`, never an end.
     """
     words, told = _readable(text), text[:_LONGEST]
     status = status if status is not None else _status(words)
@@ -134,7 +134,7 @@ def reset_in(text: str, now: float) -> float | None:
 
 
 def _readable(text: str) -> str:
-    """JSON inside JSON is read as if it were written once; of a very long text its two ends."""
+    """The text with nested JSON unescaped; only both ends of a very long text."""
     if len(text) > 2 * _LONGEST:
         text = f"{text[:_LONGEST]} … {text[-_LONGEST:]}"
     text = text.replace("\u2019", "'").replace("\u00a0", " ").replace("\u202f", " ")
@@ -147,7 +147,7 @@ def _status(words: str) -> int | None:
 
 
 def _decides(status: int | None) -> bool:
-    """Vendors say "log in" and "pay" with some other statuses too: there the words count."""
+    """Whether the status decides: vendors say "log in" and "pay" with other statuses too, where the words count."""
     return status is not None and (status >= 500 or status in (401, 402, 403, 408, 425, 429))
 
 

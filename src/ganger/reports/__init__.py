@@ -1,1 +1,1 @@
-"""Where workers reach whoever leads the run: a Unix socket, loopback HTTP, and MCP on both."""
+"""The endpoint where workers reach the run's lead: a Unix socket, loopback HTTP, and MCP on both."""

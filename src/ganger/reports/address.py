@@ -1,4 +1,4 @@
-"""Where the endpoint of a run is found, from lead to lead: its socket, its port, and the file that tells both."""
+"""The address of a run's endpoint, the same for each lead: its socket, its port, and the file that names both."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from ganger.errors import GangerError
 
 FILE = "worker.json"
 HOST = "127.0.0.1"
-# So many may wait at the door, and so few come in at once: whoever came in is read before the next ones push it out.
+# Many may wait to connect, but few are accepted at once: an accepted connection is read before new ones displace it.
 BACKLOG = 512
 AT_ONCE = 32
 _PREFIX = "ganger-r-"
 _SOCKET = "report.sock"
 _TEMPORARY = Path("/tmp")  # noqa: S108
-# The kernel takes 107 bytes for a socket; the rest is for the longest name in it.
+# The kernel allows 107 bytes for a socket's path; the rest is for the longest name in it.
 _LONGEST = 107 - len("/ganger-r-") - 16 - len("-") - 16 - len("/report.sock")
-# Others may pass through, for a confined worker can have another user; who may speak is asked at the socket.
+# Others may pass through the folder, because a confined worker can run as another user; the socket checks who may talk.
 _FOLDER_MODE = 0o711
 _SOCKET_MODE = 0o666
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`url` is empty where nothing listens on loopback."""
+    """`url` is empty if nothing listens on loopback."""
 
     socket: Path
     url: str = ""
@@ -50,7 +50,7 @@ class Address:
 
 
 def find(folder: Path) -> Address:
-    """The address an earlier lead of the run had, as far as it can serve again; else where one shall be."""
+    """The address of the run's previous lead, as far as it can be used again; else a new one."""
     run = f"{os.geteuid()}:{folder.absolute()}".encode(errors="surrogateescape")
     name = f"{_PREFIX}{hashlib.sha256(run).hexdigest()[:16]}"
     own = Path(f"/run/user/{os.geteuid()}")
@@ -63,14 +63,14 @@ def find(folder: Path) -> Address:
     places = [place / name for place in usable]
     if before.socket.name == _SOCKET and _is_of_run(before.socket.parent, places):
         places.insert(0, before.socket.parent)
-    # A name that can be guessed can be taken beforehand, and only its owner or root could remove it.
+    # A guessable name could be taken beforehand, and only its owner or root could remove it.
     free = next((place for place in places if _can_be_ours(place)), None)
     chosen = free or usable[0] / f"{name}-{secrets.token_hex(8)}"
     return Address(chosen / _SOCKET, before.url)
 
 
 def _temporary() -> list[Path]:
-    """This user's own folder for temporary files where a socket's path fits and others may pass; then everybody's."""
+    """This user's own temporary folder, if a socket's path fits and others may pass through; then the shared ones."""
     own = Path(tempfile.gettempdir())
     short = len(os.fsencode(own)) <= _LONGEST
     try:
@@ -86,7 +86,7 @@ def _is_of_run(folder: Path, places: list[Path]) -> bool:
 
 
 def _can_be_ours(folder: Path) -> bool:
-    """Whether it is ours alone, or not there yet."""
+    """Whether it belongs only to this user, or does not exist yet."""
     try:
         found = folder.lstat()
     except FileNotFoundError:
@@ -101,7 +101,7 @@ def _is_ours_alone(found: os.stat_result) -> bool:
 
 
 def publish(folder: Path, address: Address) -> None:
-    """Tells it, whole or not at all, to the run's owner alone."""
+    """Writes the address atomically, readable only by the run's owner."""
     text = json.dumps({"socket": str(address.socket), "url": address.url, "protocol": PROTOCOL}) + "\n"
     fresh = folder / f".{FILE}.{os.getpid()}.new"
     try:
@@ -116,12 +116,12 @@ def publish(folder: Path, address: Address) -> None:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
         raise _error(
-            f"{folder / FILE} cannot be written: {problem.strerror}", "Free space or mend its folder."
+            f"{folder / FILE} cannot be written: {problem.strerror}", "Free space or fix its folder."
         ) from None
 
 
 def make_folder(folder: Path) -> None:
-    """The socket's folder, made by us and nobody else; raises GangerError."""
+    """Creates the socket's folder; raises GangerError if another user made it."""
     hint = f"Remove {folder} if you do not know it, then run again."
     try:
         with contextlib.suppress(FileExistsError):
@@ -132,14 +132,14 @@ def make_folder(folder: Path) -> None:
     try:
         found = os.fstat(descriptor)
         if not _is_ours_alone(found):
-            raise _error(f"the folder {folder} for reports was made by somebody else", hint)
+            raise _error(f"the folder {folder} for reports was made by another user", hint)
         os.fchmod(descriptor, _FOLDER_MODE)
     finally:
         os.close(descriptor)
 
 
 def listen_here(path: Path) -> socket.socket:
-    """A fresh socket at this path, in place of whatever was there."""
+    """A new socket at this path, replacing whatever was there."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         path.unlink(missing_ok=True)
@@ -154,7 +154,7 @@ def listen_here(path: Path) -> socket.socket:
 
 
 def listen_on_loopback(wanted: int, before: int) -> socket.socket:
-    """The wanted port; where none is, the one of before if it is free, else any."""
+    """The wanted port; without one, the previous port if it is free, else any."""
     for port in (wanted,) if wanted else (before, 0):
         made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -174,7 +174,7 @@ def listen_on_loopback(wanted: int, before: int) -> socket.socket:
 
 
 def remove(folder: Path) -> None:
-    """For a run that nobody will lead again; between leads the folder stays, for confined workers hold it open."""
+    """Removes the folder of a finished run. Between leads it stays, because confined workers hold it open."""
     path = find(folder).socket
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
@@ -182,14 +182,14 @@ def remove(folder: Path) -> None:
 
 
 def is_ours(path: Path, made: os.stat_result) -> bool:
-    """Whether this very socket is still what is found there: a later lead may have put its own in its place."""
+    """Whether this socket is still the one at the path: a later lead may have replaced it."""
     with contextlib.suppress(OSError):
         return os.path.samestat(path.lstat(), made)
     return False
 
 
 def taken(path: Path) -> GangerError:
-    return _error(f"another process answers at {path}", "End the other lead of this run, then run again.")
+    return _error(f"another process answers at {path}", "Stop the other lead of this run, then run again.")
 
 
 def _error(message: str, hint: str) -> GangerError:

@@ -1,4 +1,4 @@
-"""Which requests come in: every rule looks at a request's head alone, before a byte of its body is read."""
+"""Which requests are accepted: every rule checks only the request's head, before any of its body is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ganger.reports.wire import Head
 
 MCP = "mcp"
 BODY_LIMIT = 1 << 20
-# A report holds whole files; over MCP one comes as a tool's arguments.
+# A report contains whole files; over MCP it comes as a tool's arguments.
 REPORT_LIMIT = 9 << 20
 _PLACES = {f"/v1/{verb}": verb for verb in VERBS} | {"/mcp": MCP}
 _TOKEN = re.compile(r"[A-Za-z0-9._:~-]{8,200}")
@@ -25,9 +25,9 @@ _CREDENTIALS = struct.Struct("3i")
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """One way in. `hosts` are the only names it answers to, None: any; `uids` are who may use it, None: anybody.
+    """One way in. `hosts` are the only names it answers to, None: any; `uids` are the users who may use it, None: all.
 
-    A web page that rebinds its own name to this machine is told apart by the name it still uses.
+    A web page that rebinds its own host name to this machine is recognised by that name.
     """
 
     carrier: str
@@ -43,7 +43,7 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A request that may come in: what it is for, who says it is asking, how long its body is."""
+    """An accepted request: what it is for, which token it has, how long its body is."""
 
     place: str
     token: str
@@ -61,30 +61,30 @@ def _is_for_us(head: Head, door: Door) -> None:
 
 def _is_from_no_page(head: Head, _door: Door) -> None:
     if "origin" in head.headers or head.headers.get("sec-fetch-site", "none") != "none":
-        raise Refused(403, "WRONG_DOOR", "web pages have no business here", "ask with a program instead")
+        raise Refused(403, "WRONG_DOOR", "requests from browsers are refused", "use a program instead")
 
 
 def _is_known(head: Head, _door: Door) -> None:
     if head.target not in _PLACES:
-        raise Refused(404, "NO_VERB", "there is nothing here", f"known are {', '.join(_PLACES)}")
+        raise Refused(404, "NO_VERB", "there is nothing here", f"known paths: {', '.join(_PLACES)}")
 
 
 def _is_post(head: Head, _door: Door) -> None:
     if head.method != "POST":
-        raise Refused(405, "WRONG_METHOD", "only POST is spoken here", "use POST", {"Allow": "POST"})
+        raise Refused(405, "WRONG_METHOD", "only POST is accepted", "use POST", {"Allow": "POST"})
 
 
 def _is_json(head: Head, _door: Door) -> None:
     plain = head.headers.get("content-encoding", "identity").lower() == "identity"
     if not plain or not _JSON.fullmatch(head.headers.get("content-type", "")):
-        raise Refused(415, "WRONG_TYPE", "only JSON is spoken here", "send Content-Type: application/json")
+        raise Refused(415, "WRONG_TYPE", "only JSON is accepted", "send Content-Type: application/json")
 
 
 def _is_measured(head: Head, _door: Door) -> None:
     if head.length is None:
-        raise Refused(411, "BAD_REQUEST", "the request does not say how long it is", "send Content-Length")
+        raise Refused(411, "BAD_REQUEST", "the request has no length", "send Content-Length")
     if head.headers.get("expect", "100-continue").lower() != "100-continue":
-        raise Refused(417, "BAD_REQUEST", "that cannot be expected here", "leave the header Expect out")
+        raise Refused(417, "BAD_REQUEST", "the Expect header is not supported", "remove the header Expect")
 
 
 def _fits(head: Head, _door: Door) -> None:
@@ -126,5 +126,5 @@ def admit(head: Head, door: Door, rules: tuple[Rule, ...] = RULES) -> Ticket:
         rule(head, door)
     place = _PLACES.get(head.target)
     if place is None or head.length is None:
-        raise bad_request("the request makes no sense")
+        raise bad_request("the request is invalid")
     return Ticket(place, token_of(head) or "", head.length)

@@ -1,4 +1,4 @@
-"""Everybody who is connected at one moment: how many may be, and how much memory what they send may take."""
+"""The open connections: how many there may be, and how much memory their requests may take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_WAITING_IN_ALL = 1_024
 
 
 class Guest(Protocol):
-    """A connection. `idle_since` is when it last had an answer, however much it has sent since; None: it is served."""
+    """A connection. `idle_since` is the time of its last answer; None while a request is being served."""
 
     idle_since: float | None
 
@@ -28,7 +28,7 @@ class Guest(Protocol):
 class Hall:
     """`held` counts the bytes of all requests that are being read or answered.
 
-    Who only waits for something to happen has left its place to others, and is counted apart.
+    Requests that only wait for something to happen free their place for others, and are counted separately.
     """
 
     def __init__(self, most_lines: int = _MOST_LINES, most_held: int = _MOST_HELD) -> None:
@@ -39,7 +39,7 @@ class Hall:
         self._served: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
         self._waiting_for: Counter[str] = Counter()
-        # Bytes are copied out of it before the loop reads from anybody else.
+        # Its bytes are copied before the loop reads from another connection.
         self.scratch = memoryview(bytearray(SCRATCH))
 
     @property
@@ -47,7 +47,7 @@ class Hall:
         return self.held > self._most_held
 
     def enter(self, guest: Guest) -> bool:
-        """Whoever has been idle longest makes room; False when everybody is being served."""
+        """Admits a connection; the one idle longest makes room. False if all are being served."""
         if len(self.guests) - self._waiting_for.total() >= self._most_lines:
             idle = [(one.idle_since, one) for one in self.guests if one.idle_since is not None]
             if not idle:
@@ -63,8 +63,8 @@ class Hall:
 
     @contextmanager
     def serve(self, who: Hashable, token: str) -> Iterator[bool]:
-        """While a request that came with this token is answered; False when too many of it are. `who` is the connection
-        it came on."""
+        """Holds a place while a request with this token is answered; False if the token has too many. `who` is the
+        connection it came on."""
         may = self._served[token] < _MOST_SERVED
         self._came_with[who] = token
         try:
@@ -75,12 +75,12 @@ class Hall:
 
     @contextmanager
     def wait(self, who: Hashable, verb: str, token: str, *, alone: bool) -> Iterator[None]:
-        """While a request that is being served only waits; raises Refused when too many do. `alone`: such a token is
-        one worker's, and needs few."""
+        """Frees the place while a request only waits; raises Refused if too many do. `alone`: the token belongs to one
+        worker, and needs few."""
         if alone and self._waiting[token] >= _MOST_WAITING:
             raise too_many("wait")
         if self._waiting_for[verb] >= _MOST_WAITING_IN_ALL:
-            raise lead_busy("too many wait already")
+            raise lead_busy("too many requests are waiting")
         own = _counted(self._waiting, token, 1)
         with own, _counted(self._waiting_for, verb, 1), _counted(self._served, self._came_with[who], -1):
             yield

@@ -1,4 +1,4 @@
-"""One connection: requests are read one after the other, each within its time, and answered in order."""
+"""One connection: requests are read one after another, each within its time limit, and answered in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Serve = Callable[[Head, Ticket, bytes, str, Gone], Awaitable[Answer]]
 
 
 class _Over(Exception):
-    """There is nobody to answer."""
+    """The connection is closed; no answer is possible."""
 
 
 class Line(asyncio.BufferedProtocol):
@@ -42,7 +42,7 @@ class Line(asyncio.BufferedProtocol):
         self.gone: Gone = self._loop.create_future()
         self.idle_since: float | None = self._loop.time()
 
-    # --- what the loop tells ----------------------------------------------------------------------------------------
+    # --- events of the loop ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -51,7 +51,7 @@ class Line(asyncio.BufferedProtocol):
             transport.abort()
             return
         if not self._hall.enter(self):
-            self._write(_refusal(lead_busy("too many are connected")), close=True)
+            self._write(_refusal(lead_busy("there are too many connections")), close=True)
             transport.close()
             return
         self._talk = self._loop.create_task(self._answer_all())
@@ -70,7 +70,7 @@ class Line(asyncio.BufferedProtocol):
         self._news.set()
 
     def eof_received(self) -> bool:
-        """The other side may still read what it asked for; whoever only waits does so no more."""
+        """The client may still read its answer; a request that only waits is given up."""
         self._leave_alone()
         return True
 
@@ -88,18 +88,18 @@ class Line(asyncio.BufferedProtocol):
         self._writable.set()
 
     def drop(self) -> None:
-        """Ends it at once; only for one that is idle."""
+        """Closes it at once; only for an idle one."""
         if self._transport is not None:
             self._transport.abort()
 
     def finish(self) -> asyncio.Task[None] | None:
-        """Whoever is being answered gets the answer, and no more; what to wait for."""
+        """Ends the connection after the current answer; returns the task to wait for."""
         self.is_last = True
         if self.idle_since is not None:
             self.drop()
         return self._talk
 
-    # --- what happens on it -----------------------------------------------------------------------------------------
+    # --- reading and answering ---------------------------------------------------------------------------------------
 
     async def _answer_all(self) -> None:
         assert self._transport is not None
@@ -116,7 +116,7 @@ class Line(asyncio.BufferedProtocol):
             self._transport.close()
 
     async def _answer_one(self) -> bool:
-        """Whether another request may follow."""
+        """Answers one request; whether another may follow."""
         self.idle_since = self._loop.time()
         if not await self._has(1, _IDLE_SEC):
             return False
@@ -132,7 +132,7 @@ class Line(asyncio.BufferedProtocol):
                 answer = await self._serve(head, ticket, body, self._door.carrier, self.gone)
             self._in_work = 0
             self._recount()
-            # Who does not read its answer is like one who says nothing.
+            # A client that does not read its answer is treated as idle.
             self.idle_since = self._loop.time()
             close = self.is_last or "close" in head.words("connection")
             self._write(answer, close=close)
@@ -167,15 +167,15 @@ class Line(asyncio.BufferedProtocol):
         return body
 
     async def _has(self, count: int, within_sec: float) -> bool:
-        """Whether so many bytes have come in time; raises _Over when no more can come."""
+        """Whether that many bytes came in time; raises _Over if no more can come."""
         try:
             async with asyncio.timeout(within_sec):
                 while len(self._inbox) < count:
                     if self.gone.done():
                         raise _Over
-                    # Small requests go on while a few large ones fill the memory that all may use.
+                    # Small requests continue while a few large ones fill the shared memory.
                     if self._hall.is_overfull and len(self._inbox) > SCRATCH:
-                        raise lead_busy("too much is being sent at once")
+                        raise lead_busy("too much data is being sent at once")
                     self._read(on=True)
                     self._news.clear()
                     await self._news.wait()
@@ -192,7 +192,7 @@ class Line(asyncio.BufferedProtocol):
             raise _Over from None
 
     async def _linger(self) -> None:
-        """Lets the other side read the answer although it still sends: closing at once would take it away again."""
+        """Lets the client read the answer although it still sends: closing at once would discard the answer."""
         assert self._transport is not None
         self._discarding = True
         self._inbox.clear()
@@ -248,4 +248,4 @@ def _refusal(refused: Refused) -> Answer:
 
 
 def _too_slow() -> Refused:
-    return Refused(408, "TOO_SLOW", "the request did not come in time", "send it at once")
+    return Refused(408, "TOO_SLOW", "the request did not arrive in time", "send it without pauses")

@@ -1,6 +1,6 @@
 """MCP over streamable HTTP, without sessions: JSON-RPC 2.0 in, requests of the worker protocol out.
 
-Speaks the revisions with a handshake (`initialize`) and those in which every request tells its version.
+Supports the revisions with a handshake (`initialize`) and those in which every request states its version.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RpcFault(Exception):
 
 
 class Mcp:
-    """`ask` hands a request on and raises Refused; `slow_down` raises it for a token that asks too often."""
+    """`ask` passes a request on and raises Refused; `slow_down` raises it for a token that asks too often."""
 
     def __init__(self, ask: Ask, slow_down: Callable[[str], None]) -> None:
         self.ask, self.slow_down = ask, slow_down
@@ -57,7 +57,7 @@ class Mcp:
         return tools()
 
     async def answer(self, head: Head, token: str, value: object, gone: asyncio.Future[None]) -> Answer:
-        """Raises Refused for who is not known at all; every other fault is an answer of JSON-RPC."""
+        """Raises Refused for an unknown token; every other fault is a JSON-RPC answer."""
         version = head.headers.get("mcp-protocol-version", _BATCHES)
         if version not in SUPPORTED:
             data = {"supported": list(SUPPORTED), "requested": version}
@@ -66,20 +66,20 @@ class Mcp:
         if not isinstance(value, list):
             return await call.alone(value)
         if version != _BATCHES or not 0 < len(value) <= _MOST_IN_BATCH:
-            return _fault(None, RpcFault(_INVALID_REQUEST, f"one to {_MOST_IN_BATCH} requests, one by one"), 400)
+            return _fault(None, RpcFault(_INVALID_REQUEST, f"one to {_MOST_IN_BATCH} requests in a batch"), 400)
         answers = [said for message in value if (said := await call.one_of_many(message)) is not None]
         return Answer.of(200, answers) if answers else Answer(202)
 
 
 class _Call:
-    """What came in one POST."""
+    """The content of one POST."""
 
     def __init__(self, mcp: Mcp, head: Head, token: str, version: str, gone: asyncio.Future[None]) -> None:
         self._mcp, self._head, self._token, self._version, self._gone = mcp, head, token, version, gone
         self._stateless = version in STATELESS
 
     async def alone(self, message: object) -> Answer:
-        """An error of a handshake revision goes out with 200, for there only JSON-RPC tells what is wrong."""
+        """In handshake revisions errors are sent with status 200: only JSON-RPC says what is wrong."""
         try:
             said = await self._answered(message)
         except RpcFault as fault:
@@ -94,9 +94,9 @@ class _Call:
             return {"jsonrpc": "2.0", "id": _id_of(message), "error": fault.error}
 
     async def _answered(self, message: object) -> Json | None:
-        """None: a notification, or an answer to nothing we asked."""
+        """None for a notification, or an answer to no request of ours."""
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-            raise RpcFault(_INVALID_REQUEST, "this is no JSON-RPC 2.0 message")
+            raise RpcFault(_INVALID_REQUEST, "this is not a JSON-RPC 2.0 message")
         method, params = message.get("method"), message.get("params", {})
         if method is None and ("result" in message or "error" in message):
             return None
@@ -113,7 +113,7 @@ class _Call:
         return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
     def _check_meta(self, method: str, params: Json) -> None:
-        """Without a handshake every request tells its version, and its headers say what the body says."""
+        """Without a handshake every request states its version, and its headers must match the body."""
         meta = params.get("_meta")
         told = meta.get(_META_VERSION) if isinstance(meta, dict) else None
         if not self._stateless:
@@ -125,7 +125,7 @@ class _Call:
         headers = self._head.headers
         same_name = method != "tools/call" or headers.get("mcp-name") == params.get("name")
         if told != self._version or headers.get("mcp-method") != method or not same_name:
-            raise RpcFault(_HEADER_MISMATCH, "the headers are not those of the body")
+            raise RpcFault(_HEADER_MISMATCH, "the headers do not match the body")
 
     async def _result(self, method: str, params: Json) -> Json:
         if method == "tools/call":
@@ -137,7 +137,7 @@ class _Call:
         return shown
 
     def _shown(self, method: str, params: Json) -> Json | None:
-        """What is the same for everybody; None: there is no such thing."""
+        """Answers that are the same for every worker; None for other methods."""
         about = {"name": "ganger", "version": ganger.__version__}
         can = {"capabilities": {"tools": {}}, "instructions": INSTRUCTIONS}
         if method == "tools/list":
@@ -152,7 +152,7 @@ class _Call:
         return None
 
     async def _require_known(self) -> None:
-        """Who has no token of this run is told nothing, not even what there is."""
+        """Raises for a token that is not of this run: it learns nothing, not even the list of tools."""
         reply = await self._mcp.ask(Request("messages", self._token, {}, _CARRIER), self._gone)
         if reply.status in (401, 503):
             raise Refused(
@@ -164,12 +164,12 @@ class _Call:
         if not isinstance(name, str) or name not in VERBS:
             raise RpcFault(_INVALID_PARAMS, f"there is no tool {str(name)[:60]!r}")
         if not isinstance(given, dict):
-            raise RpcFault(_INVALID_PARAMS, "arguments are no object")
+            raise RpcFault(_INVALID_PARAMS, "arguments are not an object")
         body = dict(given)
         token = body.pop("token", self._token) if name != "next" else self._token
         try:
             if not isinstance(token, str) or not looks_like_token(token):
-                raise Refused(401, "WORKER_UNKNOWN", "nobody has this token", "use the token that next gave you")
+                raise Refused(401, "WORKER_UNKNOWN", "unknown token", "use the token that next gave you")
             if token != self._token:
                 self._mcp.slow_down(token)
             reply = await self._mcp.ask(Request(name, token, body, _CARRIER), self._gone)

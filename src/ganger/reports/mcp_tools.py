@@ -1,4 +1,4 @@
-"""The worker protocol as MCP shows it to an agent: one tool per verb, and when to use it."""
+"""The worker protocol as MCP tools: one per verb, with when to use it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from ganger.contracts.schemas import verb_schema
 from ganger.contracts.worker import VERBS
 
 INSTRUCTIONS = """\
-You work for Ganger, which runs many agents over a list of tasks and believes nothing that it has not checked. Without a
-task, call `next`; do what its prompt says, in the workspace it names, and hand the token it gives you to every other
-tool. Say `heartbeat` about every 15 seconds of work, `progress` at each step, `escalate` what only a person can decide,
-`checkpoint` before your context runs out. Finish with `report`, then `done`.
+You work for Ganger, which runs many agents over a list of tasks and trusts nothing that it has not checked. Without a
+task, call `next`; do what its prompt says, in the workspace it names, and pass the token it gives you to every other
+tool. Call `heartbeat` about every 15 seconds of work, `progress` at each step, `escalate` for what only the operator
+can decide, `checkpoint` before your context runs out. Finish with `report`, then `done`.
 """
 _WHEN = {
     "next": """Ask for a task when you have none. Gives its prompt, its workspace, and the token for all other tools.
 When there is none, `over` says whether the run has ended and `retry_sec` when to ask again; `wait_sec` waits here.""",
     "heartbeat": """Say that you are alive, about every 15 seconds while you work.
-The answer tells how many messages wait for you.""",
-    "progress": "Say how far you are whenever a step is finished; it is kept for good and shown to people.",
+The answer says how many messages wait for you.""",
+    "progress": "Say how far you are whenever a step is finished; it is stored and shown to the operator.",
     "milestone": "Name something worth remembering that you have just reached.",
-    "escalate": """Ask a person when only a person can decide. The answer comes through `messages`.
+    "escalate": """Ask the operator what only the operator can decide. The answer comes through `messages`.
 Give a `default` with `deadline_sec` if you can go on without one.""",
     "checkpoint": """Write down where you stand, so that a fresh worker can go on without you: before your context runs
 out, before anything risky, and when you are told to. With `leave` you end at once.""",
     "report": """Hand in your answer, once, at the end. `result` is a task result 2.0: an object with contract_version
 "2.0", task_id, status, summary, and writes where the task asks for them; your prompt shows its form.
-A refusal says what is wrong; mend it and report again.""",
-    "done": "Say that you will say no more. Only after `report` was accepted.",
-    "brief": "Read one part of what you should know about your task; without a section, the list of parts.",
-    "messages": """Read what you were told: answers, requests to save your state or to stop.
+A refusal says what is wrong; fix it and report again.""",
+    "done": "Say that you have finished. Only after `report` was accepted.",
+    "brief": "Read one part of the brief of your task; without a section, the list of parts.",
+    "messages": """Read your messages: answers, requests to save your state or to stop.
 `since` is the number of the last one you have read; `wait_sec` waits here for a new one.""",
 }
 _READS = frozenset({"brief", "messages"})

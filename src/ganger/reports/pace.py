@@ -1,4 +1,4 @@
-"""How often each token may ask: a bucket per token that fills again with time."""
+"""Rate limit per token: a bucket that refills with time."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections import OrderedDict
 
 
 class Pace:
-    """`rate` a second, `burst` at once; only the `most` tokens that asked last are remembered. What costs more than is
-    left is let through all the same, and everything after it waits for as long."""
+    """`rate` requests a second, `burst` at once; only the `most` latest tokens are remembered. A request that costs
+    more than is left is accepted anyway, and everything after it waits accordingly."""
 
     def __init__(self, rate: float = 50.0, burst: float = 100.0, most: int = 4096) -> None:
         self._rate, self._burst, self._most = rate, burst, most
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait_sec(self, token: str, now: float, cost: float = 1.0) -> float:
-        """0: it may ask, and has; else how long until it may."""
+        """0 if the request is accepted and counted; else how long to wait."""
         left, since = self._buckets.pop(token, (self._burst, now))
         left = min(self._burst, left + (now - since) * self._rate)
         may = left >= 1.0

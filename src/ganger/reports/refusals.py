@@ -1,4 +1,4 @@
-"""What the endpoint says to a request it does not take; the words are always its own, never the request's."""
+"""The endpoint's refusals; their text never repeats anything from the request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _RETRY_SEC = 1
 
 
 class Refused(Exception):
-    """A request that is not taken. `headers` go out with the answer."""
+    """A refused request. `headers` are sent with the answer."""
 
     def __init__(
         self, status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None
@@ -37,10 +37,10 @@ def too_often(wait_sec: float) -> Refused:
 
 
 def too_many(do: str) -> Refused:
-    message = f"too many requests of this token {do} already"
-    return Refused(429, "TOO_OFTEN", message, "ask again when one has ended", {"Retry-After": str(_RETRY_SEC)})
+    message = f"too many requests of this token {do}"
+    return Refused(429, "TOO_OFTEN", message, "ask again when one has finished", {"Retry-After": str(_RETRY_SEC)})
 
 
-def lead_busy(message: str = "nobody can take this now") -> Refused:
-    hint = "nothing was recorded; say it again with the same id"
+def lead_busy(message: str = "the lead cannot take this now") -> Refused:
+    hint = "nothing was recorded; send it again with the same id"
     return Refused(503, "LEAD_BUSY", message, hint, {"Retry-After": str(_RETRY_SEC)})

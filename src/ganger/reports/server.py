@@ -1,4 +1,4 @@
-"""The endpoint of a run: opens its doors, hands every request that came in to whoever leads, sends the answer back."""
+"""The endpoint of a run: listens, passes every accepted request to the lead, and sends the answer back."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ganger.reports.pace import Pace
 from ganger.reports.refusals import Refused, bad_request, lead_busy, too_often
 from ganger.reports.wire import Answer, Head
 
-# They only wait: nothing is lost when nobody is there any more to hear the answer.
+# These requests only wait: nothing is lost if the client has gone.
 _WAITING = frozenset({"next", "messages"})
-# A body larger than this is read aside; and for how often a token asks, so many bytes are one request more.
+# A larger body is parsed in a thread; for the rate limit, this many bytes count as one more request.
 _SMALL = 64 * 1024
 _COUNTS_AS_ONE = 32 * 1024
 _OPEN_FILES = 4096
@@ -61,7 +61,7 @@ class ReportServer:
         return self._address.url
 
     async def open(self, handle: Handler) -> None:
-        """Raises GangerError where it cannot listen."""
+        """Raises GangerError if it cannot listen."""
         self._handle = handle
         self._leaving = asyncio.get_running_loop().create_future()
         _make_room()
@@ -100,7 +100,7 @@ class ReportServer:
         return Line(self._hall, door, self._serve, self._rules, self._read_within_sec)
 
     async def close(self) -> None:
-        """Who waits is told to come again; what is being recorded is recorded and answered."""
+        """Waiting requests are told to retry; requests being recorded are recorded and answered."""
         for server in self._servers:
             server.close()
         self._servers.clear()
@@ -117,7 +117,7 @@ class ReportServer:
     # --- a request --------------------------------------------------------------------------------------------------
 
     async def _serve(self, head: Head, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> Answer:
-        """Whatever goes wrong, the worker learns only that nothing was taken."""
+        """Answers a request; of an internal error the worker only learns that nothing was accepted."""
         try:
             return await self._answer(head, ticket, body, carrier, gone)
         except Refused as refused:
@@ -133,12 +133,12 @@ class ReportServer:
         if ticket.place == MCP:
             return await self._mcp.answer(head, ticket.token, value, gone)
         if not isinstance(value, dict):
-            raise bad_request("the body is no JSON object")
+            raise bad_request("the body is not a JSON object")
         reply = await self._ask(Request(ticket.place, ticket.token, value, carrier), gone)
         return Answer.of(reply.status, {"ok": reply.status < 400, **reply.body}, _later(reply))
 
     async def _parsed_aside(self, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> object:
-        """A large body costs much: only of somebody known, one after the other, while everybody else is answered."""
+        """Parses a large body in a thread: only from known tokens and one at a time, while others are answered."""
         known = await self._ask(Request("messages", ticket.token, {}, carrier), gone)
         if known.status == _UNKNOWN:
             raise Refused(_UNKNOWN, str(known.body.get("code")), str(known.body.get("message")))
@@ -151,14 +151,14 @@ class ReportServer:
             raise too_often(wait_sec)
 
     async def _ask(self, request: Request, gone: Gone) -> Reply:
-        """What whoever leads says."""
+        """The lead's reply."""
         if not _only_waits(request):
             return await self._reply(request, gone)
         with self._hall.wait(gone, request.verb, request.token, alone=request.verb == "messages"):
             return await self._reply(request, gone)
 
     async def _reply(self, request: Request, gone: Gone) -> Reply:
-        """Only one who merely waits stops when nobody listens any more."""
+        """The lead's reply; a request that only waits is given up when its client has gone."""
         assert self._handle is not None and self._leaving is not None
         task = asyncio.ensure_future(self._handle(request))
         self._under_way.add(task)
@@ -180,13 +180,13 @@ class ReportServer:
 
 
 def _only_waits(request: Request) -> bool:
-    """Whether it may take long although nothing is done for it."""
+    """Whether it may take long although it only waits."""
     body = request.body if isinstance(request.body, dict) else {}
     return request.verb in _WAITING and (request.verb == "next" or bool(body.get("wait_sec")))
 
 
 def _make_room() -> None:
-    """Everybody who may be connected is an open file, and everything else the lead does needs some too."""
+    """Raises the limit of open files: each connection is one, and the lead needs more of them."""
     few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
     if few != resource.RLIM_INFINITY and few < wanted:
@@ -211,12 +211,12 @@ def _parsed(body: bytes) -> object:
         raise bad_request("the body is not UTF-8") from None
     except DocumentFault as fault:
         raise Refused(
-            400, fault.code, f"the body is no acceptable JSON: {fault}", "mend it and send it again"
+            400, fault.code, f"the body is not acceptable JSON: {fault}", "fix it and send it again"
         ) from None
 
 
 async def _answers(path: Path) -> bool:
-    """Whether a living endpoint is there; one that has stopped, or whose process is gone, does not answer."""
+    """Whether an endpoint answers at the path; one that has stopped, or whose process is gone, does not."""
     try:
         async with asyncio.timeout(_ANSWERS_WITHIN_SEC):
             reader, writer = await asyncio.open_unix_connection(str(path))

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as far as workers need it: a request's head out of bytes, strictly, and an answer into bytes."""
+"""HTTP/1.1 as far as workers need it: strictly parses a request's head, and renders an answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REQUEST_LINE = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e]{1,2000}) (HTTP/\d\.\d)"
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(rb"[\x20-\x7e\t]*")
 _LENGTH = re.compile(r"[0-9]{1,12}")
-# Headers on which something is decided: two of them could be read in two ways.
+# Headers that decide something: a repeated one could be read in two ways.
 _ONCE = re.compile(
     r"authorization|connection|content-(?:encoding|length|type)|expect|host|mcp-[a-z-]+|origin|sec-fetch-[a-z]+"
     r"|transfer-encoding"
@@ -27,7 +27,7 @@ _ONCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What stands before a body. `headers` have lower-case names; `length` is None where none was given."""
+    """The head of a request. `headers` have lower-case names; `length` is None if none was given."""
 
     method: str
     target: str
@@ -35,13 +35,13 @@ class Head:
     length: int | None
 
     def words(self, name: str) -> frozenset[str]:
-        """A header that lists words, such as Connection."""
+        """The words of a list header, such as Connection."""
         return frozenset(word.strip().lower() for word in self.headers.get(name, "").split(","))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`body` is JSON already; None: none at all."""
+    """`body` is encoded JSON; None: no body."""
 
     status: int
     body: bytes | None = None
@@ -49,12 +49,12 @@ class Answer:
 
     @classmethod
     def of(cls, status: int, value: object, headers: Mapping[str, str] | None = None) -> Answer:
-        """Raises TypeError or ValueError for what cannot be said in HTTP and JSON."""
+        """Raises TypeError or ValueError for what HTTP or JSON cannot express."""
         return cls(HTTPStatus(status), json.dumps(value, allow_nan=False).encode("ascii"), headers or {})
 
 
 def check_first_line(begun: bytes) -> None:
-    """Raises Refused for a head that is not whole yet and begins wrong, so that nobody waits for the rest."""
+    """Raises Refused for an incomplete head that begins wrong, so that the rest is not waited for."""
     line = begun.partition(b"\n")[0]
     if not line.endswith(b"\r"):
         raise bad_request("a line of the head does not end with CR LF")
@@ -62,24 +62,24 @@ def check_first_line(begun: bytes) -> None:
 
 
 def parse_head(raw: bytes) -> Head:
-    """A head without its empty line; raises Refused."""
+    """Parses a head without its empty line; raises Refused."""
     first, *lines = raw.split(b"\r\n")
     if any(mark in line for line in (first, *lines) for mark in (b"\r", b"\n")):
         raise bad_request("a line of the head does not end with CR LF")
     method, target = _request_line(first)
     headers = _headers(lines)
     if not headers.get("host"):
-        raise bad_request("the request names no host")
+        raise bad_request("the request has no Host header")
     return Head(method, target, headers, _length(headers))
 
 
 def _request_line(line: bytes) -> tuple[str, str]:
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
-        raise bad_request("the first line is no HTTP request")
+        raise bad_request("the first line is not an HTTP request")
     method, target, version = (part.decode("ascii") for part in found.groups())
     if version != "HTTP/1.1":
-        raise Refused(505, "BAD_REQUEST", "only HTTP/1.1 is spoken here", "ganger worker speaks it for you")
+        raise Refused(505, "BAD_REQUEST", "only HTTP/1.1 is supported", "ganger worker does it for you")
     return method, target
 
 
@@ -89,7 +89,7 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for line in lines:
         raw_name, colon, raw_value = line.partition(b":")
-        # Folded lines and names with blanks fail here too: different readers make different headers of them.
+        # Folded lines and names with blanks fail here too, because readers differ in how they parse them.
         if not colon or not _NAME.fullmatch(raw_name) or not _VALUE.fullmatch(raw_value):
             raise bad_request("a header is malformed")
         name, value = raw_name.decode("ascii").lower(), raw_value.decode("ascii").strip(" \t")
@@ -100,20 +100,20 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
 
 
 def _length(headers: Mapping[str, str]) -> int | None:
-    """Only Content-Length tells where a body ends: with a second way to tell it, requests could be smuggled."""
+    """Only Content-Length marks the end of a body: with a second way, requests could be smuggled."""
     length = headers.get("content-length")
     if "transfer-encoding" in headers:
         status = 411 if length is None else 400
-        raise Refused(status, "BAD_REQUEST", "Transfer-Encoding is not spoken here", "send Content-Length instead")
+        raise Refused(status, "BAD_REQUEST", "Transfer-Encoding is not supported", "send Content-Length instead")
     if length is None:
         return None
     if not _LENGTH.fullmatch(length):
-        raise bad_request("Content-Length is no number")
+        raise bad_request("Content-Length is not a number")
     return int(length)
 
 
 def render(answer: Answer, *, close: bool) -> bytes:
-    """The whole answer. No header ever lets a web page read it."""
+    """The answer as bytes. No header lets a web page read it."""
     body = answer.body or b""
     headers = {
         "Content-Length": str(len(body)),

@@ -1,4 +1,4 @@
-"""The room run as plain files: `python3 -I -S …/worker/__main__.py heartbeat`, where no package is installed."""
+"""Runs the package as plain files: `python3 -I -S …/worker/__main__.py heartbeat`, where nothing is installed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def room() -> str:
-    """The package these files belong to, by a name that works wherever they lie."""
+    """The package of these files, importable by this name wherever they are."""
     if __package__:
         return __package__
     alias = type(sys)("ganger_worker")

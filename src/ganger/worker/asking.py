@@ -1,4 +1,4 @@
-"""`ganger worker next`: a session that somebody opened asks for a task, and remembers what it was given."""
+"""`ganger worker next`: a session opened by the operator asks for a task and remembers what it got."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from .words import Given
 
 _LONGEST_WAIT_SEC = 30.0
-# A task that was handed out is told of once its workspace is made.
+# The lead answers once the task's workspace is made.
 _MADE_WITHIN_SEC = 75.0
 _AWAY_SEC = 2.0
-# A lead that goes on with many tasks looks at all of them before it takes anybody in.
+# A lead that continues many tasks checks all of them before it accepts workers.
 _OPENS_WITHIN_SEC, _OPENS_SEC = 30.0, 0.05
 _FOR_EVER_SEC = 10 * 365 * 86_400.0
 
 
 class Asker:
-    """Who asks, of which run."""
+    """A worker that asks a run for a task."""
 
     def __init__(self, given: Given, environ: Mapping[str, str]) -> None:
         if environ.get("GANGER_TOKEN") and not environ.get("GANGER_WORKER") and not given.text("worker"):
             raise Trouble(
-                f"this worker was started for {environ.get('GANGER_TASK_ID') or 'a task'} and works on that alone",
-                hint="report it, then end; a session of your own names itself: --worker NAME",
+                f"this worker was started for {environ.get('GANGER_TASK_ID') or 'a task'} and works only on that",
+                hint="report it, then exit; in a session of your own give it a name: --worker NAME",
                 code="NOT_ALLOWED",
             )
         self.worker = worker_name(given.text("worker"), environ)
@@ -46,12 +46,12 @@ class Asker:
         self._which = (given.text("project"), given.text("run"), environ)
 
     def door(self) -> Door:
-        """Looked up each time: a run may begin, or a newer one, while somebody waits."""
+        """Looked up on each call: a run, or a newer one, may begin during the wait."""
         found = runs(*self._which)
         if not found and self._which[2].get("GANGER_TOKEN"):
             raise Trouble(
-                "no run can be seen from here: a worker that Ganger started works on its own task alone",
-                hint="report it, then end; tasks are asked for outside its walls",
+                "no run is visible from here: a worker that Ganger started works only on its own task",
+                hint="report it, then exit; ask for tasks outside its sandbox",
                 code="NOT_ALLOWED",
             )
         if not found:
@@ -59,7 +59,7 @@ class Asker:
         return Door(found[0])
 
     def over(self) -> str:
-        """The run that has ended without anybody left to say so; empty: it may go on."""
+        """The name of a run that has ended, so that no lead can say so; empty if it may go on."""
         try:
             found = runs(*self._which)
         except NoRun:
@@ -67,7 +67,7 @@ class Asker:
         return os.path.basename(found[0]) if found and is_over(found[0]) else ""
 
     def begins(self) -> bool:
-        """Whether somebody leads the run who takes no workers yet: that is a matter of moments."""
+        """Whether a lead has started but does not accept workers yet, which takes only moments."""
         try:
             found = runs(*self._which)
         except NoRun:
@@ -75,7 +75,7 @@ class Asker:
         return bool(found) and is_led(found[0])
 
     def ask(self, door: Door, request_id: str, wait_sec: float) -> dict[str, Any]:
-        """The lead's reply; raises Away, and Trouble for a refusal."""
+        """The lead's reply. Raises Away, or Trouble for a refusal."""
         self._hand_over(door)
         body: dict[str, Any] = {"id": request_id, "worker": self.worker, "wait_sec": round(wait_sec, 3)}
         if self.roles:
@@ -90,7 +90,7 @@ class Asker:
         return answer.body
 
     def _hand_over(self, door: Door) -> None:
-        """What it said of its last task and nobody has taken yet comes first: else it is given the same task again."""
+        """Sends unsent messages on the last task first; otherwise the lead hands out the same task again."""
         held = claim_of(door.folder, self.worker)
         if held is None:
             return
@@ -101,7 +101,7 @@ class Asker:
             show.refusals(deliver(post))
 
     def remember(self, door: Door, reply: dict[str, Any]) -> dict[str, Any]:
-        """The claim, for later calls of this worker."""
+        """Stores the claim for later calls of this worker."""
         task = reply["task"]
         claim = {
             "worker": reply.get("worker") or self.worker,
@@ -126,8 +126,8 @@ class Asker:
             write_private(file, json.dumps(claim, indent=1))
         except OSError as error:
             raise Trouble(
-                f"{file} cannot be written ({error.strerror}), so nobody would know who holds the task",
-                hint="mend that and ask again: you are given the same task",
+                f"{file} cannot be written ({error.strerror}), so later calls would not know which task they hold",
+                hint="fix that and ask again: you get the same task",
                 code="NOT_WRITABLE",
             ) from error
         return {**claim, "prompt_file": prompt_file}
@@ -145,7 +145,7 @@ def next_task(given: Given, environ: Mapping[str, str]) -> int:
     claim = asker.remember(door, reply)
     if reply.get("again"):
         since = f"{claim['worker']} holds this task since {reply.get('since')}"
-        show.talk(f"{since}; another session of yours needs --worker NAME")
+        show.talk(f"{since}; another session needs a name of its own: --worker NAME")
     if given.flag("json"):
         show.document("worker_next", **{**reply, "prompt_file": claim["prompt_file"]})
     elif given.flag("shell"):
@@ -156,7 +156,7 @@ def next_task(given: Given, environ: Mapping[str, str]) -> int:
 
 
 def _got(asker: Asker, given: Given) -> tuple[Door | None, dict[str, Any]]:
-    """Asks once, or until there is a task. A request whose answer was lost is sent again under its own name."""
+    """Asks once, or until there is a task. A request whose answer was lost is sent again with the same id."""
     seconds = given.values.get("wait")
     waiting = given.flag("wait")
     until = time.monotonic() + ((_FOR_EVER_SEC if seconds is None else seconds) if waiting else 0.0)
@@ -172,10 +172,10 @@ def _got(asker: Asker, given: Given) -> tuple[Door | None, dict[str, Any]]:
                 if time.monotonic() < opens_by:
                     time.sleep(_OPENS_SEC)
                     continue
-                away = Busy("it has not opened the run for workers yet", away.retry_sec)
+                away = Busy("it does not accept workers yet", away.retry_sec)
             ended = "" if isinstance(away, Busy) else asker.over()
             if ended:
-                why = f"run {ended} is over; to wait for another one, name it: --run ID"
+                why = f"run {ended} is over; to wait for another run, name it: --run ID"
                 return None, {"ok": True, "task": None, "over": True, "why": why}
             if time.monotonic() >= until:
                 raise away from None
@@ -186,7 +186,7 @@ def _got(asker: Asker, given: Given) -> tuple[Door | None, dict[str, Any]]:
             continue
         if reply.get("task") or reply.get("over") or time.monotonic() >= until:
             return door, reply
-        # The name belongs to this answer; the next question is another one.
+        # The id belongs to this answer; the next request gets a new one.
         request_id, told = named({})["id"], False
         _pause(_retry_sec(reply), until)
 
@@ -201,7 +201,7 @@ def _pause(seconds: float, until: float) -> None:
 
 
 def exports(claim: dict[str, Any]) -> str:
-    """What eval makes the environment of a worker that Ganger started, and where its prompt lies."""
+    """Lines for eval: the environment of a worker that Ganger starts, and the path of its prompt."""
     names = {
         "GANGER_RUN_ID": "run_id",
         "GANGER_TASK_ID": "task_id",
@@ -223,7 +223,7 @@ def _quoted(text: str) -> str:
 
 
 def page(claim: dict[str, Any], reply: dict[str, Any]) -> str:
-    """The prompt, and how to go on."""
+    """The prompt, and how to continue."""
     task = reply["task"]
     limit = f", within {task['timeout_sec']:.0f} seconds" if task.get("timeout_sec") else ""
     sections = ", ".join(str(name) for name in task.get("sections") or ())
@@ -233,13 +233,13 @@ def page(claim: dict[str, Any], reply: dict[str, Any]) -> str:
         "",
         str(task.get("prompt", "")).rstrip(),
         "",
-        "How to go on, as this worker:",
+        "As this worker, continue with:",
         f"  cd {_quoted(str(task.get('workspace') or '.'))}",
         f"  ganger worker heartbeat --step TEXT     about every {claim['heartbeat_sec']:.0f} seconds, to keep the task",
-        "  ganger worker messages                  what you are told",
-        "  ganger worker escalate CATEGORY TEXT    when only a person can decide",
+        "  ganger worker messages                  messages for you",
+        "  ganger worker escalate CATEGORY TEXT    when only the operator can decide",
         "  ganger worker report result.json        the task result; or --status DONE --summary TEXT",
-        "  ganger worker done                      once the report is taken",
+        "  ganger worker done                      once the report is accepted",
     ]
     if sections:
         lines.append(f"  ganger worker brief SECTION             one of: {sections}")

@@ -1,4 +1,4 @@
-"""What each verb puts into its request, out of the words of its command line."""
+"""The body of each verb's request, made from the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATUSES = ("DONE", "BLOCKED", "FAILED")
 
 
 def _some(**fields: Any) -> Body:
-    """Only what was given."""
+    """Only the given fields."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], ())}
 
 
@@ -80,10 +80,10 @@ def escalate(given: Given, _post: Post) -> Body:
 
 def checkpoint(given: Given, _post: Post) -> Body:
     if given.place(0) not in ("", "-"):
-        raise Misuse("checkpoint: only - can be read, which is stdin", hint="ganger worker checkpoint - < FILE")
+        raise Misuse("checkpoint: the only file is -, which is stdin", hint="ganger worker checkpoint - < FILE")
     read = _object(_content("-"), "the checkpoint") if given.place(0) else {}
     if not read and not any(name in given.values for name in _STANDING):
-        raise Misuse("checkpoint: say at least where the work stands", hint="ganger worker checkpoint --summary TEXT")
+        raise Misuse("checkpoint: say at least how far the work is", hint="ganger worker checkpoint --summary TEXT")
     said = {name: given.text(option) for name, option in _TEXTS.items()}
     said_many = {name: given.many(option) for name, option in _LISTS.items()}
     values = given.values
@@ -121,7 +121,7 @@ def _made(given: Given) -> Body:
     if not status and not summary:
         return {}
     if status not in _STATUSES or not summary:
-        raise Misuse(f"report: --status is one of {', '.join(_STATUSES)}, and --summary must say something")
+        raise Misuse(f"report: --status is one of {', '.join(_STATUSES)}, and --summary must not be empty")
     return {
         "contract_version": "2.0",
         "status": status,
@@ -156,14 +156,14 @@ def _object(data: bytes, what: str) -> Body:
     try:
         found = json.loads(data, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise Trouble(f"{what} is no JSON: {error}", hint="mend it and say it again", code="BAD_REQUEST") from error
+        raise Trouble(f"{what} is not JSON: {error}", hint="fix it and send it again", code="BAD_REQUEST") from error
     if not isinstance(found, dict):
-        raise Trouble(f"{what} is no JSON object", hint="mend it and say it again", code="BAD_REQUEST")
+        raise Trouble(f"{what} is not a JSON object", hint="fix it and send it again", code="BAD_REQUEST")
     return found
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 BODIES: dict[str, Callable[[Given, Post], Body]] = {

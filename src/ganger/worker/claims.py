@@ -1,6 +1,6 @@
-"""Claims: what sessions hold that asked for a task, one private file each in the run's folder.
+"""Claims: the tasks held by sessions that asked for one, each a private file in the run's folder.
 
-Their later calls need no environment: the claim says who they are.
+Later calls of a session need no environment: the claim identifies it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_FILE = 4 * 1024 * 1024
 
 
 def stem(name: str) -> str:
-    """A name as that of a file: unique, and unable to leave its folder. Runs and workers alike."""
+    """A run's or worker's name as a file name: unique, and unable to leave its folder."""
     text = "".join(c if c in _PLAIN else "".join(f"%{b:02X}" for b in c.encode("utf-8", "replace")) for c in name)
     if text.startswith((".", "-")):
         text = f"%{ord(text[0]):02X}{text[1:]}"
@@ -33,7 +33,7 @@ def stem(name: str) -> str:
 
 
 def claims(folder: str) -> list[dict[str, Any]]:
-    """What the workers of a run hold, each with the file that says so."""
+    """The claims of a run's workers, each with its file."""
     try:
         names = sorted(name for name in os.listdir(f"{folder}/workers") if name.endswith(".json") and name[0] != ".")
     except OSError:
@@ -55,14 +55,14 @@ def claim_file(folder: str, worker: str) -> str:
 
 
 def mark(post: Post, **marks: bool) -> None:
-    """Notes on a worker's claim what it has done; whoever has none needs none."""
+    """Marks on a worker's claim what it has done; does nothing without a claim."""
     file = post.claim or _claim_beside(post)
     claim = read_object(file) if file else None
     if claim is not None and claim.get("token") == post.token:
         try:
             write_private(file, json.dumps({**claim, **marks}, indent=1))
         except OSError:
-            # What was said is said, whether or not it can be noted here.
+            # The request was sent, even if it cannot be noted here.
             return
 
 
@@ -73,13 +73,13 @@ def is_marked(post: Post, name: str) -> bool:
 
 
 def _claim_beside(post: Post) -> str:
-    """A session may have put its claim into its environment: its desk lies in the run's folder."""
+    """The claim of a session that put it into its environment; its desk is in the run's folder."""
     folder = os.path.dirname(os.path.dirname(post.desk)) if post.desk else ""
     return next((str(claim["file"]) for claim in claims(folder) if claim["token"] == post.token), "") if folder else ""
 
 
 def write_private(file: str, text: str) -> None:
-    """Old or new at every instant, and for nobody else to read."""
+    """Replaces the file atomically; only its owner can read it."""
     os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
     unfinished = os.path.join(os.path.dirname(file), f".{os.path.basename(file)}.{os.getpid()}.tmp")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

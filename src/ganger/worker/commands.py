@@ -1,4 +1,4 @@
-"""`ganger worker VERB`: finds the worker's place, says what it has to say, shows what became of it; no traceback."""
+"""`ganger worker VERB`: finds the worker's place, sends its request, prints the outcome; never a traceback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Without `worker` itself."""
+    """The exit code; `argv` is the command line after `worker`."""
     as_json = "--json" in argv
     show.open_closed_streams()
     try:
@@ -33,12 +33,12 @@ def main(argv: Sequence[str]) -> int:
         show.talk("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader went away; there is nobody left to tell.
+        # The reader is gone, so nothing can be printed.
         _nowhere()
         return REFUSED
     except show.Unsaid as error:
         _nowhere()
-        hint = "send the output elsewhere, or make room; what was asked for is done"
+        hint = "send the output elsewhere, or free space; the request itself was carried out"
         unsaid = Trouble(f"the output cannot be written: {error}", hint=hint, code="OUTPUT_REFUSED")
         show.trouble(unsaid, as_json=False)
         return REFUSED
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
             raise
         unexpected = Trouble(
             f"something unexpected happened: {type(error).__name__}: {error}",
-            hint="the same with --debug shows where; please report it",
+            hint="--debug shows where; please report it",
             code="UNEXPECTED",
         )
         show.trouble(unexpected, as_json=as_json)
@@ -55,20 +55,20 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _nowhere() -> None:
-    """Also what is still held back: the interpreter would complain of it at its end."""
+    """Also discards buffered output: the interpreter would complain about it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _run(words: list[str], environ: Mapping[str, str]) -> int:
     if words[:1] == ["worker"]:
-        # As plain files and behind a shim it is called by its whole name.
+        # Plain files and the shim are called with the full command line.
         words = words[1:]
     if not words or words[0] in ("--help", "-h", "help"):
         show.out(overview())
         return 0
     verb = VERBS.get(words[0])
     if verb is None:
-        raise Misuse(f"there is no verb {words[0]!r}; known are {', '.join(VERBS)}")
+        raise Misuse(f"there is no verb {words[0]!r}; verbs are: {', '.join(VERBS)}")
     if any(word in ("--help", "-h") for word in words[1 : (*words, "--").index("--")]):
         show.out(help_page(verb))
         return 0
@@ -96,7 +96,7 @@ def _said(verb: str, given: Given, post: Post) -> int:
     try:
         outcome = tell(post, verb, body) if verb in KEPT else ask(post, verb, body)
     except Away:
-        # With the last report a run ends, and the desk and the lead are gone before the mark can be set.
+        # The last report may end the run, so desk and lead may be gone before the mark is set.
         if verb != "done" or not _finished(post):
             raise
         outcome = Outcome(None)
@@ -124,7 +124,7 @@ def refusal(body: Mapping[str, Any], status: int) -> Trouble:
 
 
 def _noted(verb: str, post: Post, outcome: Outcome) -> None:
-    """A report that is kept is given; the mark is set only once it was acknowledged."""
+    """A report that was only kept counts as sent; the mark is set only once it is acknowledged."""
     taken = outcome.answer.taken if outcome.answer is not None else True
     if verb == "report" and taken:
         from .claims import mark
@@ -137,7 +137,7 @@ def _noted(verb: str, post: Post, outcome: Outcome) -> None:
 
 
 def _finished(post: Post) -> bool:
-    """Whose report was taken has nothing left to mark when its attempt is over."""
+    """Whether the report was accepted and the attempt is over, so that no mark is needed."""
     from .claims import is_marked, mark
 
     if not is_marked(post, "reported"):
@@ -152,12 +152,12 @@ def _show(verb: str, given: Given, post: Post, outcome: Outcome) -> None:
         show.document("worker_reply", verb=verb, kept=outcome.kept, **reply)
         return
     if outcome.kept:
-        show.out(f"kept: {verb} is delivered {outcome.later}")
+        show.out(f"kept: {verb} will be sent {outcome.later}")
         return
     question = f" as {reply['question']}" if reply.get("question") else ""
     follow = {
-        "report": "; now: ganger worker done",
-        "checkpoint": "; end with exit code 2" if given.flag("leave") else "",
+        "report": "; next: ganger worker done",
+        "checkpoint": "; exit with code 2" if given.flag("leave") else "",
     }
     show.out(f"taken{question}{follow.get(verb, '')}")
     from .seen import unread

@@ -1,7 +1,7 @@
-"""Where a project's runs lie: in its own state folder, or, where agents work in the project itself, in the user's.
+"""Where a project's runs are: in its own state folder, or, if agents work in the project itself, in the user's.
 
-The user's is found from the project's real path. What lies in the project then is for people to look at; of runs that
-are kept there all the same, only those count that the user's folder has on its list.
+The user's folder is found from the project's real path. What is in the project then is only for display; of runs
+that are kept there anyway, only those on the list in the user's folder count.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-# Says which project a folder is for, and what in the project's own state folder is Ganger's.
+# The file that says which project a folder is for, and what Ganger made in the project's own state folder.
 BOOK = "project.json"
 STORE = "ganger.db"
-# Which run was led last: written by its lead alone, as reading a store changes the times of its files.
+# The file that says which run was led last. Only leads write it; reading a store changes file times.
 LED = "led.json"
 _LONGEST_LED = 4096
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _LONGEST_NAME = 40
 _LONGEST_BOOK = 4 * 1024 * 1024
-# A root that works on somebody else's project has agents that cannot get through its home.
+# If root works on another user's project, its agents cannot reach root's home.
 _FOR_ALL = "/var/lib"
 
 
 def state_home(root: str, environ: Mapping[str, str]) -> str:
-    """The user's folder for state; empty where nothing tells where that is."""
+    """The user's folder for state; empty if unknown."""
     given = environ.get("XDG_STATE_HOME", "")
     if given.startswith("/"):
         return given.rstrip("/")
@@ -39,7 +39,7 @@ def state_home(root: str, environ: Mapping[str, str]) -> str:
 
 
 def user_file(environ: Mapping[str, str]) -> str:
-    """The user's own settings, which stand behind those of each project."""
+    """The user's own settings, which each project's settings override."""
     home = environ.get("GANGER_HOME")
     if home:
         return f"{home}/config.toml"
@@ -48,7 +48,7 @@ def user_file(environ: Mapping[str, str]) -> str:
 
 
 def private_folder(root: str, environ: Mapping[str, str]) -> str:
-    """The user's folder for this project: a name people recognize, and one that no other path has."""
+    """The user's folder for this project, with a name that is recognisable and unique to its path."""
     import hashlib
 
     base, real = state_home(root, environ), os.path.realpath(root)
@@ -68,13 +68,13 @@ def read_book(private: str) -> dict[str, Any] | None:
 
 
 def listed(book: Mapping[str, Any]) -> list[str]:
-    """The names in the project's own state folder that are Ganger's."""
+    """The names that Ganger made in the project's own state folder."""
     names = book.get("shown")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def run_folders(shown: str, private: str) -> list[str]:
-    """The folders of the project's runs. A link is only ever shown, and what agents put there is none of them."""
+    """The folders of the project's runs. Links are only for display, and folders that agents put there do not count."""
     book = read_book(private) if private else None
     if book is None:
         return [folder for folder in _folders(shown) if is_kept(folder)]
@@ -86,20 +86,20 @@ def run_folders(shown: str, private: str) -> list[str]:
 
 
 def newest_first(folders: Iterable[str]) -> list[str]:
-    """The run that was begun or continued last comes first, whatever clocks and file times say. Of a folder and its
-    copy the copy comes after; runs of earlier versions, which noted no number, come last."""
+    """Sorted by the time of the last start or continuation, independent of clocks and file times. A copy of a folder
+    comes after it; runs of earlier versions, which have no number, come last."""
     return sorted(folders, key=_led_last, reverse=True)
 
 
 def lead_number(folder: str) -> int:
-    """The how-manieth lead of the project's runs its last one was; 0 where nobody noted it."""
+    """The number of its last lead, counted over all runs of the project; 0 if unknown."""
     return _led(folder)[0]
 
 
 def _led_last(folder: str) -> tuple[int, bool, int, str]:
     number, name = _led(folder)
     try:
-        # Written by leads, and by nobody who reads.
+        # Written only by leads, never by commands that read.
         written = os.lstat(f"{folder}/state.json").st_mtime_ns
     except OSError:
         written = 0
@@ -119,7 +119,7 @@ def _led(folder: str) -> tuple[int, str]:
 
 
 def is_kept(folder: str) -> bool:
-    """Whether a run's events are in this very folder."""
+    """Whether a run's events are in this folder itself."""
     import stat
 
     try:

@@ -1,11 +1,11 @@
-"""Which session a command belongs to, by the processes that called it: all that one agent runs is one session."""
+"""The session a command belongs to, by its ancestor processes: everything one agent runs is one session."""
 
 from __future__ import annotations
 
 import os
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh", "nu", "pwsh"})
-# They come and go with one command, like a shell that an agent runs it in.
+# These live only for one command, like the shell in which an agent runs it.
 _WRAPPERS = frozenset(
     {"env", "timeout", "nohup", "nice", "ionice", "stdbuf", "setsid", "sudo", "doas", "su", "xargs", "time", "script"}
     | {"bwrap", "firejail", "unshare", "nsenter", "setpriv", "strace", "make", "just", "uv", "uvx", "pipx", "ganger"}
@@ -16,7 +16,7 @@ _PARENT, _STARTED = 1, 19
 
 
 def caller() -> str:
-    """The nearest ancestor that outlives a command, by its number and its start; empty where none can be told."""
+    """The nearest ancestor that outlives a command, by pid and start time; empty if unknown."""
     pid = os.getppid()
     for _ in range(_FARTHEST):
         if pid <= 1:
@@ -32,7 +32,7 @@ def caller() -> str:
 
 
 def _process(pid: int) -> tuple[str, int, int] | None:
-    """Its name, its parent and when it began."""
+    """A process's name, parent and start time."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
             head, _, tail = stream.read().rpartition(")")

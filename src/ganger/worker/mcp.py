@@ -1,7 +1,7 @@
-"""The verbs as an MCP server on stdin and stdout: each line is passed on to the lead, and its answer printed.
+"""The verbs as an MCP server on stdin and stdout: each line is passed on to the lead, and its answer is printed.
 
-Calls that must not be lost go through the spool. While the lead is away, enough is answered here that a client can
-start, and go on.
+Calls that must not be lost go through the spool. Without a lead, enough is answered here for a client to start and
+to continue.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 _VERSION = "2025-06-18"
 _META_VERSION = "io.modelcontextprotocol/protocolVersion"
 _LONGEST_LINE = 16 * 1024 * 1024
-# Longer than any wait the protocol knows, and than a workspace takes to be made.
+# Longer than any wait of the protocol, and than making a workspace takes.
 _ANSWER_SEC = 150.0
 _PARSE_ERROR, _NO_METHOD, _INTERNAL = -32700, -32601, -32603
 
 
 class Bridge:
-    """Between one client and whoever leads. It is nobody until it has a task, or its environment says who it is."""
+    """Connects one client to the lead. It has no identity until it holds a task or its environment gives one."""
 
     def __init__(self, given: Given, environ: Mapping[str, str]) -> None:
         self._given, self._environ = given, environ
         self._version = ""
 
     def answer(self, line: str) -> object | None:
-        """What to print for a line; None for what wants no answer."""
+        """The answer to a line; None if it needs no answer."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
-            return _error(None, _PARSE_ERROR, "this is no JSON")
+            return _error(None, _PARSE_ERROR, "this is not JSON")
         try:
             if isinstance(message, dict) and message.get("method") == "tools/call":
                 return self._called(message)
@@ -100,7 +100,7 @@ class Bridge:
         return _result(message, reply)
 
     def _passed(self, message: object) -> object | None:
-        """To the lead as it is."""
+        """The lead's answer to the unchanged message."""
         body = self._sent(message).body
         if not body:
             return None
@@ -124,7 +124,7 @@ class Bridge:
         return call(address, token, MCP, message, _ANSWER_SEC, self._fields(message))
 
     def _fields(self, message: object) -> dict[str, str]:
-        """What the streamable transport tells beside the message, and stdin does not."""
+        """The headers of the streamable transport, which stdin does not have."""
         version = _told_version(message) or self._version
         fields = {"MCP-Protocol-Version": version} if version else {}
         if isinstance(message, dict) and isinstance(message.get("method"), str):
@@ -135,7 +135,7 @@ class Bridge:
         return fields
 
     def _alone(self, message: object, away: Away) -> object | None:
-        """What a client needs in order to start, while nobody else can answer it."""
+        """Answers what a client needs to start, while no lead can."""
         if isinstance(message, list):
             return _error(None, _INTERNAL, f"{away.message}; {away.hint}")
         if not isinstance(message, dict) or "id" not in message:
@@ -154,7 +154,7 @@ class Bridge:
         if method == "tools/list":
             tools = [_tool(name) for name in VERBS if name != "mcp"]
             return {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": tools}}
-        # A client that first asks which revisions there are goes on with the oldest way when there is no such method.
+        # A client that asks for revisions first falls back to the oldest one if this method is missing.
         return _error(message["id"], _NO_METHOD, f"{away.message}; {away.hint}")
 
 
@@ -164,7 +164,7 @@ def _tool(name: str) -> Message:
 
 def _spoken(outcome: Outcome) -> Message:
     if outcome.kept:
-        return {"ok": True, "kept": True, "message": f"kept, delivered {outcome.later}"}
+        return {"ok": True, "kept": True, "message": f"kept, will be sent {outcome.later}"}
     return outcome.answer.body if outcome.answer is not None else {"ok": True}
 
 
@@ -191,7 +191,7 @@ def _parameters(message: Message) -> Message:
 
 
 def _told_version(message: object) -> str:
-    """The revision a message tells of itself, in those without a handshake."""
+    """The revision stated in a message itself, in protocols without a handshake."""
     meta = _parameters(message).get("_meta") if isinstance(message, dict) else None
     told = meta.get(_META_VERSION) if isinstance(meta, dict) else None
     return told if isinstance(told, str) else ""
@@ -202,7 +202,7 @@ def _id(message: object) -> object:
 
 
 def serve(given: Given, environ: Mapping[str, str]) -> int:
-    """Until the client hangs up."""
+    """Serves until the client disconnects."""
     bridge = Bridge(given, environ)
     while True:
         line = sys.stdin.readline(_LONGEST_LINE)

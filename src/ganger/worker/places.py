@@ -1,4 +1,4 @@
-"""Projects and runs as they lie on disk, and the door of a run at which anybody may ask for a task."""
+"""Projects and runs on disk, and the address of a run where sessions may ask for a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROJECT_FILE = "ganger.toml"
 
 
 class State:
-    """The state folder of a project, and the user's folder for it, which may not be there."""
+    """The state folder of a project, and the user's folder for it, which may not exist."""
 
     __slots__ = ("private", "shown")
 
@@ -27,7 +27,7 @@ class State:
         return run_folders(self.shown, self.private)
 
     def folder_of(self, run: str) -> str:
-        """Of a run that is there, or is being made; empty where there is none."""
+        """The folder of a run that exists or is being created; empty if there is none."""
         found = [folder for folder in self.runs() if os.path.basename(folder) == stem(run)]
         place = self.shown if read_book(self.private) is None else self.private
         made = os.path.join(place, stem(run))
@@ -35,7 +35,7 @@ class State:
 
 
 def state_of(project: str, environ: Mapping[str, str]) -> State:
-    """Where the project keeps its runs. A workspace may hold a project file of its own: then the one above is meant."""
+    """Where the project keeps its runs. For a workspace with its own project file, the project above it counts."""
     if project:
         if not os.path.isdir(project):
             raise Trouble(f"{project}: no such project folder", hint="give an existing folder", code="NOT_FOUND")
@@ -54,7 +54,7 @@ def state_of(project: str, environ: Mapping[str, str]) -> State:
     if nearest is None:
         raise Trouble(
             f"there is no {PROJECT_FILE} here or above",
-            hint="go into the project, or name it: --project DIR",
+            hint="change into the project, or name it: --project DIR",
             code="NOT_FOUND",
         )
     return nearest
@@ -64,7 +64,7 @@ def _here() -> str:
     try:
         return os.getcwd()
     except OSError as error:
-        raise Trouble("this folder is gone", hint="go into the project, or name it: --project DIR") from error
+        raise Trouble("this folder is gone", hint="change into the project, or name it: --project DIR") from error
 
 
 def _state_of(folder: str, environ: Mapping[str, str]) -> str:
@@ -87,7 +87,7 @@ def _written_state_dir(file: str) -> str:
     try:
         return str(tomllib.loads(text).get("state_dir", ""))
     except ValueError:
-        # A person may be writing it while sessions work; what stands before the fault counts.
+        # The operator may be editing it while sessions work; what comes before the fault counts.
         return _plain_state_dir(text)
 
 
@@ -100,7 +100,7 @@ def _plain_state_dir(text: str) -> str:
 
 
 def runs(project: str, run: str, environ: Mapping[str, str]) -> list[str]:
-    """The folders of the project's runs, the newest first; or that of the named one."""
+    """The folders of the project's runs, newest first; or only the named one."""
     state = state_of(project, environ)
     if run:
         folder = state.folder_of(run)
@@ -111,7 +111,7 @@ def runs(project: str, run: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def is_over(folder: str) -> bool:
-    """Whether a run has ended for good, as far as its picture tells: nobody may be there any more to say so."""
+    """Whether a run has ended for good, by its state file: there may be no lead left to ask."""
     import re
 
     try:
@@ -123,7 +123,7 @@ def is_over(folder: str) -> bool:
 
 
 def is_led(folder: str) -> bool:
-    """Whether a living process holds the lead of a run, also one that has just begun and takes nobody in yet."""
+    """Whether a living process leads the run, also one that has just started and does not accept workers yet."""
     import fcntl
 
     try:
@@ -142,7 +142,7 @@ def is_led(folder: str) -> bool:
 
 
 class Door:
-    """Where a run's lead is reached, and the token with which anybody of this machine's operator may ask for a task."""
+    """Where a run's lead is reached, and the token with which the operator's sessions may ask for a task."""
 
     __slots__ = ("address", "folder", "token")
 
@@ -152,14 +152,14 @@ class Door:
 
         said = read_object(f"{folder}/worker.json")
         if said is None:
-            raise Away(f"run {os.path.basename(folder)} takes no workers yet")
+            raise Away(f"run {os.path.basename(folder)} does not accept workers yet")
         try:
             with open(f"{folder}/worker.key", encoding="ascii") as stream:
                 key = bytes.fromhex(stream.read().strip())
         except (OSError, ValueError) as error:
             raise Trouble(
                 f"{folder}/worker.key cannot be read, so no task can be asked for",
-                hint="ask as the user who runs Ganger; a worker that Ganger started works on its own task alone",
+                hint="ask as the user who runs Ganger; a worker that Ganger started works only on its own task",
                 code="NOT_ALLOWED",
             ) from error
         self.folder = folder
@@ -168,7 +168,7 @@ class Door:
         self._owned_alike()
 
     def _owned_alike(self) -> None:
-        """Sockets lie where anybody can make some; a token is shown only to whoever owns the run."""
+        """Raises unless the socket belongs to the run's owner: anyone can create sockets there."""
         if self.address.startswith("/"):
             try:
                 owner = os.stat(self.address, follow_symlinks=False).st_uid
@@ -176,7 +176,7 @@ class Door:
                 raise Away(error.strerror or "there is no socket") from error
             if owner not in (0, os.stat(f"{self.folder}/worker.key").st_uid):
                 raise Trouble(
-                    f"{self.address} belongs to somebody else than the run",
+                    f"{self.address} does not belong to the run's owner",
                     hint="remove it, then continue the run: ganger run",
                     code="NOT_ALLOWED",
                 )

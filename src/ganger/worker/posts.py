@@ -1,4 +1,4 @@
-"""Where a worker stands: its token, where the lead is reached, its desk; from the environment or from its claim."""
+"""A worker's place: its token, the lead's address, its desk; from the environment or from its claim."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Post:
-    """One worker's place. `claim` is the file that says so, where there is one."""
+    """One worker's place. `claim` is its claim's file, if there is one."""
 
     __slots__ = ("claim", "desk", "report", "task_id", "token")
 
@@ -22,7 +22,7 @@ class Post:
 
 
 def worker_name(asked: str, environ: Mapping[str, str]) -> str:
-    """The given one, else GANGER_WORKER, else who this is and where, and in which session, terminal or program."""
+    """The given name, else GANGER_WORKER, else one made of user, host, and session, terminal or program."""
     if asked or environ.get("GANGER_WORKER"):
         return asked or environ["GANGER_WORKER"]
     session = environ.get("GANGER_SESSION", "")[:8] or _terminal() or _caller()
@@ -40,25 +40,25 @@ def _terminal() -> str:
 
 
 def _caller() -> str:
-    # Only who asks for a task without a name pays for this look.
+    # Looked up only for a worker without a name that asks for a task.
     from .lineage import caller
 
     return caller()
 
 
 def find_post(worker: str, run: str, project: str, environ: Mapping[str, str]) -> Post:
-    """What the command line names counts first, then the environment, then the only open claim there is."""
+    """The worker named on the command line, else in the environment, else the only open claim."""
     if not (worker or run) and environ.get("GANGER_TOKEN") and environ.get("GANGER_REPORT"):
         desk = environ.get("GANGER_DESK", "")
         return Post(environ["GANGER_TOKEN"], environ["GANGER_REPORT"], desk, environ.get("GANGER_TASK_ID", ""))
-    # Most workers were started by Ganger and have all they need in their environment.
+    # Most workers are started by Ganger and have everything in their environment.
     from .claims import claims
     from .places import runs
 
     try:
         found = [claim for folder in runs(project, run, environ) for claim in claims(folder)]
     except Trouble as problem:
-        message = f"this is no worker: there is no GANGER_TOKEN, and {problem.message}"
+        message = f"this is not a worker: GANGER_TOKEN is not set, and {problem.message}"
         raise Trouble(message, hint=problem.hint, code="NO_CLAIM") from problem
     asked = worker or environ.get("GANGER_WORKER", "")
     session = environ.get("GANGER_SESSION", "")
@@ -72,12 +72,12 @@ def find_post(worker: str, run: str, project: str, environ: Mapping[str, str]) -
     if len(names) > 1:
         raise Trouble(
             f"{len(names)} workers hold tasks here: {', '.join(names[:10])}",
-            hint=f"say which one you are: --worker {names[0]}, or GANGER_WORKER in the environment",
+            hint=f"name one: --worker {names[0]}, or GANGER_WORKER in the environment",
             code="NO_CLAIM",
         )
     if not held:
         raise Trouble(
-            f"{asked or 'this session'} holds no task here, and there is no GANGER_TOKEN",
+            f"{asked or 'this session'} holds no task here, and GANGER_TOKEN is not set",
             hint="ask for one: ganger worker next",
             code="NO_CLAIM",
         )

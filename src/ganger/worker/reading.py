@@ -1,4 +1,4 @@
-"""What a worker is told: messages, the answer to its question, the parts of its brief."""
+"""What a worker reads: messages, the answer to its question, the parts of its brief."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def messages(given: Given, post: Post) -> int:
 
 
 def _until(given: Given) -> float | None:
-    """The end of the wait on the clock that never goes back; None: it does not wait at all."""
+    """The end of the wait on the monotonic clock; None without a wait."""
     if not given.flag("wait"):
         return None
     seconds = given.values["wait"]
@@ -54,7 +54,7 @@ def _first(post: Post, since: int, until: float) -> dict[str, Any]:
 
 
 def _polled(post: Post, since: int, until: float | None) -> Iterator[dict[str, Any]]:
-    """The lead's answers, one after the other, until the time is over; a lead that is away is waited for."""
+    """The lead's answers, one after another, until the time is over; waits for a lead that is away."""
     told = False
     while True:
         left = 0.0 if until is None else max(0.0, until - time.monotonic())
@@ -87,13 +87,13 @@ def _reply(outcome: Outcome) -> dict[str, Any]:
 
 
 def answer_to(given: Given, post: Post, outcome: Outcome) -> int:
-    """Waits for what a person answers, or for the lead to say that it must not wait any longer."""
+    """Waits for the operator's answer, or until the lead says to stop waiting."""
     reply = outcome.answer.body if outcome.answer is not None else {}
     question, since = str(reply.get("question") or ""), int(reply.get("latest") or last_seen(post))
     until = _until(given)
     assert until is not None
     if outcome.kept:
-        show.talk(f"kept: it is delivered {outcome.later}")
+        show.talk(f"kept: it will be sent {outcome.later}")
     show.talk(f"asked{' as ' + question if question else ''}; waiting for the answer")
     for polled in _polled(post, since, until):
         for message in polled.get("messages") or ():
@@ -106,7 +106,7 @@ def answer_to(given: Given, post: Post, outcome: Outcome) -> int:
             ask(post, "heartbeat", {"step": "waits for an answer"})
         except Away:
             continue
-    raise Trouble("nobody has answered yet", hint="ganger worker messages --wait", code="NO_ANSWER", exit_code=BLOCKED)
+    raise Trouble("there is no answer yet", hint="ganger worker messages --wait", code="NO_ANSWER", exit_code=BLOCKED)
 
 
 def _answered(given: Given, question: str, text: str) -> int:

@@ -1,4 +1,4 @@
-"""Which message a worker has read last: a number in its desk."""
+"""The last message a worker has read: a number in its desk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def last_seen(post: Post) -> int:
 
 
 def note_seen(post: Post, number: int) -> None:
-    """What cannot be noted is read again."""
+    """Notes the number; if that fails, the messages are read again."""
     if not post.desk or number <= last_seen(post):
         return
     try:
@@ -46,7 +46,7 @@ def note_seen(post: Post, number: int) -> None:
 
 
 def unread(post: Post, reply: Mapping[str, object]) -> int:
-    """How many messages there are that it has not read, as far as a reply tells."""
+    """The number of unread messages, from a reply."""
     latest, count = reply.get("latest"), reply.get("messages")
     if not isinstance(latest, int) or not isinstance(count, int):
         return 0

@@ -1,4 +1,4 @@
-"""A request on its way: sent at once, or kept in the spool until somebody has acknowledged it."""
+"""Sends a request: at once, or through the spool until the lead has acknowledged it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,24 @@ if TYPE_CHECKING:
 
     Refusals = list[tuple[str, Answer]]
 
-# What the lead has on its disk before it acknowledges it, and what therefore may be sent until it does.
+# Verbs that the lead stores before it acknowledges them, so they may be sent until it does.
 KEPT = frozenset({"progress", "milestone", "escalate", "checkpoint", "report", "done"})
 ANSWER_SEC = 10.0
 _TURN_SEC = 30.0
 _AGAIN_SEC = (0.3, 1.0)
 _LONGEST_PAUSE_SEC = 2.0
-_REFUSED = {"ok": False, "code": "BAD_REQUEST", "message": "it was refused", "hint": "it lies in refused in the desk"}
+_REFUSED = {
+    "ok": False,
+    "code": "BAD_REQUEST",
+    "message": "it was refused",
+    "hint": "it is in the folder refused of the desk",
+}
 
 
 class Outcome:
-    """`answer` is None for what is only kept, or was delivered by another call of this worker (`kept` is then false).
+    """`answer` is None for a request that was only kept, or sent by another call of this worker (`kept` is then false).
 
-    `later` says when what is kept is delivered.
+    `later` says when a kept request will be sent.
     `earlier` are older requests that were refused for good meanwhile: verb and answer.
     """
 
@@ -41,12 +46,12 @@ class Outcome:
 
 
 def named(body: dict[str, Any]) -> dict[str, Any]:
-    """With a name of its own, by which it counts once however often it arrives."""
+    """The body with an id, so that it counts once however often it arrives."""
     return {"id": os.urandom(12).hex(), **body}
 
 
 def ask(post: Post, verb: str, body: dict[str, Any], timeout_sec: float = ANSWER_SEC) -> Outcome:
-    """What is of no use later; raises Away. What the spool still holds goes first, if it can."""
+    """Sends a request that is useless later; raises Away. The spool is sent first, if possible."""
     try:
         earlier = deliver(post) if waits(post) else []
     except Away as away:
@@ -57,7 +62,7 @@ def ask(post: Post, verb: str, body: dict[str, Any], timeout_sec: float = ANSWER
 
 
 def tell(post: Post, verb: str, body: dict[str, Any]) -> Outcome:
-    """What must not be lost; raises Away only where it can be kept nowhere."""
+    """Sends or keeps a request that must not be lost; raises Away only if it cannot be kept."""
     body = named(body)
     spool = _spool(post)
     if spool is None:
@@ -66,7 +71,7 @@ def tell(post: Post, verb: str, body: dict[str, Any]) -> Outcome:
         try:
             name = spool.put(verb, post.token, body)
         except OSError:
-            # A full disk keeps nothing, but somebody may still listen.
+            # A full disk keeps nothing, but the lead may still take it.
             return Outcome(_insisted(post, verb, body))
         return _delivered(post, spool, name, (verb, body))
     finally:
@@ -74,7 +79,7 @@ def tell(post: Post, verb: str, body: dict[str, Any]) -> Outcome:
 
 
 def deliver(post: Post) -> Refusals:
-    """Sends what the spool holds; those that were refused. Raises Away where something is left."""
+    """Sends what the spool holds and returns the refused requests. Raises Away if something is left."""
     spool = _spool(post)
     if spool is None:
         return []
@@ -90,7 +95,7 @@ def deliver(post: Post) -> Refusals:
 
 
 def waits(post: Post) -> bool:
-    """Whether the spool holds anything; costs one look."""
+    """Whether the spool holds anything."""
     try:
         return bool(post.desk) and any(name.endswith(".json") for name in os.listdir(f"{post.desk}/spool"))
     except OSError:
@@ -137,7 +142,7 @@ def _delivered(post: Post, spool: Spool, name: str, request: tuple[str, dict[str
 
 
 def _heard_again(post: Post, verb: str, body: dict[str, Any]) -> Answer | None:
-    """Somebody else delivered it; asked by the same name, the lead says again what it said to it."""
+    """Another process sent it; asked with the same id, the lead repeats its answer."""
     try:
         return _send(post, verb, post.token, body)
     except Away:
@@ -145,7 +150,7 @@ def _heard_again(post: Post, verb: str, body: dict[str, Any]) -> Answer | None:
 
 
 def _settled(post: Post, done: Delivery) -> Refusals:
-    """Notes on the claim what an acknowledged or refused report or mark means for it; those that were refused."""
+    """Marks the claim after an acknowledged or refused report or done mark; returns the refused requests."""
     for name, verb in done.verbs.items():
         if verb in ("report", "done"):
             from .claims import mark

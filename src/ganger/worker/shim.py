@@ -1,4 +1,4 @@
-"""A program named `ganger` for places where Ganger itself is hidden: a few lines of shell that start this room."""
+"""A program named `ganger` for places where Ganger itself is hidden: a few lines of shell that start this package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TEXT = """#!/bin/sh
-# The worker's side of Ganger, for a worker inside walls.
+# The worker's side of Ganger, for a worker in a sandbox.
 if [ "$1" != worker ]; then
   echo "error: only 'ganger worker' works in here [USAGE]" >&2
   echo "next:  ganger worker --help" >&2
@@ -27,9 +27,9 @@ exec python3 -I -S "$room/__main__.py" "$@"
 
 
 def shim_text(python: str, room: Path) -> str:
-    """The text of the program. `python` is used where it can be seen, else what it stands for, else python3 of PATH.
+    """The text of the program. `python` is used if it is visible, else the file it links to, else python3 on PATH.
 
-    An environment's interpreter is a link, and only what it leads to may be seen inside the walls.
+    An environment's interpreter is a link, and only its target may be visible inside the sandbox.
     """
     pythons = dict.fromkeys([python, os.path.realpath(python)])
     return _TEXT.format(pythons=" ".join(map(shlex.quote, pythons)), room=shlex.quote(str(room)))

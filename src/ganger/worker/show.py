@@ -1,4 +1,4 @@
-"""What a person or a program gets to see: results on stdout, talk on stderr, trouble with its next step."""
+"""Output: results on stdout, messages on stderr, errors with their next step."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 class Unsaid(Exception):
-    """Nothing more can be written where the output goes: what was asked for is done all the same."""
+    """The output cannot be written; the request itself was carried out."""
 
 
 def open_closed_streams() -> None:
-    """What the caller closed (`>&-`) is nothing to read and nowhere to write: a report is sent all the same."""
+    """Opens the null device for streams that the caller closed (`>&-`), so that a report is sent anyway."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def printable(text: str) -> str:
-    """Words of others without anything that could steer a terminal."""
+    """Text from others without terminal control characters."""
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
 
 def out(text: str) -> None:
-    # A narrow terminal encoding must not turn a taken request into a failure.
+    # A narrow terminal encoding must not turn an accepted request into a failure.
     coding = sys.stdout.encoding or "utf-8"
     _say(printable(text).encode(coding, "replace").decode(coding) + "\n")
 
@@ -44,7 +44,7 @@ def document(name: str, **fields: object) -> None:
 
 
 def finish() -> None:
-    """What was said stands where it is to be read, or it is known that it does not."""
+    """Flushes the output, so that a failure to write it is known."""
     _say("", flush=True)
 
 
@@ -69,7 +69,7 @@ def trouble(problem: Trouble, *, as_json: bool) -> None:
 
 
 def refusals(earlier: list[tuple[str, Answer]]) -> None:
-    """What was said before and is refused only now is told, since whoever said it has gone on."""
+    """Reports earlier requests that are refused only now."""
     for verb, answer in earlier:
         why = answer.body.get("message") or f"status {answer.status}"
-        talk(f"an earlier {verb} was refused: {why} [{answer.body.get('code', 'BAD_REQUEST')}]; it lies in refused")
+        talk(f"an earlier {verb} was refused: {why} [{answer.body.get('code', 'BAD_REQUEST')}]; see the folder refused")

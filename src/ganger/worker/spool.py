@@ -1,6 +1,6 @@
-"""Requests that must not be lost: each a file in the desk's spool before it is sent, gone once it is acknowledged.
+"""Requests that must not be lost: each a file in the desk's spool before it is sent, removed once acknowledged.
 
-The desk is a folder others write too, so nothing in it is followed, and what is no request is left alone.
+Others may write to the desk too, so links in it are not followed, and files that are not requests are left alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LAST_TIME = 10**20 - 1
 
 
 class Delivery:
-    """What became of the requests a delivery met, by name, in their order; `away` is why it ended before its time."""
+    """The outcomes of the requests in a delivery, by name and in order; `away` is why it stopped early."""
 
     __slots__ = ("answers", "away", "verbs")
 
@@ -41,7 +41,7 @@ class Delivery:
 
 
 class Spool:
-    """`desk` must exist; raises OSError where the spool is no folder of it, or cannot be written."""
+    """`desk` must exist; raises OSError if the spool is not a folder in it, or cannot be written."""
 
     def __init__(self, desk: str) -> None:
         self._desk = os.open(desk, _FOLDER)
@@ -63,7 +63,7 @@ class Spool:
         os.close(self._desk)
 
     def names(self) -> list[str]:
-        """Every request in it, the oldest first."""
+        """Every request in it, oldest first."""
         return sorted(name for name in os.listdir(self._fd) if name.endswith(".json") and name[:20].isdigit())
 
     def has(self, name: str) -> bool:
@@ -81,7 +81,7 @@ class Spool:
         return True
 
     def put(self, verb: str, token: str, body: dict[str, Any]) -> str:
-        """Its name, once it is on the disk for good."""
+        """Stores a request durably and returns its name."""
         name = f"{self._moment():020d}-{os.urandom(6).hex()}.json"
         content = encoded({"verb": verb, "token": token, "body": body})
         unfinished = f"{name}.tmp"
@@ -102,12 +102,12 @@ class Spool:
         return name
 
     def _moment(self) -> int:
-        """Now, but after whatever is in the spool: a clock that was put back does not change the order."""
+        """The time now, but later than everything in the spool: a clock set back does not change the order."""
         newest = max((int(name[:20]) for name in self.names()), default=0)
         return min(max(time.time_ns(), newest + 1), _LAST_TIME)
 
     def take(self, name: str) -> tuple[str, str, dict[str, Any]] | None:
-        """A request of the spool; None for what is none: a torn file, a link, a pipe."""
+        """A request of the spool; None for anything else: a torn file, a link, a pipe."""
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._fd)
         except OSError:
@@ -126,9 +126,9 @@ class Spool:
         return (verb, token, body) if whole else None
 
     def deliver(self, send: Send, until: float, *, last: str = "") -> Delivery:
-        """Sends what is there in order, up to `last`; stops at the first that cannot be sent now.
+        """Sends the requests in order, up to `last`; stops at the first that cannot be sent now.
 
-        One process of a worker does it at a time. Whoever waits for its turn in vain has delivered nothing.
+        Only one process of a worker sends at a time. One that waits too long for its turn has sent nothing.
         """
         done = Delivery()
         if not self._in_turn(until, last):
@@ -142,7 +142,7 @@ class Spool:
                     continue
                 verb, token, body = request
                 if verb == "done" and self._lost_report(done):
-                    # The mark says that the report was taken, and it was not.
+                    # The done mark says that the report was accepted, and it was not.
                     self._refuse(name)
                     continue
                 answer = done.answers[name] = send(verb, token, body)
@@ -172,7 +172,7 @@ class Spool:
                 return True
 
     def _refuse(self, name: str) -> None:
-        """Out of the way, but not thrown away."""
+        """Moves a refused request aside without deleting it."""
         try:
             folder = self._inner("refused")
         except OSError:

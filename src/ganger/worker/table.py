@@ -1,4 +1,4 @@
-"""Every verb of `ganger worker`: what it takes, what it says of itself, how it is called."""
+"""Every verb of `ganger worker`: its options, its help text, its examples."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _WHO = (
     Option("json", FLAG, "", "One JSON document on stdout."),
 )
 _STEP = (
-    Option("step", TEXT, "TEXT", "What it is doing."),
-    Option("percent", PERCENT, "N", "How far it is, from 0 to 100."),
-    Option("note", TEXT, "TEXT", "Anything worth a sentence."),
-    Option("context", PERCENT, "N", "How full its context window is, in percent."),
+    Option("step", TEXT, "TEXT", "What you are doing."),
+    Option("percent", PERCENT, "N", "Progress, from 0 to 100."),
+    Option("note", TEXT, "TEXT", "A remark in one sentence."),
+    Option("context", PERCENT, "N", "How full the context window is, in percent."),
 )
 _STANDING = (
-    Option("summary", TEXT, "TEXT", "Where the work stands."),
+    Option("summary", TEXT, "TEXT", "How far the work is."),
     Option("done", MANY, "TEXT", "Something that is done; may be repeated."),
     Option("remaining", MANY, "TEXT", "Something that is left to do; may be repeated."),
-    Option("last-action", TEXT, "TEXT", "What it did last."),
+    Option("last-action", TEXT, "TEXT", "What you did last."),
     Option("next-action", TEXT, "TEXT", "What should be done next."),
-    Option("file", MANY, "PATH", "A file it works on; may be repeated."),
+    Option("file", MANY, "PATH", "A file you work on; may be repeated."),
     Option("blocker", MANY, "TEXT", "What is in the way; may be repeated."),
-    Option("decision", MANY, "TEXT", "What it decided; may be repeated."),
-    Option("commit", MANY, "ID", "A commit it made; may be repeated."),
-    Option("percent", PERCENT, "N", "How far it is, from 0 to 100."),
-    Option("context", PERCENT, "N", "How full its context window is, in percent."),
-    Option("leave", FLAG, "", "It ends now and a fresh worker goes on; end with exit code 2."),
+    Option("decision", MANY, "TEXT", "A decision you made; may be repeated."),
+    Option("commit", MANY, "ID", "A commit you made; may be repeated."),
+    Option("percent", PERCENT, "N", "Progress, from 0 to 100."),
+    Option("context", PERCENT, "N", "How full the context window is, in percent."),
+    Option("leave", FLAG, "", "Stop here and let a new worker continue; exit with code 2."),
 )
 
 VERBS = {
@@ -40,11 +40,16 @@ VERBS = {
             "next",
             (),
             "Ask for a task, for a session that you opened yourself.\n\n"
-            "Prints the prompt and how to go on. What it was given is remembered, so that later calls need no\n"
-            "settings. Whoever holds a task is given the same one again. Exit code 3: there is none now, or the run\n"
+            "Prints the prompt and how to continue. The task is remembered, so that later calls need no\n"
+            "settings. A worker that holds a task gets the same one again. Exit code 3: no task now, or the run\n"
             "is over.",
             (
-                Option("wait", SECONDS, "SEC", "Go on asking until there is one, for so long (default: for ever)."),
+                Option(
+                    "wait",
+                    SECONDS,
+                    "SEC",
+                    "Keep asking until there is a task, for SEC seconds (default: without limit).",
+                ),
                 Option("role", MANY, "ROLE", "Only tasks of this role; may be repeated."),
                 Option("shell", FLAG, "", "Lines for eval: export GANGER_TOKEN=… and so on."),
                 *_WHO,
@@ -58,19 +63,19 @@ VERBS = {
         Verb(
             "heartbeat",
             (),
-            "Say that it is alive, every 15 seconds.\n\n"
-            "One that gets lost is replaced by the next. Tells when there are unread messages.",
+            "Say that you are alive, every 15 seconds.\n\n"
+            "A lost heartbeat does not matter. Says when there are unread messages.",
             (*_STEP, *_WHO),
             ("ganger worker heartbeat", "ganger worker heartbeat --step 'runs the tests' --percent 60"),
         ),
         Verb(
             "progress",
             (),
-            "Say how far it is; this is kept for good.\n\n"
-            "A tier is NUMBER:NAME:pass or NUMBER:NAME:fail, with :RETRIES behind it if you like.",
+            "Report progress; this is stored.\n\n"
+            "A tier is NUMBER:NAME:pass or NUMBER:NAME:fail, optionally followed by :RETRIES.",
             (
                 *_STEP,
-                Option("tier", MANY, "N:NAME:pass", "How one tier of its own checks went; may be repeated."),
+                Option("tier", MANY, "N:NAME:pass", "The result of one tier of your own checks; may be repeated."),
                 Option("completed", NUMBER, "N", "How many parts are done."),
                 Option("total", NUMBER, "N", "Of how many."),
                 *_WHO,
@@ -83,22 +88,27 @@ VERBS = {
         Verb(
             "milestone",
             ("NAME",),
-            "Say that something worth naming is reached.",
-            (Option("note", TEXT, "TEXT", "Anything worth a sentence."), *_WHO),
+            "Report that you have reached a milestone.",
+            (Option("note", TEXT, "TEXT", "A remark in one sentence."), *_WHO),
             ("ganger worker milestone 'first test green'", "ganger worker milestone migrated --note '12 tables'"),
         ),
         Verb(
             "escalate",
             ("CATEGORY", "MESSAGE"),
-            "Ask a person what only a person can decide.\n\n"
+            "Ask the operator what only the operator can decide.\n\n"
             "The category is one word, such as ambiguous_spec, dependency_missing or verification_unclear. Without\n"
-            "--wait go on with something else and look at your messages, or end with exit code 4.",
+            "--wait continue with something else and check your messages, or exit with code 4.",
             (
-                Option("context", TEXT, "TEXT", "What a person needs to know to decide."),
+                Option("context", TEXT, "TEXT", "What the operator needs to know to decide."),
                 Option("option", MANY, "TEXT", "An answer to choose from; may be repeated."),
-                Option("default", TEXT, "TEXT", "What counts when nobody has answered by the deadline."),
-                Option("deadline", NUMBER, "SEC", "After so long the default counts."),
-                Option("wait", SECONDS, "SEC", "Wait for the answer and print it, for so long (default: for ever)."),
+                Option("default", TEXT, "TEXT", "The answer that counts if there is none by the deadline."),
+                Option("deadline", NUMBER, "SEC", "After SEC seconds the default counts."),
+                Option(
+                    "wait",
+                    SECONDS,
+                    "SEC",
+                    "Wait for the answer and print it, for SEC seconds (default: without limit).",
+                ),
                 *_WHO,
             ),
             (
@@ -109,8 +119,8 @@ VERBS = {
         Verb(
             "checkpoint",
             ("[-]",),
-            "Save where the work stands, for a fresh worker that must go on without you.\n\n"
-            "With - the whole checkpoint is read as JSON from stdin; options count over it.",
+            "Save how far the work is, so that a new worker can continue without you.\n\n"
+            "With - the whole checkpoint is read as JSON from stdin; options override it.",
             (*_STANDING, *_WHO),
             (
                 "ganger worker checkpoint --done parser --remaining tests --next-action 'write test_parse.py'",
@@ -121,11 +131,11 @@ VERBS = {
         Verb(
             "messages",
             (),
-            "Read what it was told: answers, and requests to save its state or to end.\n\n"
-            "Shows those it has not seen yet. Exit code 3: waited, and there was none.",
+            "Read your messages: answers, and requests to save your state or to exit.\n\n"
+            "Shows the unread ones. Exit code 3: none came during the wait.",
             (
-                Option("since", NUMBER, "N", "Those after this number (default: after the last one seen)."),
-                Option("wait", SECONDS, "SEC", "Wait until there is one, for so long (default: for ever)."),
+                Option("since", NUMBER, "N", "Messages after this number (default: after the last one read)."),
+                Option("wait", SECONDS, "SEC", "Wait for a message, for SEC seconds (default: without limit)."),
                 *_WHO,
             ),
             ("ganger worker messages", "ganger worker messages --wait 30"),
@@ -133,14 +143,14 @@ VERBS = {
         Verb(
             "report",
             ("[FILE]",),
-            "Give the answer: a task result 2.0, from a file, from stdin with -, or made of the options.\n\n"
-            "It is on the disk before it is sent and acknowledged only when it is recorded. A result that breaks its\n"
-            "contract is refused at once: mend it and report again. Then: ganger worker done.",
+            "Report the result: a task result 2.0, from a file, from stdin with -, or from the options.\n\n"
+            "It is stored on disk before it is sent, and acknowledged once it is recorded. A result that does not\n"
+            "match its contract is refused at once: fix it and report again. Then: ganger worker done.",
             (
                 Option("status", TEXT, "STATUS", "DONE, BLOCKED or FAILED."),
                 Option("summary", TEXT, "TEXT", "What was done, in a sentence."),
                 Option("failure-class", TEXT, "CLASS", "Why it failed or is blocked."),
-                Option("changed", MANY, "PATH", "A file it changed; may be repeated."),
+                Option("changed", MANY, "PATH", "A file you changed; may be repeated."),
                 *_WHO,
             ),
             (
@@ -152,14 +162,14 @@ VERBS = {
         Verb(
             "done",
             (),
-            "Set the mark that all is said, once the report is acknowledged.",
+            "Say that you have finished, once the report is acknowledged.",
             _WHO,
             ("ganger worker report result.json && ganger worker done",),
         ),
         Verb(
             "brief",
             ("[SECTION]",),
-            "Read one part of what it should know; without a name, the list of parts.",
+            "Read one part of your brief; without a name, list the parts.",
             _WHO,
             ("ganger worker brief", "ganger worker brief contract"),
         ),
@@ -167,8 +177,8 @@ VERBS = {
             "mcp",
             (),
             "Serve all of this to an MCP client over stdin and stdout.\n\n"
-            "Give it to your agent as an MCP server; its tools are these verbs. What must not be lost is kept while\n"
-            "the lead is away.",
+            "Give it to your agent as an MCP server; its tools are these verbs. Without a lead, reports are kept and\n"
+            "sent later.",
             _WHO[:3],
             ("claude mcp add ganger -- ganger worker mcp",),
         ),
@@ -177,7 +187,7 @@ VERBS = {
 
 _HEAD = """Usage: ganger worker VERB [OPTIONS]
 
-What a worker says to whoever leads the run, and asks of it. A worker that Ganger started finds everything in its
+Messages and requests from a worker to the lead of its run. A worker that Ganger started finds everything in its
 environment; a session you opened yourself begins with `ganger worker next`.
 """
 _TAIL = """
@@ -186,11 +196,11 @@ Examples:
   ganger worker heartbeat --step 'runs the tests' --percent 60
   ganger worker report result.json && ganger worker done
 
-ganger worker VERB --help tells more. While the lead is away, what must not be lost is kept and delivered when it is
-back. Exit codes: 0 taken or kept, 1 refused, 3 nobody there or nothing there, 64 usage, 130 interrupted."""
+ganger worker VERB --help has details. While no lead is running, reports are kept and sent when it is back.
+Exit codes: 0 accepted or kept, 1 refused, 3 no lead or nothing available, 64 usage, 130 interrupted."""
 
 
 def overview() -> str:
-    """What `ganger worker --help` prints."""
+    """The text of `ganger worker --help`."""
     lines = [f"  {verb.name:<11} {verb.line}" for verb in VERBS.values()]
     return "\n".join([_HEAD, "Verbs:", *lines, _TAIL])

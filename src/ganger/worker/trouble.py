@@ -1,4 +1,4 @@
-"""What went wrong, with the next step and the exit code."""
+"""Errors of `ganger worker`, with the next step and the exit code."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ REFUSED, BLOCKED, USAGE, INTERRUPTED = 1, 3, 64, 130
 
 
 class Trouble(Exception):
-    """What happened, in a sentence; `hint` is the next step; `code` can be given to `ganger explain`.
+    """What happened, in one sentence; `hint` is the next step; `code` can be given to `ganger explain`.
 
-    `earlier` are requests of before that were refused meanwhile: verb and answer.
+    `earlier` are older requests that were refused meanwhile: verb and answer.
     """
 
     def __init__(self, message: str, *, hint: str = "", code: str = "ERROR", exit_code: int = REFUSED) -> None:
@@ -22,19 +22,19 @@ class Trouble(Exception):
 
 
 class Misuse(Trouble):
-    """The command line makes no sense."""
+    """The command line is wrong."""
 
     def __init__(self, message: str, hint: str = "ganger worker --help") -> None:
         super().__init__(message, hint=hint, code="USAGE", exit_code=USAGE)
 
 
 class Away(Trouble):
-    """Nobody took the request. It may be sent again: at worst it arrives twice, which counts once."""
+    """No lead took the request. It may be sent again: if it arrives twice, it counts once."""
 
     def __init__(self, why: str, retry_sec: float = 0.0) -> None:
         super().__init__(
-            f"nobody leads the run at the moment ({why})",
-            hint="try again later; ganger status tells where the run stands, ganger run continues it",
+            f"no process leads the run at the moment ({why})",
+            hint="try again later; ganger status shows where the run stands, ganger run continues it",
             code="LEAD_AWAY",
             exit_code=BLOCKED,
         )
@@ -43,7 +43,7 @@ class Away(Trouble):
 
 
 class Busy(Away):
-    """Somebody leads the run and says: not now."""
+    """The lead cannot take the request now."""
 
     def __init__(self, why: str, retry_sec: float = 0.0) -> None:
         super().__init__(why, retry_sec)
@@ -52,7 +52,7 @@ class Busy(Away):
 
 
 class NoRun(Away):
-    """The run that was named is not there; it may still come."""
+    """The named run does not exist; it may still be started."""
 
     def __init__(self, run: str, state: str) -> None:
         super().__init__(f"there is no run {run!r}")

@@ -1,6 +1,6 @@
-"""One request to whoever leads the run: HTTP over its Unix socket or over loopback, through the bare socket.
+"""One request to the run's lead: HTTP over its Unix socket or over loopback, through the bare socket.
 
-`socket` and `http.client` cost more to import than a heartbeat may take.
+Importing `socket` and `http.client` would take longer than a heartbeat may.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BUSY_SEC = 0.02
 
 
 class Answer:
-    """`retry_sec` is set when it says: again, later."""
+    """`retry_sec` is set if the request should be sent again later."""
 
     __slots__ = ("body", "retry_sec", "status")
 
@@ -37,14 +37,14 @@ class Answer:
 
     @property
     def passing(self) -> bool:
-        """Refused for now: the same request may be taken later."""
+        """Refused for now: the same request may be accepted later."""
         return self.status >= 500 or self.status == 408 or (self.status == 429 and self.retry_sec is not None)
 
 
 def call(
     address: str, token: str, path: str, body: object, timeout_sec: float, more: dict[str, str] | None = None
 ) -> Answer:
-    """Raises Away where nobody answered, or not in full, or not now. `more` are header fields."""
+    """Raises Away without a complete answer, or if the lead cannot take it now. `more` are header fields."""
     until = time.monotonic() + timeout_sec
     content = encoded(body)
     line = _connected(address, until)
@@ -61,7 +61,7 @@ def call(
         try:
             line.sendall(_written(f"POST {path} HTTP/1.1", fields) + content)
         except OSError as error:
-            # Who refuses a request by its head answers and hangs up before all of it is sent.
+            # A server that refuses a request by its head answers and closes before all of it is sent.
             cut = _reason(error)
         answer = _answer(line, until, cut)
     finally:
@@ -70,13 +70,13 @@ def call(
         why = str(answer.body.get("message") or f"it answered {answer.status}")
         raise (Busy if answer.body.get("ok") is False else Away)(why, answer.retry_sec or 0.0)
     if path != MCP and answer.body.get("ok") is not answer.taken:
-        # Somebody else may listen there by now; only a lead's word takes a request off the spool.
+        # Another program may listen there by now; only a lead's answer removes a request from the spool.
         raise Away("what answered is no lead")
     return answer
 
 
 def encoded(value: object) -> bytes:
-    """JSON as short as it can be; half a character, which no UTF-8 has, survives as an escape."""
+    """The shortest JSON; a lone surrogate, which UTF-8 cannot hold, is escaped."""
     try:
         return json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
@@ -84,7 +84,7 @@ def encoded(value: object) -> bytes:
 
 
 def _written(first: str, fields: dict[str, str]) -> bytes:
-    """A head; whatever would begin a line of its own is no part of a value."""
+    """A request head; characters that would start a new line are removed from values."""
     lines = (f"{name}: {''.join(c for c in value if c.isprintable())}" for name, value in fields.items())
     return "\r\n".join([first, *lines, "", ""]).encode("ascii", "replace")
 
@@ -96,13 +96,13 @@ def _host(address: str) -> str:
 def _place(address: str) -> tuple[int, Any]:
     if address.startswith("/"):
         if len(address.encode("utf-8", "surrogateescape")) > _LONGEST_PATH:
-            raise Misuse(f"{address} is too long for a socket", hint="GANGER_REPORT is given by whoever leads the run")
+            raise Misuse(f"{address} is too long for a socket", hint="GANGER_REPORT is set by the run's lead")
         return _socket.AF_UNIX, address
     scheme, _, rest = address.rpartition("//")
     host, _, port = rest.rstrip("/").rpartition(":")
     if scheme != "http:" or host not in _LOOPBACK or not port.isdigit() or int(port) > 65535:
         raise Misuse(
-            f"{address!r} is no address of a lead",
+            f"{address!r} is not the address of a lead",
             hint="GANGER_REPORT is the path of a socket, or http://127.0.0.1:PORT",
         )
     return _socket.AF_INET, (_LOOPBACK[host], int(port))
@@ -156,7 +156,7 @@ def _more(line: _socket.socket, until: float, cut: str) -> bytes:
     except OSError as error:
         raise Away(cut or _reason(error)) from error
     if not data:
-        raise Away(cut or "it hung up without an answer")
+        raise Away(cut or "it closed the connection without an answer")
     return data
 
 

@@ -1,4 +1,4 @@
-"""The words of a command line, read by a table: what an option is, what a verb takes, its help page."""
+"""Parses a command line by a table: options, verbs, help pages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Option:
 
 
 class Verb:
-    """`arguments` are the names of its places, in brackets where they may be left out."""
+    """`arguments` are the names of its positional arguments, in brackets if optional."""
 
     __slots__ = ("about", "arguments", "examples", "name", "options")
 
@@ -44,12 +44,12 @@ class Verb:
 
     @property
     def line(self) -> str:
-        """The first sentence."""
+        """The first sentence of its help."""
         return self.about.split("\n\n", maxsplit=1)[0].replace("\n", " ")
 
 
 class Given:
-    """What a command line says, by the names of the table."""
+    """The values of a command line, by the names in the table."""
 
     def __init__(self) -> None:
         self.places: list[str] = []
@@ -86,8 +86,8 @@ def read(verb: Verb, words: Sequence[str]) -> Given:
         _store(verb, given, option, value if equals else None, rest)
     needed = sum(1 for argument in verb.arguments if not argument.startswith("["))
     if not needed <= len(given.places) <= len(verb.arguments):
-        expected = " ".join(verb.arguments) or "nothing but options"
-        raise _misuse(verb, f"{len(given.places)} words were given where it takes {expected}")
+        expected = " ".join(verb.arguments) or "only options"
+        raise _misuse(verb, f"{len(given.places)} arguments were given, but it takes {expected}")
     return given
 
 
@@ -124,12 +124,12 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    # Neither NaN nor without end.
+    # Neither NaN nor infinite.
     return number if number - number == 0 else None
 
 
 def _clean(word: str) -> str:
-    """Bytes that are no UTF-8 become marks that every reader takes."""
+    """Replaces bytes that are not UTF-8 by marks that every reader accepts."""
     return word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
