@@ -46,9 +46,7 @@ ROOMS_LEFT = [
     "top level",
 ]
 PAGES_LEFT = [
-    "docs/cli.md",
     "docs/conformance.md",
-    "docs/decisions/0030-delivery.md",
     "docs/guide/delivery.md",
     "docs/settings-by-mode.md",
 ]
