@@ -98,7 +98,7 @@ def test_a_closed_terminal_ends_the_agents_too(tmp_path: Path, number: signal.Si
     lead = started(root)
     lead.send_signal(number)
     assert lead.wait(20) == 130 and still_working(root) == []
-    assert "is to run again; attempt 1 did not settle it" in ganger("why", "one", cwd=root).out
+    assert "will run again; attempt 1 did not settle it" in ganger("why", "one", cwd=root).out
     assert ganger("run", cwd=root).code == 0
 
 

@@ -54,7 +54,7 @@ def test_a_pipe_gets_the_question_and_what_to_type_and_no_bell(tmp_path: Path) -
     answer = ganger("run", cwd=root)
     asked = [line[9:] for line in answer.out.splitlines() if " q-1" in line or "behind it" in line]
     assert answer.code == 4 and asked[0].startswith("question q-1 (crash, api): ")
-    assert "  1 task waits behind it: ui" in asked and f"  {TYPE}" in asked and "\a" not in answer.out
+    assert "  1 task waits for it: ui" in asked and f"  {TYPE}" in asked and "\a" not in answer.out
     again = ganger("run", cwd=root)
     assert "  open    q-1 (crash, api): " in again.out and f"          {TYPE}" in again.out
 

@@ -81,7 +81,7 @@ def _merging_sentence(event: ev.Event) -> str:
         case ev.GatesRestored(task=task, files=files):
             return f"{task}: gate files were changed and put back before they judged: {_listed(files)}"
         case ev.ExpectedMissing(task=task, files=files):
-            return f"{task}: warning: expected files did not come: {_listed(files)}"
+            return f"{task}: warning: expected files are missing: {_listed(files)}"
         case ev.VerifyRecovered(task=task, step=step, what=what):
             return f"{task}: verification step {step} ran again: {what}"
         case ev.WorkSaved(task=task, place=place, files=files):

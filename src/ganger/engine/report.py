@@ -66,7 +66,7 @@ def _entry(name: str, task: TaskState) -> str:
     said = task.summary if task.status is TaskStatus.DONE else task.detail
     tried = f"{task.attempts} attempt{'s' if task.attempts != 1 else ''}"
     kept = f" · unfinished work: {_safe(task.saved)}" if task.saved else ""
-    lacks = f" · expected files did not come: {_safe(', '.join(task.missing))}" if task.missing else ""
+    lacks = f" · expected files are missing: {_safe(', '.join(task.missing))}" if task.missing else ""
     return f"- **{_safe(name)}**{reason} · {tried} · {_safe(said) or 'no note'}{lacks}{kept}"
 
 
