@@ -52,7 +52,7 @@ def test_a_pipe_gets_the_question_and_what_to_type_and_no_bell(tmp_path: Path) -
     """Z06 H04: the second crash asks; what waits behind it is named."""
     root = make_project(tmp_path, *TASKS, script=SCRIPT)
     answer = ganger("run", cwd=root)
-    asked = [line[9:] for line in answer.out.splitlines() if " q-1" in line or "behind it" in line]
+    asked = [line[9:] for line in answer.out.splitlines() if " q-1" in line or "waits for it" in line]
     assert answer.code == 4 and asked[0].startswith("question q-1 (crash, api): ")
     assert "  1 task waits for it: ui" in asked and f"  {TYPE}" in asked and "\a" not in answer.out
     again = ganger("run", cwd=root)

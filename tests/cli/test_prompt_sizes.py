@@ -38,7 +38,7 @@ def test_every_prompt_is_weighed_by_part_and_both_bounds_are_shown(root: Path) -
 def test_people_read_the_same_figures(root: Path) -> None:
     """D15: one line per task, then the bounds."""
     answer = ganger("plan", "--prompts", cwd=root)
-    assert answer.code == 0 and "  one: " in answer.out and "own text at the start of a task: " in answer.out
+    assert answer.code == 0 and "  one: " in answer.out and "Ganger's own text at the start of a task: " in answer.out
     assert " of at most 110\n" in answer.out and " of at most 160\n" in answer.out
 
 
