@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import scenario_rows as rows
 import train_rows as trains
 from scenario import Row
+from workflow_rows import UNREADABLE
 
 FLAVOURS = ("forgejo-16", "gitea-1.27", "github", "gitlab")
 _KIND = re.compile(r" on (?:forgejo|gitea|github|gitlab)(?:-[0-9.]+)?\b")
@@ -36,8 +37,8 @@ GROUPS: Mapping[str, tuple[str, Iterable[Row]]] = {
     "retries": ("a person's retry is Ganger's own", rows.RETRIED),
     "clock": ("CI by the clock is the test's own", rows.REAL),
     "hooks": ("one receiver takes all; each forge's signature is checked in its own tests", rows.HOOKS),
-    "workflow files": ("what says that a file cannot be read is Forgejo's and Gitea's failed run; the others begin none",
-                       rows.UNREADABLE),
+    "workflow files": ("what says that a file cannot be read is Forgejo's and Gitea's failed run; others begin none",
+                       UNREADABLE),
     "recorded": ("seen at a running Forgejo 16", rows._timeline()),
     "trains": ("who is to blame is found from files and verdicts; the forge is asked nothing else", trains.TRAINS),
 }  # fmt: skip
@@ -94,5 +95,6 @@ def table() -> str:
     lines = [f"| scene | {' | '.join(FLAVOURS)} |", f"| --- |{' --- |' * len(FLAVOURS)}"]
     empty = {(scene, flavour): why for scene, flavour, why in empty_cells()}
     for scene in played():
-        lines.append(f"| {scene} | {' | '.join(empty.get((scene, one), 'played') for one in FLAVOURS)} |")
+        cells = [empty.get((scene, one), "played") for one in FLAVOURS]
+        lines += [f"| {scene} | {' | '.join(cells)} |"]
     return "\n".join(lines)
