@@ -63,7 +63,7 @@ CLASSES: dict[FailureClass, ClassRow] = {
     FailureClass.REAL_BUG: _row(
         "recoverable",
         "",
-        "a genuine defect in the product that no prompt can mend",
+        "a genuine defect in the product that no prompt can fix",
         "not tried again: with a healer ESCALATED, as nothing can be healed; without one FAILED; a person looks at it",
     ),
     FailureClass.BUILD_ERROR: _row("recoverable", "hr", "the change does not build, lint or type-check", _CHECKED),
