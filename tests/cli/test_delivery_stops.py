@@ -37,6 +37,7 @@ def lead(office: Path, end: End | None) -> None:
     assert end is not None or process.returncode == 0
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "ends",
     [

@@ -24,6 +24,7 @@ def row(name: str) -> Row:
     return replace(EVERY[name], limit_sec=None, why="" if name == "crashes_at_work" else EVERY[name].why)
 
 
+@pytest.mark.whole
 @pytest.mark.needs("bwrap")
 @pytest.mark.parametrize("mode", [pytest.param("direct", marks=pytest.mark.slow), "local-git"])
 def test_walls_change_nothing_about_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:

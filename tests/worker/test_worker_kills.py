@@ -80,6 +80,7 @@ def losses(folder: Path, point: Point, room: Path = ROOM, *, both_die: bool) -> 
     return found
 
 
+@pytest.mark.whole
 @pytest.mark.needs("strace")
 @pytest.mark.parametrize(
     "both_die", [pytest.param(False, marks=pytest.mark.slow), True], ids=["the worker dies", "both die"]
