@@ -110,7 +110,7 @@ lock: .venv/.made ## write both lock files anew (UPGRADE=--upgrade takes newer v
 
 clean: ## remove .venv, caches and build output; the agent programs in .agents stay
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
-	@find src tests scripts bench faults sim -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src checker tests scripts bench faults sim -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv/.made:
 	@$(find_python); \

@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from ganger.contracts.blocks import CHUNK
 from ganger.contracts.parser import Parsed, parse_result
+from ganger.contracts.reading.blocks import CHUNK
 
 
 def peak_bytes() -> int:

@@ -10,11 +10,10 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import agents
 import conformance
 import prompt_samples
 import settings
-
-import agents
 
 ROOT = Path(__file__).resolve().parents[1]
 

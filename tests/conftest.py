@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-
 import slices
-from ganger.sandboxes import landlock
+from hypothesis import HealthCheck, settings
 from patience import stretched
+
+from ganger.sandboxes import landlock
 
 FUZZ_EXAMPLES = os.environ.get("GANGER_FUZZ_EXAMPLES", "")
 ON_CI = os.environ.get("CI") == "true"

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from bench.__main__ import PARTS, main
 from bench.figures import Figure, table
 from bench.overhead import run_floor, run_ganger

@@ -312,7 +312,7 @@ def test_every_room_has_a_rule() -> None:
 
 
 def test_no_test_opens_a_second_sqlite() -> None:
-    for folder in ("tests", "bench", "scripts", "faults", "sim"):
+    for folder in ("checker", "tests", "bench", "scripts", "faults", "sim"):
         for file in (ROOT / folder).rglob("*.py"):
             modules = {found[1] for found in imports_of(ast.parse(file.read_text(encoding="utf-8")), file, ROOT)}
             assert "sqlite3" not in modules, file

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 import patience
+import pytest
 from patience import Patience, busyness, stretched, until
 
 

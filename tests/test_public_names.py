@@ -13,7 +13,9 @@ import ganger
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-MODULES = [file for folder in ("src", "tests", "scripts", "bench") for file in sorted((ROOT / folder).rglob("*.py"))]
+MODULES = [
+    file for folder in ("src", "checker", "tests", "scripts", "bench") for file in sorted((ROOT / folder).rglob("*.py"))
+]
 EMPTY_WORDS = frozenset({"manager", "service", "util", "common", "helper", "base"})
 LONGEST_FILE = 600
 LONGEST_FUNCTION = 80

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-
 from slices import sampled
 
 PLANTED = """

@@ -16,9 +16,9 @@ from ganger.check_copies import copy_faults
 from ganger.check_delivery import delivery_faults
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.digest import manifest_digest
-from ganger.contracts.documents import read_document
 from ganger.contracts.faults import examine
 from ganger.contracts.manifest import Manifest
+from ganger.contracts.reading.documents import read_document
 from ganger.contracts.verify_profile import Profile, Step, VerifyProfiles
 from ganger.core.commands import CommandFault, parse_command
 from ganger.core.plan import Plan, by_levels, clash_faults, graph_faults, level_faults, plan_if_sound

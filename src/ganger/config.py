@@ -36,8 +36,8 @@ from ganger.config_sections import (
     WorkerSection as WorkerSection,
     WorkspaceSection as WorkspaceSection,
 )
-from ganger.contracts.documents import read_document, readable_part
 from ganger.contracts.faults import faults_of
+from ganger.contracts.reading.documents import read_document, readable_part
 from ganger.errors import Fault, GangerError, InputError, NotFoundError, UsageError
 from ganger.worker.folders import private_folder, user_file
 

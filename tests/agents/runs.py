@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from matrix import KEY, Row
+from patience import until as until
 
 from ganger.core.events import Event, Recorded
 from ganger.core.records import RunState, TaskState
@@ -23,7 +24,6 @@ from ganger.errors import NotFoundError
 from ganger.launchers.proc import ATTEMPT_MARK
 from ganger.runs import read_state
 from ganger.stores.sqlite import SqliteStore
-from patience import until as until
 
 CONFIG = """
 [policy]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from installed import Installed, installed
+from patience import Patience, stretched
 from real import KEY, Trial
 
 from ganger.agents.acp import AcpAgent, AcpReader
@@ -28,7 +29,6 @@ from ganger.core.signs import Alive, Denied, Heard, Over, Sign, Tokens
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
-from patience import Patience, stretched
 
 HERE = Path(__file__).parent
 STAND_IN = (sys.executable, str(HERE / "acp_stand_in.py"))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cheat_project import Link, lay
+from patience import stretched
 from runner_catalogue import PROJECTS
 from runner_plays import Play
 
@@ -20,7 +21,6 @@ from ganger.check import check_project
 from ganger.config import load_project
 from ganger.core.records import TaskState
 from ganger.runs import newest_run, read_state
-from patience import stretched
 
 AGENT = """
 import json, os, pathlib, sys

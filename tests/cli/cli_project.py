@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from in_process import call, can_be_called
+from patience import stretched
 
 from ganger.config import load_project
 from ganger.places import place_of
-from patience import stretched
 
 CONFIG = """
 [policy]

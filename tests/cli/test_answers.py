@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from cli_project import Answer, ganger, make_project, task
+from patience import stretched
 
 from ganger.cli.table import COMMANDS
-from patience import stretched
 
 WRITE = {"path": "out.txt", "op": "create", "encoding": "utf8", "content": "hello\n"}
 SCRIPT = {

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from cli_project import ganger, make_project, manifest, task
-
 from patience import stretched
 
 DEEP = b"[" * 200_000

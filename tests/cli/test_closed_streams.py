@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from cli_project import ganger, make_project, task
-
 from patience import stretched
 
 pytestmark = pytest.mark.whole

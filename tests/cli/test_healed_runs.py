@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from cli_project import Answer, ganger
 from heal_project import RIGHT, SENTENCE, WRONG, HealProject, append, decision, names
-
 from patience import until
 
 pytestmark = pytest.mark.whole

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from cli_project import Answer, ganger, kept, make_project, task
+from patience import until
 
 from ganger.cli.main import run_command
 from ganger.config import load_project
@@ -27,7 +28,6 @@ from ganger.engine.files import RunFolder, is_led, leading
 from ganger.ports import Entry
 from ganger.runs import newest_run, read_state
 from ganger.stores.sqlite import SqliteStore
-from patience import until
 
 AT = "2026-01-01T00:00:00.000000Z"
 BEGUN: tuple[ev.Event, ...] = (

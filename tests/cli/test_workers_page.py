@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from cli_project import ganger, make_project, task
-
 from patience import stretched, until
 
 pytestmark = pytest.mark.whole

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ganger.contracts.blocks import TASK_RESULT
 from ganger.contracts.parser import Parsed, parse_result
+from ganger.contracts.reading.blocks import TASK_RESULT
 
 MB = 1024 * 1024
 START, END = TASK_RESULT.start, TASK_RESULT.end

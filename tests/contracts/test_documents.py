@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from contract_samples import MANIFEST
 
-from ganger.contracts import documents
 from ganger.contracts.codes import CODES
-from ganger.contracts.documents import read_document
 from ganger.contracts.faults import load_manifest
+from ganger.contracts.reading import documents
+from ganger.contracts.reading.documents import read_document
 from ganger.errors import InputError
 
 BAD_FILES = [

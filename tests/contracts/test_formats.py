@@ -176,7 +176,7 @@ def test_a_large_manifest_loads_quickly(tmp_path: Path) -> None:
 
 def test_every_code_in_the_source_is_explained() -> None:
     """T26: no code is emitted that `explain` does not know."""
-    text = "".join(file.read_text() for file in CONTRACTS.glob("*.py") if file.name != "codes.py")
+    text = "".join(file.read_text() for file in CONTRACTS.rglob("*.py") if file.name != "codes.py")
     emitted = set(re.findall(r'"([A-Z][A-Z0-9]+_[A-Z0-9_]+)"', text)) - {"CONTRACT_ERROR", "NOT_FIXABLE"}
     assert emitted <= CODES.keys() and len(emitted) >= 20
     assert all(e.title and e.meaning.endswith(".") and e.next_step.endswith(".") for e in CODES.values())

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from contract_samples import DROP, HEAL, RESULT, changed
 
-from ganger.contracts.blocks import CHUNK, HEAL_DECISION, TASK_RESULT
 from ganger.contracts.parser import Parsed, Refused, neutralise, parse_heal, parse_result
+from ganger.contracts.reading.blocks import CHUNK, HEAL_DECISION, TASK_RESULT
 from ganger.errors import GangerError, NotFoundError
 
 START, END = TASK_RESULT.start.decode(), TASK_RESULT.end.decode()

@@ -8,10 +8,10 @@ import re
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ganger.contracts import terminal
-from ganger.contracts.blocks import HEAL_DECISION, TASK_RESULT, find_bodies, says_nothing
 from ganger.contracts.parser import Parsed, Refused, neutralise, parse_heal, parse_result
-from ganger.contracts.repair import repair
+from ganger.contracts.reading import terminal
+from ganger.contracts.reading.blocks import HEAL_DECISION, TASK_RESULT, find_bodies, says_nothing
+from ganger.contracts.reading.repair import repair
 
 LOOK = settings(max_examples=max(200, settings().max_examples))
 CODES = {"NO_SENTINEL", "INVALID_JSON", "SCHEMA_VIOLATION", "MISSING_REQUIRED_FIELD", "UNSUPPORTED_VERSION"}

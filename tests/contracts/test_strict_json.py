@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.contracts.strict_json import JsonFault, check_count, loads, shorten
+from ganger.contracts.reading.strict_json import JsonFault, check_count, loads, shorten
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from faults.planted_pushes import BUGS
-
 from patience import stretched
+
+from faults.planted_pushes import BUGS
 
 pytestmark = pytest.mark.whole
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from faults.planted_reports import BUGS
-
 from patience import stretched
+
+from faults.planted_reports import BUGS
 
 pytestmark = pytest.mark.whole
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import jsonschema_rs
 from in_process import call, can_be_called
+from patience import Patience, stretched
 
 from ganger.app import RunOptions, open_lead
 from ganger.check import check_project
@@ -31,7 +32,6 @@ from ganger.launchers.proc import ATTEMPT_MARK as MARK, tag_of
 from ganger.places import place_of
 from ganger.runs import read_state
 from ganger.stores.sqlite import SqliteStore
-from patience import Patience, stretched
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = """

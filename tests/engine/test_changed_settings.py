@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from git_runs import GitProject, orphan
+from patience import stretched
 from run_projects import Project, leading, task, until
 from speaking_agent import Speech, speaking
 
@@ -16,7 +17,6 @@ from ganger.core import events as ev
 from ganger.core.records import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
-from patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from git_runs import GitProject
+from patience import stretched
 from run_projects import Project, leading, task, until
 from speaking_agent import Speech, speaking
 
@@ -19,7 +20,6 @@ from ganger.core.records import TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import InputError
-from patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from delivery_runs import DeliveryProject
 from git_runs import edits, git
+from patience import stretched
 from run_projects import kill, task, until
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.run import Lead
-from patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from delivery_runs import DeliveryProject
 from git_runs import edits, git
+from patience import stretched
 from run_projects import task, until
 
 from ganger.core.vocabulary import TaskStatus
-from patience import stretched
 
 pytestmark = pytest.mark.whole
 

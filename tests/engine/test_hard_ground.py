@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from git_runs import GitProject, edits
+from patience import stretched
 from run_projects import Project, done, task, write
 
 from ganger.core.vocabulary import TaskStatus
-from patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import stretched
 from run_projects import Project, leading, until
 from speaking_agent import SpeakingAgent, Speech, speaking
 
@@ -16,7 +17,6 @@ from ganger.core.records import HealRound
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine import heal
 from ganger.views.costs import spending
-from patience import stretched
 
 pytestmark = pytest.mark.whole
 

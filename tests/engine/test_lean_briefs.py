@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 from git_runs import GitProject
-from run_projects import leading, task, until
-
 from patience import stretched
+from run_projects import leading, task, until
 
 pytestmark = pytest.mark.whole
 

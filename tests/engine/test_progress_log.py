@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from patience import until
 from progress_lead import Ticks, opened
 
 from ganger.contracts.verify_profile import Profile
@@ -26,7 +27,6 @@ from ganger.errors import GangerError
 from ganger.ports import Entry, Owner
 from ganger.stores.memory import MemoryStore
 from ganger.stores.sqlite import SqliteStore
-from patience import until
 
 AT = "2026-01-01T00:00:00.000000Z"
 STEPS = (VerifyStep("test", "correctness", "failed", 2, 0.1, "E   assert 1 == 2"),)

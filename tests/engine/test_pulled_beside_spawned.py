@@ -20,12 +20,12 @@ from git_runs import GitProject, edits
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
+from patience import stretched
 from run_projects import ROOT, leading, task, until
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.worker.places import Door
-from patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from patience import stretched
 from run_projects import Project, done, require_state_2_0, task, write
 
 from ganger.core import events as ev
@@ -19,7 +20,6 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import DiskFullError, RollbackFailed, StoreError
 from ganger.ports import Entry, Launch, Running, Store
-from patience import stretched
 
 pytestmark = pytest.mark.whole
 

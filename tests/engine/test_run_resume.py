@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from patience import stretched
 from run_projects import SCRIPTED, Project, done, kill, leading, require_state_2_0, task, until, write
 
 from ganger.core import events as ev
@@ -20,7 +21,6 @@ from ganger.core.projection import state_text
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import GangerError
-from patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from patience import Patience
+
 from ganger.core.ci import CiRules, Finding, JobFact, RunFact, judge, latest
 from ganger.forges.command import CommandCi, CommandForge
 from ganger.launchers.door import KeeperOptions
@@ -18,7 +20,6 @@ from ganger.launchers.kept import KeptLauncher
 from ganger.ports import Launch, Room
 from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.repository import GitRepository, GitSettings
-from patience import Patience
 
 T = TypeVar("T")
 PATIENCE_SEC = 30.0

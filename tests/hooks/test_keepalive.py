@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from lead_stand_in import StandIn, moved_on
+from patience import stretched
 
 from ganger.hooks import keepalive
-from patience import stretched
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import until
 
 from ganger.config import Project, load_project
 from ganger.core import events as ev
@@ -24,7 +25,6 @@ from ganger.errors import GangerError, InputError
 from ganger.notices.apprise_urls import has_apprise
 from ganger.notices.notices import LOG, Notices
 from ganger.notify import hook_files, notices_of, try_all
-from patience import until
 
 ASKED = ev.QuestionAsked("q-1", "T1", "ambiguous_spec", "Which of the two?\x1b[31m\nReally?")
 FINISHED = ev.RunFinished(RunStatus.COMPLETED, None, {"DONE": 2, "FAILED": 0})

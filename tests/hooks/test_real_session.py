@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from installed import installed
 from lead_stand_in import StandIn
+from patience import stretched
 
 from ganger.dev.server import ModelServer
-from patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import patience
+
 from ganger.launchers.door import KeeperOptions
 from ganger.launchers.kept import KeptLauncher
 from ganger.launchers.ledger import Account, read_ledger

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from cli_project import kept, make_project, task
+from patience import stretched, until
 
 from ganger.launchers.house import House, is_held
 from ganger.launchers.kept import KeptLauncher
 from ganger.launchers.proc import has_ended, is_stopped, parent_of
-from patience import stretched, until
 
 pytestmark = pytest.mark.whole
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from launcher_bench import PRELUDE, Bench, keep_company
+from patience import Patience
 
 from ganger.engine.effort import is_at_work
 from ganger.launchers.facts import tree_facts
@@ -21,7 +22,6 @@ from ganger.ports import Exit, Facts, Launch, Room
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings, candidates
 from ganger.sandboxes.trial import give
-from patience import Patience
 
 BUSY = "note(); open('ready', 'a').close()\nwhile True: pass"
 PATIENCE_SEC = 30.0

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from launcher_bench import PRELUDE, Bench, children_of, keep_company
+from patience import Patience
 
 from ganger.launchers.kept import KeptRunning
 from ganger.ports import Exit
-from patience import Patience
 
 
 @pytest.fixture(scope="module")

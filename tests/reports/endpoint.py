@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from patience import until_soon
+
 from ganger.ports import Reply, Request
 from ganger.reports.server import ReportServer
-from patience import until_soon
 
 TOKEN = "w1.fence-1." + "a" * 40
 OTHER = "w1.fence-2." + "b" * 40

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from canaries import DUMPER, planted
-
 from patience import stretched
 
 pytestmark = pytest.mark.whole

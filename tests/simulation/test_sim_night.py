@@ -6,16 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sim.night import night
-from sim.plan import Plan, Rates
-from sim.play import Outcome, play
-from sim.report import play_seed, told
-from sim.worlds import plan_of
 
 from ganger.core import events as ev
 from ganger.core.moments import seconds_between
 from ganger.core.records import Budget, Policy, TaskSpec
 from ganger.core.vocabulary import HealSchedule, TaskStatus
+from sim.night import night
+from sim.plan import Plan, Rates
+from sim.play import Outcome, play
+from sim.report import play_seed, told
+from sim.worlds import plan_of
 
 
 @pytest.mark.whole

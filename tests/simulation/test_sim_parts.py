@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from ganger.contracts.task_result import Write
+from ganger.ports import Launch, Rules
 from sim.borrowed import Hands
 from sim.clock import SimClock
 from sim.keeper import Ending, Keeper, SimLauncher
 from sim.life import Death, Killed, Life
 from sim.loop import SimLoop, Stuck
 from sim.workspace import Project, SimWorkspace
-
-from ganger.contracts.task_result import Write
-from ganger.ports import Launch, Rules
 
 
 def a_loop(death: Death | None = None) -> SimLoop:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from sim.report import play_seed, told
 
 SEEDS = [seed for seed in range(1, 28) if seed % 10 and seed != 25]

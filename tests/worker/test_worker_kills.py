@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from faults.strace import Point, Strike, points_in
 from little_lead import ROOM, Body, Worker, leading, taken
-
 from patience import stretched
+
+from faults.strace import Point, Strike, points_in
 
 REPORT = ("report", "--status", "DONE", "--summary", "all good")
 # Sends first and keeps only what could not be sent.

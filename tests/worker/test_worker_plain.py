@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.starting import MOST_HEARTBEAT, heartbeats
 from little_lead import ROOM, Worker, leading, run
 
+from bench.starting import MOST_HEARTBEAT, heartbeats
 from ganger.worker.shim import shim_text
 
 # Each costs more than a tenth of a bare interpreter's start.

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from little_lead import TOKEN, Answers, Body, Worker, leading, refused, taken, until
+from patience import stretched
 
 from ganger.worker.spool import Spool
-from patience import stretched
 
 
 @pytest.fixture

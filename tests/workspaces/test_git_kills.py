@@ -11,7 +11,6 @@ from pathlib import Path
 import git_rounds
 import pytest
 from git_grounds import Ground, make_project, settings_for
-
 from patience import stretched
 
 POINTS = int(os.environ.get("GANGER_GIT_KILLS", "0"))

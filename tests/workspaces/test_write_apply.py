@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from patience import stretched
 from write_harness import Place, append, create, fast_folder, land, make_place, plan, replace, skip_here
 
 from ganger.errors import WriteRefused
@@ -18,7 +19,6 @@ from ganger.workspaces.apply import apply_changes, discard_backup, is_applied, p
 from ganger.workspaces.backup import INDEX_NAME, load_backup
 from ganger.workspaces.changes import ChangeSet
 from ganger.workspaces.tree import Tree
-from patience import stretched
 
 WRITES = [replace("a.txt", "A\n"), create("new/n.txt"), replace("b.txt", "B\n")]
 FILES = {"a.txt": "a\n", "b.txt": "b\n"}

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from write_harness import fast_folder
-
 from patience import stretched
+from write_harness import fast_folder
 
 pytestmark = pytest.mark.whole
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ganger.contracts.blocks import TASK_RESULT
+from ganger.contracts.reading.blocks import TASK_RESULT
 
 _TEXT: Mapping[str, object] = {"type": "string"}
 _WRITE: Mapping[str, object] = {

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 
 from ganger.agents.screen_rows import Row
-from ganger.contracts.blocks import HEAL_DECISION, TASK_RESULT
+from ganger.contracts.reading.blocks import HEAL_DECISION, TASK_RESULT
 
 _MOST_LINES = 20_000
 _LONGEST_PART = 256 * 1024

@@ -17,11 +17,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ganger.contracts.codes import CODES
-from ganger.contracts.contract import Broken, Contract, Location
-from ganger.contracts.documents import read_document
 from ganger.contracts.manifest import Manifest
+from ganger.contracts.model import Broken, Contract, Location
+from ganger.contracts.reading.documents import read_document
+from ganger.contracts.reading.strict_json import shorten
 from ganger.contracts.state import State
-from ganger.contracts.strict_json import shorten
 from ganger.contracts.verify_profile import VerifyProfiles
 from ganger.errors import Fault, InputError
 

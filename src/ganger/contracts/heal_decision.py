@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from ganger.contracts.contract import Broken, Contract, Given, ListOf, NonEmpty, members
+from ganger.contracts.model import Broken, Contract, Given, ListOf, NonEmpty, members
 
 _NEEDS = {"shared_context": "path", "task_prompt": "task_id"}
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from ganger.contracts.contract import (
+from ganger.contracts.ids import path_problem, twin_key
+from ganger.contracts.model import (
     Broken,
     Contract,
     Given,
@@ -19,8 +20,7 @@ from ganger.contracts.contract import (
     Positive,
     members,
 )
-from ganger.contracts.ids import path_problem, twin_key
-from ganger.contracts.strict_json import shorten
+from ganger.contracts.reading.strict_json import shorten
 
 MODES = ("direct", "local-git", "forge")
 COMPLEXITIES = ("low", "medium", "high")

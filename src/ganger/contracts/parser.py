@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ganger.contracts import blocks, terminal
-from ganger.contracts.blocks import CHUNK, HEAL_DECISION, LARGEST_BODY, TASK_RESULT, Body, Fence
-from ganger.contracts.contract import Contract
 from ganger.contracts.faults import describe, examine
 from ganger.contracts.heal_decision import HealDecision
-from ganger.contracts.repair import repair
-from ganger.contracts.strict_json import JsonFault, check_count, loads, shorten
+from ganger.contracts.model import Contract
+from ganger.contracts.reading import blocks, terminal
+from ganger.contracts.reading.blocks import CHUNK, HEAL_DECISION, LARGEST_BODY, TASK_RESULT, Body, Fence
+from ganger.contracts.reading.repair import repair
+from ganger.contracts.reading.strict_json import JsonFault, check_count, loads, shorten
 from ganger.contracts.task_result import TaskResult
 from ganger.errors import Fault
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ganger.contracts.contract import Contract
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.manifest import Manifest
+from ganger.contracts.model import Contract
 from ganger.contracts.state import State
 from ganger.contracts.task_result import TaskResult
 from ganger.contracts.verify_profile import VerifyProfiles

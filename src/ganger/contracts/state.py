@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from ganger.contracts.contract import (
+from ganger.contracts.model import (
     Broken,
     Contract,
     Count,

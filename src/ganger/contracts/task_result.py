@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from ganger.contracts.contract import Broken, Contract, Given, ListOf, NonEmpty, members
+from ganger.contracts.model import Broken, Contract, Given, ListOf, NonEmpty, members
 
 
 class Write(Contract):

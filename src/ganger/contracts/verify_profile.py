@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ganger.contracts.contract import Contract, Given, ListOf, NonEmpty, Positive
+from ganger.contracts.model import Contract, Given, ListOf, NonEmpty, Positive
 
 
 class Step(Contract):

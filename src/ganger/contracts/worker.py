@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ganger.contracts.contract import Contract, Given, ListOf
+from ganger.contracts.model import Contract, Given, ListOf
 
 PROTOCOL = "1"
 LONGEST_WAIT_SEC = 60

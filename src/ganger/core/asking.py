@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ganger.contracts.terminal import FULL
+from ganger.contracts.reading.terminal import FULL
 
 _LONGEST = 300
 _MOST_LINES = 8

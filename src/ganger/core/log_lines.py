@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ganger.contracts.terminal import FULL
+from ganger.contracts.reading.terminal import FULL
 
 # Of a long log its beginning and its end are read.
 FIRST_CHARS, LAST_CHARS = 256 * 1024, 2 * 1024 * 1024

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ganger.contracts.heal_decision import HealDecision, Patch
 from ganger.contracts.ids import path_problem
-from ganger.contracts.strict_json import shorten
+from ganger.contracts.reading.strict_json import shorten
 from ganger.core.records import Limits, TaskSpec
 from ganger.core.vocabulary import HealSchedule
 

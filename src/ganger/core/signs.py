@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ganger.contracts.blocks import HEAL_DECISION, TASK_RESULT
+from ganger.contracts.reading.blocks import HEAL_DECISION, TASK_RESULT
 
 LONGEST_TEXT = 16 * 1024 * 1024
 _SHORT = 400

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.contracts.parser import MOST_VALUES
-from ganger.contracts.strict_json import JsonFault, check_count, loads
+from ganger.contracts.reading.strict_json import JsonFault, check_count, loads
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

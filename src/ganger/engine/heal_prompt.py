@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.contracts.parser import neutralise
-from ganger.contracts.strict_json import shorten
-from ganger.contracts.terminal import FULL
+from ganger.contracts.reading.strict_json import shorten
+from ganger.contracts.reading.terminal import FULL
 from ganger.core.healing import clusters
 from ganger.core.names import verify_log, worker_log
 from ganger.core.patches import LARGEST_TEXT_BYTES, MOST_PATCHES, plain_path

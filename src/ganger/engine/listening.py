@@ -9,7 +9,7 @@ import stat
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-from ganger.contracts.terminal import safe_cut
+from ganger.contracts.reading.terminal import safe_cut
 from ganger.core import events as ev
 from ganger.core.asking import asking, last_line
 from ganger.core.lines import Lines

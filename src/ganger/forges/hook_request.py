@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ganger.contracts.strict_json import DocumentFault, check_count, loads
+from ganger.contracts.reading.strict_json import DocumentFault, check_count, loads
 
 HEAD_BYTES = 16 * 1024
 BODY_BYTES = 1 << 20

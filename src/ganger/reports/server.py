@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ganger.contracts.parser import MOST_VALUES
-from ganger.contracts.strict_json import DocumentFault, check_count, loads
+from ganger.contracts.reading.strict_json import DocumentFault, check_count, loads
 from ganger.errors import GangerError
 from ganger.ports import Handler, Reply, Request
 from ganger.reports import address as places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ganger.contracts.terminal import FULL
+from ganger.contracts.reading.terminal import FULL
 
 _MOMENT = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)")
 

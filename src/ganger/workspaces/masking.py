@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ganger.contracts.terminal import FULL
+from ganger.contracts.reading.terminal import FULL
 from ganger.core.masking import NOTHING, Masker, forms_of
 from ganger.workspaces.secrets import Span, secret_spans
 

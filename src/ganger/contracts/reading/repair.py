@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ganger.contracts.strict_json import STRING
+from ganger.contracts.reading.strict_json import STRING
 
 _MOST_TOKENS = 500_000
 _FENCE = re.compile(r"(?P<mark>`{3,}|~{3,})[ \t]*[\w+.-]*[ \t\r]*\n", re.ASCII)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from ganger.contracts.strict_json import MAX_DEPTH, DocumentFault, shorten
+from ganger.contracts.reading.strict_json import MAX_DEPTH, DocumentFault, shorten
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)

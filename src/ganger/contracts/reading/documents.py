@@ -10,8 +10,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from ganger.contracts import strict_json
-from ganger.contracts.strict_json import DocumentFault
+from ganger.contracts.reading import strict_json
+from ganger.contracts.reading.strict_json import DocumentFault
 from ganger.errors import Fault, InputError
 
 LARGEST_FILE = 256 * 1024 * 1024
@@ -65,7 +65,7 @@ def readable_part(path: Path) -> tuple[dict[str, object], str]:
 
 def _parse(suffix: str, text: str) -> object:
     if suffix in (".yaml", ".yml"):
-        from ganger.contracts.yaml_reader import read_yaml
+        from ganger.contracts.reading.yaml_reader import read_yaml
 
         return read_yaml(text)
     if suffix == ".toml":

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ganger.contracts import terminal
-from ganger.contracts.repair import repair
-from ganger.contracts.terminal import BLANK_IN_LINE, LONGEST_SEQUENCE, Wash
+from ganger.contracts.reading import terminal
+from ganger.contracts.reading.repair import repair
+from ganger.contracts.reading.terminal import BLANK_IN_LINE, LONGEST_SEQUENCE, Wash
 from ganger.errors import GangerError, NotFoundError
 
 CHUNK = 512 * 1024
