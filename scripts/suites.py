@@ -25,8 +25,8 @@ from ganger.core.tiers import TieredStep
 from ganger.engine.verify import run_steps
 from ganger.launchers.kept import KeptLauncher
 from ganger.ports import Room
-from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
+from ganger.sandboxes.none import Bare
 
 _LONGEST_SEC = 600.0
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)|^not ok \d+ (.+)$", re.MULTILINE)

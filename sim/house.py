@@ -15,7 +15,7 @@ from ganger.engine.tools import Tools
 from ganger.engine.turns import Turns
 from ganger.engine.verification import Checks
 from ganger.ports import Owner
-from ganger.sandboxes.bare import Bare
+from ganger.sandboxes.none import Bare
 from ganger.stores.memory import Memory, MemoryStore
 from sim.agents import SimAgent
 from sim.clock import SimClock

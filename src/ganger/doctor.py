@@ -22,7 +22,6 @@ from ganger.outposts import delivering_repos, meet
 from ganger.places import gone_projects, runs_of
 from ganger.project_sandbox import sandbox_settings
 from ganger.runs import read_state, size_of
-from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.choose import (
     HOW_TO_GET_WALLS,
     HOW_TO_SHARE_MEMORY,
@@ -32,7 +31,8 @@ from ganger.sandboxes.choose import (
     who,
 )
 from ganger.sandboxes.landlock import Landlock
-from ganger.sandboxes.probes import probe
+from ganger.sandboxes.none import Bare
+from ganger.sandboxes.probes.probes import probe
 from ganger.stores.sqlite import OLDEST_SQLITE, sqlite_version
 
 _LOW_BYTES = 1 << 30

@@ -10,8 +10,8 @@ from walled import PATH
 from ganger.errors import GangerError
 from ganger.ports import Launch, Room
 from ganger.sandboxes import choose as choosing, landlock
-from ganger.sandboxes.bare import Bare
 from ganger.sandboxes.choose import Walls, choose, fault_of
+from ganger.sandboxes.none import Bare
 from ganger.sandboxes.settings import SandboxSettings, Use
 
 

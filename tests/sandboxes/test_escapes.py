@@ -13,11 +13,12 @@ import pytest
 from walled import KINDS, ORDINARY, PATH, as_nobody, place, with_own_folders
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes import inside, probes
-from ganger.sandboxes.bare import Bare
+from ganger.sandboxes import inside
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings, _held_in_place
-from ganger.sandboxes.probes import SENTENCES, ProbeResult, probe
+from ganger.sandboxes.none import Bare
+from ganger.sandboxes.probes import probes
+from ganger.sandboxes.probes.probes import SENTENCES, ProbeResult, probe
 
 pytestmark = pytest.mark.whole
 
@@ -33,7 +34,7 @@ AS_NOBODY = """
 import json, os
 from pathlib import Path
 from ganger.sandboxes.choose import SandboxSettings, choose
-from ganger.sandboxes.probes import probe
+from ganger.sandboxes.probes.probes import probe
 home = Path(os.environ["HOME"])
 settings = SandboxSettings(home / "p", home / "p/.ganger", home, os.environ["PATH"], network={network!r})
 walls = choose(settings)
@@ -94,7 +95,7 @@ BEHIND_LANDLOCK = """
 import json, sys, tempfile
 from pathlib import Path
 from ganger.sandboxes.choose import SandboxSettings, candidates, who
-from ganger.sandboxes.probes import probe
+from ganger.sandboxes.probes.probes import probe
 top = Path(tempfile.mkdtemp())
 top.chmod(int(sys.argv[1], 8))
 for part in ("p/.ganger", "home"):
@@ -251,7 +252,7 @@ def test_an_attack_that_cannot_be_tried_counts_as_open(
 ) -> None:
     """G05: planted bug, a probe that never ran; what is not known is not called safe."""
     here = place(tmp_path, kind)
-    monkeypatch.setattr("ganger.sandboxes.probes._ATTACKS", tmp_path / "gone.py")
+    monkeypatch.setattr("ganger.sandboxes.probes.probes._ATTACKS", tmp_path / "gone.py")
     results = probe(here.walls, here.settings)
     assert not any(r.held for r in results if r.name == "read-home-file")
 

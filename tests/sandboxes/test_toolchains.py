@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.sandboxes.places import SYSTEM
+from ganger.sandboxes.paths import SYSTEM
 from ganger.sandboxes.toolchains import of_program, on_path
 
 

@@ -17,11 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes import environment, filters, limits, outside
-from ganger.sandboxes.identity import identity_in, is_listed, owner_of_workspaces, users_with
+from ganger.sandboxes import filters, machine
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
 from ganger.sandboxes.mounts import Mounts, Options
-from ganger.sandboxes.programs import file_of, will_be_missed
+from ganger.sandboxes.process import environment, limits
+from ganger.sandboxes.process.identity import identity_in, is_listed, owner_of_workspaces, users_with
+from ganger.sandboxes.process.program import file_of, will_be_missed
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import replaced, view
 
@@ -92,7 +93,7 @@ class Bubblewrap:
         home = str(room.home) if room.home is not None else seen.home
         env = environment.inside(launch.env, home, renamed=not is_listed(uid), furnished=room.home is not None)
         orders = ["input=6", "report=3", f"network={self._settings.network}", "landlock=scopes", *mounts.orders()]
-        orders += outside.orders(self._own_namespaces(user))
+        orders += machine.orders(self._own_namespaces(user))
         orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
         counted_apart = user is not None or limits.counts_namespaces_apart()
         orders += filters.orders(sockets=self._settings.network != "none")

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from ganger.sandboxes.places import is_within
+from ganger.sandboxes.paths import is_within
 from ganger.sandboxes.settings import SandboxSettings
 
 # By name only.

@@ -13,12 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes import environment, filters, limits
-from ganger.sandboxes.identity import identity_in, owner_of_workspaces
+from ganger.sandboxes import filters
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS, ROOMS
 from ganger.sandboxes.kernel import landlock_version
-from ganger.sandboxes.places import is_on_an_open_road, only_for_root, open_parts, temporary_folder
-from ganger.sandboxes.programs import file_of, will_be_missed
+from ganger.sandboxes.paths import is_on_an_open_road, only_for_root, open_parts, temporary_folder
+from ganger.sandboxes.process import environment, limits
+from ganger.sandboxes.process.identity import identity_in, owner_of_workspaces
+from ganger.sandboxes.process.program import file_of, will_be_missed
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import Access, View, view
 

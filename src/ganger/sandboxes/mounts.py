@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ganger.sandboxes.places import SYSTEM, only_for_root
+from ganger.sandboxes.paths import SYSTEM, only_for_root
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import VISIBLE, Access, Spot, View
 

@@ -10,7 +10,7 @@ import os
 import pwd
 from collections.abc import Iterator
 
-from ganger.sandboxes.places import CREDENTIALS, is_within
+from ganger.sandboxes.paths import CREDENTIALS, is_within
 
 _MANAGERS = (
     *(".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv", ".asdf", ".rustup", ".nvm", ".volta", ".sdkman", ".bun"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.ports import Launch, Room, Sandbox
-from ganger.sandboxes.places import temporary_folder
+from ganger.sandboxes.paths import temporary_folder
 from ganger.scratch import scratch_folder
 
 _PATIENCE_SEC = 60.0

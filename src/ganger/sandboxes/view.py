@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ganger.ports import Launch, Room
 from ganger.sandboxes.concealed import concealed, git_settings
-from ganger.sandboxes.places import CREDENTIALS, SYSTEM, TEMPORARY, depth, is_within, standing_system
+from ganger.sandboxes.paths import CREDENTIALS, SYSTEM, TEMPORARY, depth, is_within, standing_system
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.toolchains import of_program, on_path
 

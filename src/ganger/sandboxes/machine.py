@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ganger.sandboxes.places import TEMPORARY
+from ganger.sandboxes.paths import TEMPORARY
 
 _WITHOUT_A_DISK = "0"
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.ports import Room
-from ganger.sandboxes import outside
-from ganger.sandboxes.bare import Bare
+from ganger.sandboxes import machine
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import Walls
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
+from ganger.sandboxes.none import Bare
+from ganger.sandboxes.probes.bait import Yard, lay_out
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.trial import give, run
-from ganger.sandboxes.yard import Yard, lay_out
 
 _ATTACKS = Path(__file__).with_name("attacks.py")
 
@@ -87,7 +87,7 @@ _ONLY_WITHIN_WALLS = ("remount-writable", "take-masks-off")
 _IN_PLACE = ("read-event-store-in-place", "write-event-store-in-place", "read-worker-key-in-place")
 _PREPARE = "prepare-the-machine"
 _BAIT_MODE, _MODE = 0o700, 0o7777
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[2]
 _FIXED = (
     *("write-git-hooks-in-place", "write-git-config-in-place", "write-git-info-in-place"),
     *("write-packages-in-place", "replace-packages-in-place", "replace-git-in-place"),
@@ -139,7 +139,7 @@ def _prepare_outside(yard: Yard) -> str:
     bait = yard.outside / "bait"
     bait.mkdir(mode=_BAIT_MODE)
     orders = [f"uid={os.geteuid()}", f"gid={os.getegid()}", f"own={bait}", f"shared={bait}", f"made={bait}"]
-    orders += outside.orders(("mnt", "pid"))
+    orders += machine.orders(("mnt", "pid"))
     inner = (os.path.realpath(sys.executable), *PYTHON_FLAGS, BOOT, str(_PACKAGE), *orders)
     ended = run(Bare(), (*inner, "--", "/bin/echo", "echo", "started"), Room(writable=(yard.outside,)), {})
     if bait.stat().st_mode & _MODE != _BAIT_MODE:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes.places import TEMPORARY, is_within
+from ganger.sandboxes.paths import TEMPORARY, is_within
 from ganger.sandboxes.settings import SandboxSettings
 
 

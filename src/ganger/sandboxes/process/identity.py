@@ -7,7 +7,7 @@ import pwd
 from pathlib import Path
 
 from ganger.ports import Room
-from ganger.sandboxes.environment import USER_NAME
+from ganger.sandboxes.process.environment import USER_NAME
 
 # Neither a distribution nor systemd assigns the user ids from 60706 to 61183, and every container maps them.
 _FIRST, _LAST = 61023, 61183

@@ -1,0 +1,1 @@
+"""The confined process: its user, environment, limits and program."""
