@@ -16,7 +16,7 @@ from ganger.engine.messages import trigger_message
 from ganger.engine.sending import Sending
 from ganger.engine.straightening import Placed, Straightening, placed
 from ganger.engine.train import Train
-from ganger.forges.pulls import GiteaPulls
+from ganger.forges.pull_requests import GiteaPulls
 from ganger.ports import Conflict
 from ganger.ports.forge import PushOutcome, Request
 

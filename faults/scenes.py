@@ -11,7 +11,7 @@ from pathlib import Path
 
 from faults.beside import TOKEN, Beside, Ground, kind_of
 from faults.scenario import Job, Place, Scenario
-from ganger.forges.command import CommandForge
+from ganger.forges.command.forge import CommandForge
 from ganger.ports.forge import Forge, PushOutcome
 from ganger.workspaces.remote import GitRemote
 

@@ -28,7 +28,7 @@ from ganger.workspaces.remote import PASSED_ON, GitRemote, RemoteSettings
 
 if TYPE_CHECKING:
     from ganger.forges import ForgeSettings, Hosts
-    from ganger.forges.webhook import WebhookReceiver
+    from ganger.forges.webhook.receiver import WebhookReceiver
 
 _TRANSFER_SEC = 600.0
 _MIRROR_SEC = 120.0
@@ -276,7 +276,7 @@ class Delivery:
         launcher: Launcher,
         walls: Sandbox,
     ) -> Forge:
-        from ganger.forges.command import CommandCi, CommandForge
+        from ganger.forges.command.forge import CommandCi, CommandForge
 
         ci = CommandCi(
             folder=self.folder.path / repo_place(repo) / "ci",
@@ -299,7 +299,7 @@ class Delivery:
         given = self.project.config.delivery
         if not given.webhook_port:
             return None
-        from ganger.forges.webhook import WebhookReceiver
+        from ganger.forges.webhook.receiver import WebhookReceiver
 
         projects: dict[str, str] = {}
         for repo in ("", *self.project.config.repos):

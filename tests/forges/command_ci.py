@@ -14,7 +14,7 @@ from typing import TypeVar
 from patience import Patience
 
 from ganger.core.ci import CiRules, Finding, JobFact, RunFact, judge, latest
-from ganger.forges.command import CommandCi, CommandForge
+from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.launchers.door import KeeperOptions
 from ganger.launchers.kept import KeptLauncher
 from ganger.ports import Launch, Room

@@ -14,8 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 from ganger.core.ci import UNSETTLED, Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.errors import ForgeError
-from ganger.forges.run_list import RunList
-from ganger.forges.shapes import Row
+from ganger.forges.ci.run_list import RunList
+from ganger.forges.untrusted import Row
 from ganger.ports.forge import Forge, NewRequest, Request
 
 pytestmark = pytest.mark.whole

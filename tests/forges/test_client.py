@@ -12,7 +12,7 @@ from answering import TOKEN, Answers, Asked, Host, Reply, Time, answering, setti
 
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.forges import Patience
-from ganger.forges.client import Answer, Ask, Client
+from ganger.forges.http.client import Answer, Ask, Client
 from ganger.forges.settings import Address, read_address
 
 OK = Reply(200, {"fine": True})
@@ -286,8 +286,8 @@ def test_neither_cookies_nor_the_environment_go_along(monkeypatch: pytest.Monkey
 
 def test_a_long_log_keeps_its_end_and_any_other_long_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """D06: what failed stands at the end of a log; nothing fills the memory."""
-    monkeypatch.setattr("ganger.forges.client.TAIL_BYTES", 1000)
-    monkeypatch.setattr("ganger.forges.client.MOST_BYTES", 100_000)
+    monkeypatch.setattr("ganger.forges.http.client.TAIL_BYTES", 1000)
+    monkeypatch.setattr("ganger.forges.http.client.MOST_BYTES", 100_000)
     long = Reply(200, b"x" * 300_000 + b"the end")
     answer = talk(lambda _: long, send(Ask("GET", "/x", tail=True)))
     assert isinstance(answer, Answer) and answer.body.endswith(b"xthe end") and len(answer.body) == 1000

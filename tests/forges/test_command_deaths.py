@@ -11,8 +11,8 @@ import pytest
 from command_ci import TELL, Ground, Lead, words
 
 from ganger.core.ci import RunFact
-from ganger.forges.command import CommandCi, CommandForge
-from ganger.forges.command_record import RunRecord
+from ganger.forges.command.forge import CommandCi, CommandForge
+from ganger.forges.command.record import RunRecord
 from ganger.ports import Launch, Launcher, Repository, Running
 
 pytestmark = pytest.mark.whole

@@ -14,7 +14,7 @@ from command_ci import TELL, Ground, Lead, found, git, job, words
 
 from ganger.core.ci import Ci, RunFact, Word
 from ganger.errors import ForgeError
-from ganger.forges.command import CommandCi, CommandForge
+from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.ports.forge import NewRequest
 
 HOLD = TELL + 'until [ -e "$MARKS/go" ]; do sleep 0.02; done; '

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ganger.core.ci import NEEDS_APPROVAL, OVER, UNKNOWN_WORD, Word
-from ganger.forges.words import (
+from ganger.forges.ci.words import (
     COMMIT_STATUS,
     CONCLUSION,
     FORGEJO,

@@ -22,7 +22,7 @@ from ganger.core.invariants import Seen, broken
 from ganger.core.reviews import awaits_people
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import NotFoundError
-from ganger.forges.pulls import GiteaPulls
+from ganger.forges.pull_requests import GiteaPulls
 
 pytestmark = pytest.mark.whole
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ganger.forges.hosts import Hosts
+from ganger.forges.http.hosts import Hosts
 from ganger.forges.settings import ForgeSettings, Patience
 from ganger.ports.forge import Forge
 

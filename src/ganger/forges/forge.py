@@ -8,11 +8,11 @@ from typing import Protocol
 from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import JobFact, RunFact
 from ganger.core.forge_reviews import Review
-from ganger.forges.client import Ask
-from ganger.forges.hosts import Hosts
-from ganger.forges.rung import Rung
-from ganger.forges.shapes import row, text
-from ganger.forges.site import Site
+from ganger.forges.api import Site
+from ganger.forges.ci.reader import Rung
+from ganger.forges.http.client import Ask
+from ganger.forges.http.hosts import Hosts
+from ganger.forges.untrusted import row, text
 from ganger.ports.forge import Greeting, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 

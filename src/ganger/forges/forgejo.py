@@ -6,17 +6,17 @@ import hashlib
 from collections.abc import Sequence
 
 from ganger.core.ci import JobFact, RunFact
+from ganger.forges.api import Site
+from ganger.forges.ci.reader import GONE, Rung, deleted, job_log, with_jobs
+from ganger.forges.ci.run_list import ListCall, RunList
+from ganger.forges.ci.status_runs import StatusRuns
+from ganger.forges.ci.statuses import combined, of_run, statuses_of, tasks_of
+from ganger.forges.ci.words import forgejo
 from ganger.forges.forge import Opened
 from ganger.forges.gitea import gitea_rung
-from ganger.forges.pulls import GiteaPulls
-from ganger.forges.run_list import ListCall, RunList
-from ganger.forges.rung import GONE, Rung, deleted, job_log, with_jobs
-from ganger.forges.shapes import Row, number, text, yes
-from ganger.forges.site import Site
-from ganger.forges.status_runs import StatusRuns
-from ganger.forges.statuses import combined, of_run, statuses_of, tasks_of
+from ganger.forges.pull_requests import GiteaPulls
+from ganger.forges.untrusted import Row, number, text, yes
 from ganger.forges.version import Version, read_version
-from ganger.forges.words import forgejo
 
 
 class ForgejoRuns:

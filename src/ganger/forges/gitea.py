@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ganger.forges.api import Site
+from ganger.forges.ci.reader import Rung
+from ganger.forges.ci.status_runs import StatusRuns
+from ganger.forges.ci.workflow_runs import GITEA, GITEA_WITHOUT_RERUN, WorkflowRuns
 from ganger.forges.forge import Opened
-from ganger.forges.pulls import GiteaPulls
-from ganger.forges.rung import Rung
-from ganger.forges.site import Site
-from ganger.forges.status_runs import StatusRuns
+from ganger.forges.pull_requests import GiteaPulls
 from ganger.forges.version import Version, read_version
-from ganger.forges.workflow_runs import GITEA, GITEA_WITHOUT_RERUN, WorkflowRuns
 
 
 def gitea_rung(site: Site, version: Version) -> Rung:

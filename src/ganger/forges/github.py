@@ -8,15 +8,24 @@ from urllib.parse import quote
 from ganger.core.branch_rules import BranchRules
 from ganger.core.forge_reviews import Review
 from ganger.errors import ForgeError, ForgeUnreachable
-from ganger.forges.client import Ask, scrub
+from ganger.forges.api import REFUSED, Site
+from ganger.forges.ci.reader import Rung
+from ganger.forges.ci.workflow_runs import GITHUB, WorkflowRuns
+from ganger.forges.comments import Comments, keep_one
 from ganger.forges.forge import Opened
+from ganger.forges.http.client import Ask, scrub
 from ganger.forges.labels import milestone_number
-from ganger.forges.pulls import Remarks, merged_as, names_of, newest_of, read_again, read_pull, read_review, url_of
-from ganger.forges.remarks import Comments, keep_one
-from ganger.forges.rung import Rung
-from ganger.forges.shapes import Row, number, row, rows, strings, text, yes
-from ganger.forges.site import REFUSED, Site
-from ganger.forges.workflow_runs import GITHUB, WorkflowRuns
+from ganger.forges.pull_requests import (
+    Remarks,
+    merged_as,
+    names_of,
+    newest_of,
+    read_again,
+    read_pull,
+    read_review,
+    url_of,
+)
+from ganger.forges.untrusted import Row, number, row, rows, strings, text, yes
 from ganger.ports.forge import MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 # REST can open a draft but not make it ready.

@@ -10,15 +10,15 @@ from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import JobFact, RunFact, Word
 from ganger.core.forge_reviews import APPROVED, REWORK, Remark, Review
 from ganger.errors import ForgeError
-from ganger.forges.client import Ask, scrub
+from ganger.forges.api import REFUSED, Site
+from ganger.forges.ci.reader import Rung, deleted, job_log, run_again, unfinished, with_jobs
+from ganger.forges.ci.run_list import ListCall, RunList
+from ganger.forges.ci.words import gitlab
+from ganger.forges.comments import Comments, keep_one
 from ganger.forges.forge import Opened
-from ganger.forges.pulls import plain_title
-from ganger.forges.remarks import Comments, keep_one
-from ganger.forges.run_list import ListCall, RunList
-from ganger.forges.rung import Rung, deleted, job_log, run_again, unfinished, with_jobs
-from ganger.forges.shapes import Row, number, row, rows, strings, text, told, yes
-from ganger.forges.site import REFUSED, Site
-from ganger.forges.words import gitlab
+from ganger.forges.http.client import Ask, scrub
+from ganger.forges.pull_requests import plain_title
+from ganger.forges.untrusted import Row, number, row, rows, strings, text, told, yes
 from ganger.ports.forge import MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 SIZE = 100

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from ganger.forges.client import Ask
-from ganger.forges.shapes import number, row, text
-from ganger.forges.site import REFUSED, Site
+from ganger.forges.api import REFUSED, Site
+from ganger.forges.http.client import Ask
+from ganger.forges.untrusted import number, row, text
 
 COLOUR = "#8a8f98"
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from ganger.errors import ForgeError
+from ganger.forges.api import Site
 from ganger.forges.forge import Opened
 from ganger.forges.forgejo import open_forgejo
 from ganger.forges.gitea import open_gitea
 from ganger.forges.github import open_github
 from ganger.forges.gitlab import open_gitlab
-from ganger.forges.hosts import Hosts
+from ganger.forges.http.hosts import Hosts
 from ganger.forges.settings import Address, ForgeSettings, read_address
-from ganger.forges.site import Site
 
 GITHUB_HOSTS = ("github.com", "www.github.com", "api.github.com")
 

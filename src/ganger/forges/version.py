@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ganger.forges.shapes import row, text
-from ganger.forges.site import Site
+from ganger.forges.api import Site
+from ganger.forges.untrusted import row, text
 
 _NUMBERS = re.compile(r"v?(\d+)(?:\.(\d+))?")
 # One that does not say is taken for the newest: what it lacks then shows as an error, never as a verdict.

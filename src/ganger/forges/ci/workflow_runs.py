@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ganger.core.ci import JobFact, RunFact
-from ganger.forges.run_list import ListCall, RunList
-from ganger.forges.rung import NEVER_BEGAN, deleted, job_log, run_again, unfinished, with_jobs
-from ganger.forges.shapes import Row, number, row, text
-from ganger.forges.site import Site
-from ganger.forges.words import GITEA_STATUS, GITHUB_STATUS, Table, github
+from ganger.forges.api import Site
+from ganger.forges.ci.reader import NEVER_BEGAN, deleted, job_log, run_again, unfinished, with_jobs
+from ganger.forges.ci.run_list import ListCall, RunList
+from ganger.forges.ci.words import GITEA_STATUS, GITHUB_STATUS, Table, github
+from ganger.forges.untrusted import Row, number, row, text
 
 
 @dataclass(frozen=True, slots=True)

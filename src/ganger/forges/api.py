@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
-from ganger.forges.client import Answer, Ask, Client, Tally, scrub
+from ganger.forges.http.client import Answer, Ask, Client, Tally, scrub
 from ganger.forges.settings import ForgeSettings
-from ganger.forges.shapes import Row, number, row, rows, text
+from ganger.forges.untrusted import Row, number, row, rows, text
 
 MOST_PAGES = 20
 # What a forge answers where it does not do what was asked, though it may well do other things.

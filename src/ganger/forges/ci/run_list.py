@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ganger.core.ci import OVER, RunFact, is_sha
-from ganger.forges.client import Answer
-from ganger.forges.shapes import Row
-from ganger.forges.site import Site, total_of
-from ganger.forges.turns import BY_NAME, Turns
+from ganger.forges.api import Site, total_of
+from ganger.forges.ci.page_order import BY_NAME, Turns
+from ganger.forges.http.client import Answer
+from ganger.forges.untrusted import Row
 
 _ID = re.compile(r"[0-9]{1,20}")
 

@@ -14,7 +14,7 @@ from ganger.core.branch_rules import BranchRules
 from ganger.core.ci import TIMED_OUT, JobFact, RunFact, Word
 from ganger.core.forge_reviews import Review
 from ganger.errors import ForgeError
-from ganger.forges.command_record import SHORT, JobRecord, Records, RunRecord, inode_of, log_name
+from ganger.forges.command.record import SHORT, JobRecord, Records, RunRecord, inode_of, log_name
 from ganger.ports import Exit, Launch, Launcher, Repository, Room, Sandbox
 from ganger.ports.forge import Greeting, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 

@@ -9,11 +9,11 @@ from urllib.parse import quote
 from ganger.core.branch_rules import BranchRules
 from ganger.core.forge_reviews import APPROVED, REWORK, Remark, Review
 from ganger.errors import ForgeError
-from ganger.forges.client import Answer, Ask, scrub
+from ganger.forges.api import REFUSED, Site
+from ganger.forges.comments import Comments, keep_one
+from ganger.forges.http.client import Answer, Ask, scrub
 from ganger.forges.labels import Labels, milestone_number
-from ganger.forges.remarks import Comments, keep_one
-from ganger.forges.shapes import Row, number, row, rows, strings, text, told, yes
-from ganger.forges.site import REFUSED, Site
+from ganger.forges.untrusted import Row, number, row, rows, strings, text, told, yes
 from ganger.ports.forge import MergeAnswer, MergeRules, NewRequest, QueueLook, Request
 
 DRAFT = "WIP: "

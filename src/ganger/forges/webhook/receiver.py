@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from ganger.errors import ForgeError
-from ganger.forges.hook_request import HEAD_BYTES, Head, Refused, project_of, read_head, signer
+from ganger.forges.webhook.request import HEAD_BYTES, Head, Refused, project_of, read_head, signer
 
 HOST = "127.0.0.1"
 _MOST_LINES = 32

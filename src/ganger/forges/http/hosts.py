@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ganger.forges.settings import Address, ForgeSettings
 
 if TYPE_CHECKING:
-    from ganger.forges.client import Client
+    from ganger.forges.http.client import Client
 
 
 class Hosts:
@@ -19,7 +19,7 @@ class Hosts:
 
     def take(self, address: Address, settings: ForgeSettings) -> Client:
         # The HTTP library takes a tenth of a second: only who talks to a host pays for it.
-        from ganger.forges.client import Client
+        from ganger.forges.http.client import Client
 
         origin = address.origin
         if origin not in self._clients:

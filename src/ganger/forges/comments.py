@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ganger.forges.client import Ask
-from ganger.forges.shapes import Row, row, text
-from ganger.forges.site import REFUSED, Site
+from ganger.forges.api import REFUSED, Site
+from ganger.forges.http.client import Ask
+from ganger.forges.untrusted import Row, row, text
 
 
 @dataclass(frozen=True, slots=True)

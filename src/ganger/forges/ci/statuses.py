@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ganger.core.ci import OVER, JobFact, Word, is_sha
-from ganger.forges.shapes import Row, number, row, rows, text
-from ganger.forges.site import Site, at_end
-from ganger.forges.words import Said, commit_status, forgejo
+from ganger.forges.api import Site, at_end
+from ganger.forges.ci.words import Said, commit_status, forgejo
+from ganger.forges.untrusted import Row, number, row, rows, text
 
 SIZE = 50
 MOST_PAGES = 10

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ganger.core.ci import JobFact, RunFact, is_sha
-from ganger.forges.rung import with_jobs
-from ganger.forges.site import Site
-from ganger.forges.statuses import (
+from ganger.forges.api import Site
+from ganger.forges.ci.page_order import BY_NAME, Turns
+from ganger.forges.ci.reader import with_jobs
+from ganger.forges.ci.statuses import (
     SIZE,
     Status,
     Task,
@@ -22,7 +23,6 @@ from ganger.forges.statuses import (
     summary,
     tasks_of,
 )
-from ganger.forges.turns import BY_NAME, Turns
 
 
 class StatusRuns:

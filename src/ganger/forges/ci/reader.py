@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from ganger.core.ci import ABSENT, NEEDS_APPROVAL, OVER, JobFact, RunFact, Word
-from ganger.forges.client import Ask
-from ganger.forges.site import Site
+from ganger.forges.api import Site
+from ganger.forges.http.client import Ask
 
 GONE = (404, 410)
 NEVER_BEGAN = "startup_failure"

@@ -1,0 +1,1 @@
+"""CI without a forge: the operator's own commands."""

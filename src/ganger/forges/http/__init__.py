@@ -1,0 +1,1 @@
+"""HTTP to a forge's host: deadlines, repeats, limits, one client per host."""

@@ -1,0 +1,1 @@
+"""Webhooks of forges: received, verified, and used only to look sooner."""
