@@ -18,7 +18,7 @@ import picture
 import pytest
 import settings
 
-from ganger.agents.script import STEP_KEYS
+from ganger.agents.scripted.script import STEP_KEYS
 from ganger.cli.main import root as commands
 from ganger.cli.reference import render
 from ganger.cli.table import COMMANDS

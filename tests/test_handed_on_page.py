@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ganger.agents.claude import ClaudeAgent
 from ganger.agents.cli import CliAgent
-from ganger.agents.codex import CodexAgent
-from ganger.agents.copilot import CopilotAgent
-from ganger.agents.cursor import CursorAgent
-from ganger.agents.gemini import GeminiAgent
-from ganger.agents.opencode import OpencodeAgent
-from ganger.agents.qwen import QwenAgent
+from ganger.agents.programs.claude import ClaudeAgent
+from ganger.agents.programs.codex import CodexAgent
+from ganger.agents.programs.copilot import CopilotAgent
+from ganger.agents.programs.cursor import CursorAgent
+from ganger.agents.programs.gemini import GeminiAgent
+from ganger.agents.programs.opencode import OpencodeAgent
+from ganger.agents.programs.qwen import QwenAgent
 from ganger.core.environment import ORDINARY
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/guide/agents.md"

@@ -88,7 +88,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "delivery": INNER | {"config", "engine.files", "engine.outlets", "forges", "workspaces"},
     "fleet": INNER | {"agents", "engine.tools", "config", "check"},
     "policies": INNER | {"config"},
-    "without_effect": INNER | {"agents.table", "agents.takes", "check", "config", "places", "project_sandbox"},
+    "without_effect": INNER | {"agents.table", "agents.settings_read", "check", "config", "places", "project_sandbox"},
     "masks": INNER | {"agents", "config", "delivery", "fleet", "notify"},
     "places": INNER | {"config", "engine.files", "scratch", "worker.folders"},
     "runs": INNER | {"config", "engine.files", "places", "stores"},
@@ -158,7 +158,7 @@ ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "putenv"})
 # A worker that reports is one too.
 # What runs inside a sandbox hands its own environment on to the agent.
 READS_ENVIRONMENT = frozenset(
-    {"config.py", "__main__.py", "agents/play.py", "sandboxes/inside.py", "worker/commands.py"}
+    {"config.py", "__main__.py", "agents/scripted/play.py", "sandboxes/inside.py", "worker/commands.py"}
 )
 
 Import = tuple[int, str, str]

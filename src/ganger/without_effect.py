@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from ganger.agents.settings_read import TAKES, UNWALLED
 from ganger.agents.table import require_kind
-from ganger.agents.takes import TAKES, UNWALLED
 from ganger.check import Checked
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.manifest import RetryPolicy

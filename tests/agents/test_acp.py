@@ -16,9 +16,9 @@ from installed import Installed, installed
 from patience import Patience, stretched
 from real import KEY, Trial
 
-from ganger.agents.acp import AcpAgent, AcpReader
-from ganger.agents.acp_profiles import PROFILES
-from ganger.agents.acp_talk import Errand
+from ganger.agents.acp.agent import AcpAgent, AcpReader
+from ganger.agents.acp.client import Errand
+from ganger.agents.acp.profiles import PROFILES
 from ganger.agents.settings import AgentSettings
 from ganger.agents.sign_lines import decode
 from ganger.agents.streams import hear
@@ -38,7 +38,7 @@ def talk(folder: Path, plays: str, **errand: Any) -> subprocess.Popen[bytes]:
     """The process an attempt would be, with the stand-in as its agent."""
     given = Errand((*STAND_IN, plays), **errand).written()
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "ganger.agents.acp_talk", given],
+        [sys.executable, "-P", "-m", "ganger.agents.acp.client", given],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ import pytest
 from installed import installed
 from real import KEY, TASK, Trial, wait_for
 
-from ganger.agents.claude import ClaudeAgent, ClaudeReader, window_of
+from ganger.agents.programs.claude import ClaudeAgent, ClaudeReader, window_of
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear, signs_of
 from ganger.contracts.parser import Parsed, parse_result

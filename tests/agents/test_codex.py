@@ -10,8 +10,8 @@ import pytest
 from installed import installed
 from real import KEY, TASK, Trial, wait_for
 
-from ganger.agents.answer import STRICT_SCHEMA
-from ganger.agents.codex import CodexAgent, CodexReader
+from ganger.agents.programs.codex import CodexAgent, CodexReader
+from ganger.agents.result_schema import STRICT_SCHEMA
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear, signs_of
 from ganger.contracts.parser import Parsed, parse_result

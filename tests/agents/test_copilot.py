@@ -14,7 +14,7 @@ import pytest
 from installed import PLACE, installed
 from real import KEY, Trial
 
-from ganger.agents.copilot import CopilotAgent, CopilotReader
+from ganger.agents.programs.copilot import CopilotAgent, CopilotReader
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear, signs_of
 from ganger.core.signs import (

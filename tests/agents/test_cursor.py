@@ -10,7 +10,7 @@ import pytest
 from installed import Installed
 from real import KEY, Ran, Trial
 
-from ganger.agents.cursor import CursorAgent, CursorReader
+from ganger.agents.programs.cursor import CursorAgent, CursorReader
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear
 from ganger.contracts.parser import Parsed

@@ -13,7 +13,7 @@ import pytest
 from installed import installed
 from real import KEY, Ran, Trial
 
-from ganger.agents.gemini import GeminiAgent, GeminiReader
+from ganger.agents.programs.gemini import GeminiAgent, GeminiReader
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear, signs_of
 from ganger.core.signs import Denied, Heard, Model, Over, Retrying, Said, Session, Tokens, ToolEnded, ToolStarted

@@ -11,7 +11,7 @@ import pytest
 from installed import installed
 from real import KEY, Trial
 
-from ganger.agents.opencode import CONFIG, OpencodeAgent, OpencodeReader
+from ganger.agents.programs.opencode import CONFIG, OpencodeAgent, OpencodeReader
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear, signs_of
 from ganger.contracts.parser import Parsed

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from patience import stretched
 
-from ganger.agents.pty import PtyAgent
+from ganger.agents.pty.agent import PtyAgent
 from ganger.agents.settings import AgentSettings, TerminalSettings
 from ganger.contracts.parser import Parsed, parse_result
 from ganger.core.signs import Heard, Over
@@ -301,10 +301,10 @@ def test_no_secret_is_in_an_argument_and_keys_are_passed_only_when_named(tmp_pat
 
 _WITHOUT_ECHO_RULE = """
 import runpy
-from ganger.agents.pty_transcript import Transcript
+from ganger.agents.pty.transcript import Transcript
 Transcript.typed = lambda self, text: None
 Transcript.begin = lambda self, lines: None
-runpy.run_module("ganger.agents.pty_talk", run_name="__main__")
+runpy.run_module("ganger.agents.pty.driver", run_name="__main__")
 """
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ganger.agents import pty_talk
-from ganger.agents.pty_talk import Look, Rule
-from ganger.agents.pty_transcript import Transcript, gist
-from ganger.agents.screen import Screen
-from ganger.agents.screen_rows import joined
+from ganger.agents.pty import driver
+from ganger.agents.pty.driver import Look, Rule
+from ganger.agents.pty.screen import Screen
+from ganger.agents.pty.screen_rows import joined
+from ganger.agents.pty.transcript import Transcript, gist
 
 EXAMPLE = """<<<TASK_RESULT_V2>>>
 {"contract_version":"2.0","task_id":"a","status":"DONE","summary":"only an example"}
@@ -113,7 +113,7 @@ def _look(*lines: str, **more: Any) -> Look:
 )
 def test_one_appearance_of_a_question_is_one(looks: list[Look], answers: int) -> None:
     """T25: still there, moved, gone and back, one more below, scrolled away, another in its place."""
-    rule = Rule(pty_talk._pattern(r"ok\?"), b"y")
+    rule = Rule(driver._pattern(r"ok\?"), b"y")
     assert sum(rule.is_new(look.hits(rule.pattern), look) for look in looks) == answers
 
 
@@ -134,4 +134,4 @@ def test_one_appearance_of_a_question_is_one(looks: list[Look], answers: int) ->
 )
 def test_a_question_is_known_by_its_look(line: str, asks: bool) -> None:
     """T25 D12: prose that asks is none."""
-    assert bool(_look(line).hits(pty_talk._pattern(pty_talk.ASKS))) is asks
+    assert bool(_look(line).hits(driver._pattern(driver.ASKS))) is asks

@@ -13,7 +13,7 @@ import pytest
 from installed import installed
 from real import KEY, Trial
 
-from ganger.agents.qwen import QwenAgent, QwenReader
+from ganger.agents.programs.qwen import QwenAgent, QwenReader
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear, signs_of
 from ganger.core.signs import (

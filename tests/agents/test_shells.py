@@ -11,8 +11,8 @@ from matrix import ROWS, Row, params
 from real import KEY, Trial
 
 from ganger.agents.cli import CliAgent
-from ganger.agents.copilot import CopilotAgent
-from ganger.agents.gemini import GeminiAgent
+from ganger.agents.programs.copilot import CopilotAgent
+from ganger.agents.programs.gemini import GeminiAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.shells import SHELL_FILE, shell_file, shell_settings
 from ganger.agents.table import make_agent

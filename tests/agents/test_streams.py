@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from ganger.agents.claude import ClaudeReader
-from ganger.agents.codex import CodexReader
-from ganger.agents.copilot import CopilotReader
-from ganger.agents.gemini import GeminiReader
-from ganger.agents.opencode import OpencodeReader
-from ganger.agents.qwen import QwenReader
+from ganger.agents.programs.claude import ClaudeReader
+from ganger.agents.programs.codex import CodexReader
+from ganger.agents.programs.copilot import CopilotReader
+from ganger.agents.programs.gemini import GeminiReader
+from ganger.agents.programs.opencode import OpencodeReader
+from ganger.agents.programs.qwen import QwenReader
 from ganger.agents.streams import read_json
 from ganger.ports import Reader
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ganger.agents.settings import AgentSettings, TerminalSettings
+from ganger.agents.settings_read import TAKES, UNWALLED
 from ganger.agents.table import KINDS, make_agent
-from ganger.agents.takes import TAKES, UNWALLED
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
 

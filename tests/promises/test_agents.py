@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ganger.agents.command import fill
-from ganger.agents.script import ScriptProblem, load_script
+from ganger.agents.scripted.script import ScriptProblem, load_script
 from ganger.agents.settings import AgentSettings
 from ganger.agents.table import make_agent
 from ganger.contracts.parser import Parsed, Refused, parse_result

@@ -157,7 +157,7 @@ def test_an_agent_may_use_git_and_the_interpreter(here: Place) -> None:
     git = "git -c user.name=a -c user.email=a@b"
     code = f"git init -q . && echo x >f && git add f && {git} commit -qm one && git log --format=%s"
     assert here.shell(code).out == "one\n"
-    assert here.run(sys.executable, "-P", "-c", "import ganger.agents.play; print('ok')").out == "ok\n"
+    assert here.run(sys.executable, "-P", "-c", "import ganger.agents.scripted.play; print('ok')").out == "ok\n"
 
 
 def test_what_the_operator_grants_is_there(tmp_path: Path) -> None:

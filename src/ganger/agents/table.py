@@ -17,16 +17,16 @@ Maker = Callable[[str, AgentSettings, Path, Mapping[str, str]], Agent]
 GROUP = "ganger.agents"
 KINDS: dict[str, str] = {
     "command": "ganger.agents.command:make",
-    "scripted": "ganger.agents.scripted:make",
-    "claude": "ganger.agents.claude:ClaudeAgent",
-    "codex": "ganger.agents.codex:CodexAgent",
-    "opencode": "ganger.agents.opencode:OpencodeAgent",
-    "agent": "ganger.agents.cursor:CursorAgent",
-    "gemini": "ganger.agents.gemini:GeminiAgent",
-    "qwen": "ganger.agents.qwen:QwenAgent",
-    "copilot": "ganger.agents.copilot:CopilotAgent",
-    "acp": "ganger.agents.acp:AcpAgent",
-    "pty": "ganger.agents.pty:PtyAgent",
+    "scripted": "ganger.agents.scripted.agent:make",
+    "claude": "ganger.agents.programs.claude:ClaudeAgent",
+    "codex": "ganger.agents.programs.codex:CodexAgent",
+    "opencode": "ganger.agents.programs.opencode:OpencodeAgent",
+    "agent": "ganger.agents.programs.cursor:CursorAgent",
+    "gemini": "ganger.agents.programs.gemini:GeminiAgent",
+    "qwen": "ganger.agents.programs.qwen:QwenAgent",
+    "copilot": "ganger.agents.programs.copilot:CopilotAgent",
+    "acp": "ganger.agents.acp.agent:AcpAgent",
+    "pty": "ganger.agents.pty.agent:PtyAgent",
     "pull": "ganger.agents.pull:PullAgent",
 }
 # Programs looked up on PATH, in the order they are offered.

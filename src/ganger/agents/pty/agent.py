@@ -30,7 +30,7 @@ class PtyAgent(CliAgent):
 
     def _program(self) -> tuple[str, ...]:
         # Modules come from where Ganger is installed, never from the folder the agent works in.
-        return (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.pty_talk")
+        return (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.pty.driver")
 
     def arguments(self, context: AttemptContext) -> list[str]:
         words = words_of(self.argv[1:], context, self.root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from ganger.agents.screen_rows import MOVES, Plane, Row, joined, split, width_of
+from ganger.agents.pty.screen_rows import MOVES, Plane, Row, joined, split, width_of
 
 _LONGEST_SEQUENCE = 256
 _LONGEST_STRING = 64 * 1024

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ganger.agents.answer import SCHEMA, fenced
 from ganger.agents.cli import CliAgent
+from ganger.agents.result_schema import SCHEMA, fenced
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import amount, items, number, part, plain, read_json, text
 from ganger.agents.words import meaning, reset_in

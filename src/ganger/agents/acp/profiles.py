@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ganger.agents.claude import ClaudeAgent
 from ganger.agents.cli import CliAgent
-from ganger.agents.codex import CodexAgent
-from ganger.agents.copilot import KEPT_BACK, CopilotAgent
-from ganger.agents.gemini import GeminiAgent
-from ganger.agents.opencode import OpencodeAgent
-from ganger.agents.qwen import QwenAgent
+from ganger.agents.programs.claude import ClaudeAgent
+from ganger.agents.programs.codex import CodexAgent
+from ganger.agents.programs.copilot import KEPT_BACK, CopilotAgent
+from ganger.agents.programs.gemini import GeminiAgent
+from ganger.agents.programs.opencode import OpencodeAgent
+from ganger.agents.programs.qwen import QwenAgent
 
 
 def _codex_files(agent: CliAgent) -> Mapping[str, bytes]:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from ganger.agents.family import below
+from ganger.agents.child_processes import below
 
 _PIECE = 1024
 _READ = 64 * 1024

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.agents.command import CommandAgent
-from ganger.agents.script import ScriptProblem, load_script
+from ganger.agents.scripted.script import ScriptProblem, load_script
 from ganger.agents.settings import AgentSettings
 from ganger.agents.sign_lines import SignReader
 from ganger.agents.streams import hear
@@ -24,7 +24,7 @@ class ScriptedAgent(CommandAgent):
         self, name: str, *, script: Path, environ: Mapping[str, str], root: Path, passed: tuple[str, ...] = ()
     ) -> None:
         # Modules come from where Ganger is installed, never from the folder the agent works in.
-        argv = (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.play", str(script))
+        argv = (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.scripted.play", str(script))
         super().__init__(name, argv=argv, prompt="stdin", passed=passed, environ=environ, root=root)
         self._script = script
         self._speaks = _speaks(script)

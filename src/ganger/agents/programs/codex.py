@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ganger.agents.answer import STRICT_SCHEMA, fenced_text
 from ganger.agents.cli import CliAgent
+from ganger.agents.result_schema import STRICT_SCHEMA, fenced_text
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import number, part, plain, read_json, text
 from ganger.agents.words import meaning

@@ -1,4 +1,4 @@
-"""The scripted agent's process: plays one attempt of a script. Run as `python -m ganger.agents.play SCRIPT`.
+"""The scripted agent's process: plays one attempt of a script. Run as `python -m ganger.agents.scripted.play SCRIPT`.
 
 Standard library only, so that it starts as fast as the interpreter does.
 """
@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ganger.agents.script import ScriptProblem, Step, load_script
+from ganger.agents.scripted.script import ScriptProblem, Step, load_script
 
 
 def main(arguments: list[str]) -> int:

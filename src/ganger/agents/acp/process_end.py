@@ -9,7 +9,7 @@ from asyncio.subprocess import Process
 from collections.abc import Callable
 from contextlib import suppress
 
-from ganger.agents.family import started, tree_of
+from ganger.agents.child_processes import started, tree_of
 
 _GRACE_SEC = 2.0
 _LOOK_SEC = 0.05

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ganger.agents.acp_profiles import PROFILES, profile_of
-from ganger.agents.acp_talk import Errand
+from ganger.agents.acp.client import Errand
+from ganger.agents.acp.profiles import PROFILES, profile_of
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.sign_lines import decode
@@ -43,7 +43,7 @@ class AcpAgent(CliAgent):
 
     def prepare(self, context: AttemptContext) -> Launch:
         # Modules come from where Ganger is installed, never from the folder the agent works in.
-        talk = (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.acp_talk")
+        talk = (sys.executable, "-P", "-X", "utf8", "-m", "ganger.agents.acp.client")
         errand = self.errand(context)
         # Its own arguments are repeated here, so that the sandbox shows the files they name.
         return replace(super().prepare(context), argv=(*talk, errand.written(), *errand.argv))

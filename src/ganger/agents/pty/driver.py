@@ -1,7 +1,7 @@
 """The process that operates an interactive program in place of a user.
 
-Called as `python -m ganger.agents.pty_talk SETTINGS PROGRAM ARGUMENTS…`. The prompt comes on stdin. On stdout: what the
-program shows, as plain lines, and signals in between.
+Called as `python -m ganger.agents.pty.driver SETTINGS PROGRAM ARGUMENTS…`. The prompt comes on stdin. On stdout: what
+the program shows, as plain lines, and signals in between.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ganger.agents.pty_child import PtyChild
-from ganger.agents.pty_transcript import Transcript, gist, unframed
-from ganger.agents.screen import Screen
-from ganger.agents.screen_rows import joined
+from ganger.agents.pty.child import PtyChild
+from ganger.agents.pty.screen import Screen
+from ganger.agents.pty.screen_rows import joined
+from ganger.agents.pty.transcript import Transcript, gist, unframed
 from ganger.agents.settings import TerminalSettings
 from ganger.agents.sign_lines import encode, harmless
 from ganger.agents.words import meaning

@@ -1,0 +1,1 @@
+"""The `acp` kind: any program that speaks the Agent Client Protocol."""

@@ -1,0 +1,1 @@
+"""Adapters of real agent programs: one file each."""

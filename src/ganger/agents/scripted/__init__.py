@@ -1,0 +1,1 @@
+"""The `scripted` kind: behaviours played from a file."""
