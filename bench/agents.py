@@ -22,7 +22,7 @@ from ganger.contracts.parser import Parsed
 from ganger.core.records import TaskSpec
 from ganger.dev.server import ModelServer
 from ganger.engine.prompts import assemble
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Agent, AttemptContext
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "agents"))

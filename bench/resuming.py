@@ -36,8 +36,8 @@ from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal
 from ganger.engine.run import Lead
 from ganger.errors import EXIT_INTERRUPTED
-from ganger.launchers.house import House, is_held
 from ganger.launchers.ledger import Ledger
+from ganger.launchers.paths import House, is_held
 from ganger.launchers.proc import mark_of, pids, stat_fields
 from ganger.ports import Exit
 from ganger.stores.sqlite import SqliteStore

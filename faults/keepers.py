@@ -12,7 +12,7 @@ from faults.leads import Ended, Lead
 from faults.scenario import Place
 from faults.strace import Point, Strike, points_in, status_of, until, watched
 from ganger.errors import EXIT_ESCALATED
-from ganger.launchers import door, kept
+from ganger.launchers import connect, launcher
 
 _MODULE = "held_keeper"
 # Runs without site-packages and without this package; only the first keeper of a place waits.
@@ -71,7 +71,7 @@ def _watched(place: Place, options: Sequence[str], before: Callable[[], None] | 
 
 def _hold(odd: str, before: Callable[[], None] | None) -> None:
     """In the lead: the keepers it starts are ours."""
-    kept.__dict__["KeeperOptions"] = partial(door.KeeperOptions, odd=odd)
+    launcher.__dict__["KeeperOptions"] = partial(connect.KeeperOptions, odd=odd)
     if before is not None:
         before()
 

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ganger.launchers import cgroups
+from ganger.launchers.processes import cgroups
 
 ROOT = Path(__file__).resolve().parents[1]
 HARM = 99

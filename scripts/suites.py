@@ -23,7 +23,7 @@ from ganger.core.environment import tool_environment
 from ganger.core.telling import ESCAPE_SEQUENCE
 from ganger.core.tiers import TieredStep
 from ganger.engine.verify import run_steps
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Room
 from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
 from ganger.sandboxes.none import Bare

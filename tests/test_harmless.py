@@ -9,7 +9,7 @@ from pathlib import Path
 import harmless
 import pytest
 
-from ganger.launchers import cgroups
+from ganger.launchers.processes import cgroups
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "harmless.py"
 
@@ -96,7 +96,7 @@ def test_a_control_group_that_is_left_is_found(watched: Path) -> None:
     """G05: planted bug; where no group can be made, none can be left."""
     if cgroups.own_cgroup() is None:
         pytest.skip("needs control groups of version 2")
-    where = f"{sys.executable} -c 'from ganger.launchers.cgroups import own_cgroup; print(own_cgroup())'"
+    where = f"{sys.executable} -c 'from ganger.launchers.processes.cgroups import own_cgroup; print(own_cgroup())'"
     ended, lines = harm(watched, f'mkdir "$({where})/left"')
     assert ended == 99 and len(lines) == 1 and lines[0].startswith("new: control group ") and "/left" in lines[0]
 

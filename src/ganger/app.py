@@ -60,7 +60,7 @@ from ganger.fleet import (
     signs_in as signs_in,
     strong_agents as strong_agents,
 )
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.launcher import KeptLauncher
 from ganger.masks import masker_of
 from ganger.notify import hook_files, notices_of
 from ganger.places import note_lead, place_of, settle, sweep_left_over

@@ -21,7 +21,7 @@ from ganger.engine.files import RunFolder, is_led, leading
 from ganger.engine.gate import Gate
 from ganger.engine.verification import why_red
 from ganger.errors import GangerError, NotFoundError
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.launcher import KeptLauncher
 from ganger.places import at_place
 from ganger.ports import Entry
 from ganger.project_sandbox import sandbox_of

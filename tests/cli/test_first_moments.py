@@ -14,7 +14,7 @@ from cli_project import CONFIG, ganger, kept, make_project, task
 from patience import stretched, until
 
 from ganger.engine.files import RunFolder, is_led
-from ganger.launchers.house import House, is_held
+from ganger.launchers.paths import House, is_held
 from ganger.launchers.proc import mark_of, pids
 
 pytestmark = pytest.mark.whole

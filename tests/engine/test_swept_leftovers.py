@@ -14,7 +14,7 @@ import pytest
 from cli_project import ganger, kept, make_project
 
 from ganger.engine.files import sweep_unfinished
-from ganger.launchers.house import House, make_socket_folder
+from ganger.launchers.paths import House, make_socket_folder
 from ganger.scratch import prefix, scratch_folder, sweep
 
 pytestmark = pytest.mark.whole

@@ -19,7 +19,7 @@ from ganger.core.tiers import TieredStep
 from ganger.core.vocabulary import Tier
 from ganger.engine.verify import Verdict, run_steps
 from ganger.errors import GangerError
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.launcher import KeptLauncher
 
 PYTHON = f"'{sys.executable}' -S -c"
 

@@ -15,8 +15,8 @@ from patience import Patience
 
 from ganger.core.ci import CiRules, Finding, JobFact, RunFact, judge, latest
 from ganger.forges.command.forge import CommandCi, CommandForge
-from ganger.launchers.door import KeeperOptions
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.connect import KeeperOptions
+from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Launch, Room
 from ganger.workspaces.artifacts import is_generated
 from ganger.workspaces.repository import GitRepository, GitSettings

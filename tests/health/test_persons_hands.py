@@ -11,7 +11,7 @@ from zoo import LIMITS, health_of, seen
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.launchers.door import Line
+from ganger.launchers.connect import Line
 
 AGENT = """
 case "$GANGER_TASK_ID$GANGER_ATTEMPT" in

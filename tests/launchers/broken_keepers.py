@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from ganger.launchers.keeper import serve
 from ganger.launchers.ledger import Ended
+from ganger.launchers.processes.tree import Tree
 from ganger.launchers.programs import Programs
-from ganger.launchers.trees import Tree
 from ganger.ports import Launch
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from keeper_bench import Run
 
-from ganger.launchers.kept import KeptLauncher, KeptRunning
+from ganger.launchers.launcher import KeptLauncher, KeptRunning
 
 PRELUDE = """
 import ctypes, os, signal, sys, time

@@ -14,10 +14,10 @@ from typing import TypeVar
 
 import patience
 
-from ganger.launchers.door import KeeperOptions
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.connect import KeeperOptions
+from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.ledger import Account, read_ledger
-from ganger.launchers.traces import clear_traces
+from ganger.launchers.leftovers import clear_traces
 from ganger.ports import Exit, Launch
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ import pytest
 from cli_project import kept, make_project, task
 from patience import stretched, until
 
-from ganger.launchers.house import House, is_held
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.launcher import KeptLauncher
+from ganger.launchers.paths import House, is_held
 from ganger.launchers.proc import has_ended, is_stopped, parent_of
 
 pytestmark = pytest.mark.whole

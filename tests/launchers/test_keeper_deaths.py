@@ -13,9 +13,9 @@ import pytest
 from keeper_bench import Run, until
 
 from ganger.errors import DiskFullError, KeeperError
-from ganger.launchers.door import start_keeper
-from ganger.launchers.house import House, hold
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.connect import start_keeper
+from ganger.launchers.launcher import KeptLauncher
+from ganger.launchers.paths import House, hold
 from ganger.ports import Exit
 
 ROUNDS = int(os.environ.get("GANGER_TEST_ROUNDS", "6"))

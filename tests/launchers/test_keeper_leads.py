@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from keeper_bench import Run, alive, until
 
-from ganger.launchers.kept import KeptLauncher
-from ganger.launchers.wire import launch_message
+from ganger.launchers.launcher import KeptLauncher
+from ganger.launchers.messages import launch_message
 from ganger.ports import Exit
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from keeper_bench import Run
 
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.ledger import LOST, Ended, Ledger, read_ledger, refusal
 from ganger.ports import Exit
 

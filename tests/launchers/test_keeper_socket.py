@@ -18,10 +18,10 @@ import pytest
 from keeper_bench import Run
 
 from ganger.errors import KeeperError
-from ganger.launchers.door import tell_in_passing
-from ganger.launchers.house import House
-from ganger.launchers.kept import KeptLauncher
-from ganger.launchers.wire import Garbage, Lines, launch_message
+from ganger.launchers.connect import tell_in_passing
+from ganger.launchers.launcher import KeptLauncher
+from ganger.launchers.messages import Garbage, Lines, launch_message
+from ganger.launchers.paths import House
 from ganger.ports import Exit
 
 GARBAGE = {

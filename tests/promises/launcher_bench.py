@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from ganger.launchers.kept import KeptLauncher, KeptRunning
+from ganger.launchers.launcher import KeptLauncher, KeptRunning
 from ganger.ports import Exit, Launch
 
 T = TypeVar("T")

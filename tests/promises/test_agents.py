@@ -18,7 +18,7 @@ from ganger.agents.settings import AgentSettings
 from ganger.agents.table import make_agent
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.errors import GangerError, InputError
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Agent, AttemptContext, Exit
 
 # Kinds that need no program of anybody's; the others keep the same promises in tests/agents.

@@ -16,8 +16,8 @@ from launcher_bench import PRELUDE, Bench, keep_company
 from patience import Patience
 
 from ganger.engine.effort import is_at_work
-from ganger.launchers.facts import tree_facts
-from ganger.launchers.kept import KeptRunning
+from ganger.launchers.launcher import KeptRunning
+from ganger.launchers.processes.facts import tree_facts
 from ganger.ports import Exit, Facts, Launch, Room
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings, candidates

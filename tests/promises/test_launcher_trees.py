@@ -15,7 +15,7 @@ import pytest
 from launcher_bench import PRELUDE, Bench, children_of, keep_company
 from patience import Patience
 
-from ganger.launchers.kept import KeptRunning
+from ganger.launchers.launcher import KeptRunning
 from ganger.ports import Exit
 
 

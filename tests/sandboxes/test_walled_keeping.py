@@ -15,7 +15,7 @@ import pytest
 from patience import Patience
 from walled import KINDS, Place, place
 
-from ganger.launchers.kept import KeptLauncher
+from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.proc import has_ended, mark_of, pids, tag_of
 from ganger.ports import Exit, Launch
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 
-from ganger.launchers.house import House, is_held
+from ganger.launchers.paths import House, is_held
 from ganger.launchers.proc import is_stopped, parent_of
 
 

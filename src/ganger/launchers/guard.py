@@ -11,8 +11,8 @@ import signal
 import sys
 import time
 
-from ganger.launchers.adoption import adopt_orphans, adopted, kill_child
-from ganger.launchers.traces import clear_traces
+from ganger.launchers.leftovers import clear_traces
+from ganger.launchers.processes.adoption import adopt_orphans, adopted, kill_child
 
 # Without site-packages only the standard library and Ganger itself can be imported, and of Ganger not even its public
 # names: those take longer than everything the guard needs.

@@ -19,14 +19,10 @@ from pathlib import Path
 from types import FrameType
 
 from ganger.errors import DiskFullError
-from ganger.launchers.adoption import adopt_orphans
-from ganger.launchers.clients import Client, peer_is_us
+from ganger.launchers.connections import Client, peer_is_us
 from ganger.launchers.guard import BUSY
-from ganger.launchers.house import House, hold, make_socket_folder
-from ganger.launchers.programs import Programs, Unrecorded
-from ganger.launchers.traces import clear_traces, remove_socket
-from ganger.launchers.trees import NEVER, Tree
-from ganger.launchers.wire import (
+from ganger.launchers.leftovers import clear_traces, remove_socket
+from ganger.launchers.messages import (
     PROTOCOL,
     Garbage,
     Message,
@@ -38,6 +34,10 @@ from ganger.launchers.wire import (
     text,
     texts,
 )
+from ganger.launchers.paths import House, hold, make_socket_folder
+from ganger.launchers.processes.adoption import adopt_orphans
+from ganger.launchers.processes.tree import NEVER, Tree
+from ganger.launchers.programs import Programs, Unrecorded
 
 _SWEEP_PAUSE_SEC = 0.005
 # How soon the keeper notices that the run's folder was deleted.

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.launchers.wire import Garbage, Message, exit_message, exit_of, line, message, number, part, text
+from ganger.launchers.messages import Garbage, Message, exit_message, exit_of, line, message, number, part, text
 from ganger.ports import Exit
 
 LOST = Exit(None, None, timed_out=False, duration_sec=0.0, started=True, error="", lost=True)

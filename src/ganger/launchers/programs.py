@@ -8,14 +8,14 @@ import time
 from collections.abc import Collection, Mapping
 
 from ganger.errors import DiskFullError
-from ganger.launchers import cgroups
-from ganger.launchers.adoption import adopted, kill_child
-from ganger.launchers.house import House
 from ganger.launchers.ledger import LOST, Begun, Ended, Ledger, read_ledger, refusal
+from ganger.launchers.leftovers import clear_traces
+from ganger.launchers.paths import House
 from ganger.launchers.proc import boot_id, kill_where, mark_of, stat_fields, tag_of
-from ganger.launchers.spawn import FREE_SOME_SPACE, is_disk_full, open_log, spawn, start_error
-from ganger.launchers.traces import clear_traces
-from ganger.launchers.trees import NEVER, Tree
+from ganger.launchers.processes import cgroups
+from ganger.launchers.processes.adoption import adopted, kill_child
+from ganger.launchers.processes.spawn import FREE_SOME_SPACE, is_disk_full, open_log, spawn, start_error
+from ganger.launchers.processes.tree import NEVER, Tree
 from ganger.ports import Exit, Launch
 
 _WATCH_SEC = 0.25

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.launchers.cgroups import PREFIX
+from ganger.launchers.processes.cgroups import PREFIX
 
 _TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
 

@@ -15,10 +15,10 @@ from typing import TypeVar
 
 import ganger
 from ganger.errors import KeeperError
-from ganger.launchers.clients import peer_is_us
+from ganger.launchers.connections import peer_is_us
 from ganger.launchers.guard import BOOT, PYTHON_FLAGS
-from ganger.launchers.house import House
-from ganger.launchers.wire import PROTOCOL, Garbage, Lines, Message, line, number
+from ganger.launchers.messages import PROTOCOL, Garbage, Lines, Message, line, number
+from ganger.launchers.paths import House
 
 IDLE_SEC = 5.0
 _REACHED_WITHIN_SEC = 30.0

@@ -9,7 +9,7 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from ganger.launchers.cgroups import PREFIX, clear
+from ganger.launchers.processes.cgroups import PREFIX, clear
 
 
 def clear_traces(room: str) -> None:

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from ganger.errors import DiskFullError, KeeperError
-from ganger.launchers.door import KeeperOptions, Line, LineLost, reach, tell_in_passing
-from ganger.launchers.facts import tree_facts
+from ganger.launchers.connect import KeeperOptions, Line, LineLost, reach, tell_in_passing
 from ganger.launchers.frozen import kill_keeper, wake_keeper
-from ganger.launchers.house import House, is_held
 from ganger.launchers.ledger import LOST
+from ganger.launchers.messages import Message, exit_of, launch_message, maybe, number, part, text
+from ganger.launchers.paths import House, is_held
 from ganger.launchers.proc import kill_where, mark_of, start_ticks
-from ganger.launchers.spawn import FREE_SOME_SPACE
-from ganger.launchers.wire import Message, exit_of, launch_message, maybe, number, part, text
+from ganger.launchers.processes.facts import tree_facts
+from ganger.launchers.processes.spawn import FREE_SOME_SPACE
 from ganger.ports import Exit, Facts, Launch, Running
 
 _TRIES = 5

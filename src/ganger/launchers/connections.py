@@ -8,7 +8,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-from ganger.launchers.wire import Lines, Message, line
+from ganger.launchers.messages import Lines, Message, line
 
 _CREDENTIALS = struct.Struct("3i")
 _CHUNK = 1 << 18

@@ -1,0 +1,1 @@
+"""Processes the keeper holds: how they are started, limited, adopted and ended."""
