@@ -29,7 +29,7 @@ from ganger.stores.database import (
     sqlite_version,
     transaction,
 )
-from ganger.stores.fences import CLOSING, RELEASED, REPORTS, Claim, Lease, lead_lost, require_free, stale
+from ganger.stores.leases import CLOSING, RELEASED, REPORTS, Claim, Lease, lead_lost, require_free, stale
 
 __all__ = ["OLDEST_SQLITE", "SqliteStore", "migrations", "sqlite_version"]
 
