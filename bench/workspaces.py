@@ -15,8 +15,8 @@ from bench.figures import Figure
 from bench.processes import BenchError, run, scratch
 from bench.sizes import TINY, Sizes
 from ganger.ports import Rules
-from ganger.workspaces.copying import bytes_of
-from ganger.workspaces.repository import GitRepository, GitSettings
+from ganger.workspaces.files.copying import bytes_of
+from ganger.workspaces.git.repository import GitRepository, GitSettings
 
 MOST_MAKING = 2.0
 CONCURRENCY = 8

@@ -25,7 +25,7 @@ from faults.strace import Point, Strike
 from ganger.core import events as ev
 from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
-from ganger.workspaces.git import Answer, Call, Git
+from ganger.workspaces.git.git import Answer, Call, Git
 
 _SEEN = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.symlink", "shutil.copyfile", "shutil.move"})
 _CHILD = re.compile(r"(git|late)-([a-z-]+)/(\w+)\.(\d+)")

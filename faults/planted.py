@@ -28,8 +28,8 @@ from ganger.engine.road import Reader
 from ganger.engine.run import Lead
 from ganger.ports import Entry
 from ganger.stores import sqlite
-from ganger.workspaces import tree
-from ganger.workspaces.direct import DirectWorkspace
+from ganger.workspaces.direct.workspace import DirectWorkspace
+from ganger.workspaces.files import tree
 
 
 @dataclass(frozen=True, slots=True)

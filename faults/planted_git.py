@@ -7,8 +7,8 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.engine.merging import In, Merging, _Layer
-from ganger.workspaces import bare, git, repository
-from ganger.workspaces.repository import GitRepository
+from ganger.workspaces.git import bare_repo, git, repository
+from ganger.workspaces.git.repository import GitRepository
 
 
 def moved_before_intent() -> None:
@@ -69,5 +69,5 @@ def git_not_synced() -> None:
     """Neither commits nor refs are on disk when the merge is recorded."""
     settings = tuple(one for one in git._SETTINGS if not one.startswith("core.fsync"))
     git._SETTINGS = (*settings, "core.fsync=none")  # type: ignore[assignment]
-    for module in (bare, repository):
+    for module in (bare_repo, repository):
         setattr(module, "sync_folder", lambda _folder: None)  # noqa: B010

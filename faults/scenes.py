@@ -13,7 +13,7 @@ from faults.beside import TOKEN, Beside, Ground, kind_of
 from faults.scenario import Job, Place, Scenario
 from ganger.forges.command.forge import CommandForge
 from ganger.ports.forge import Forge, PushOutcome
-from ganger.workspaces.remote import GitRemote
+from ganger.workspaces.remotes.remote import GitRemote
 
 _VARIABLE = "LOOPBACK_TOKEN"
 _SKIP = "out/skipped.txt"

@@ -76,22 +76,22 @@ from ganger.sandboxes.concealed import concealed
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.difference import difference_lines
 from ganger.worker.shim import shim_text
-from ganger.workspaces.artifacts import is_generated
-from ganger.workspaces.bare import Bare
-from ganger.workspaces.direct import DirectWorkspace, Judge
-from ganger.workspaces.fixed import Fixed
-from ganger.workspaces.git_settings import settings_for
-from ganger.workspaces.masking import Mask
-from ganger.workspaces.newest import Newest
-from ganger.workspaces.project_copy import ProjectCopies
-from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection
-from ganger.workspaces.removal import discard
-from ganger.workspaces.repository import GitRepository, GitSettings
-from ganger.workspaces.roles import gates_of, paths_of
-from ganger.workspaces.safeguards import ChangeLimits, require
-from ganger.workspaces.standing import stand
-from ganger.workspaces.watch import Watch
-from ganger.workspaces.watching import Watching, is_unwatched
+from ganger.workspaces.direct.fixed_files import Fixed
+from ganger.workspaces.direct.project_copy import ProjectCopies
+from ganger.workspaces.direct.watch import Watch
+from ganger.workspaces.direct.watch_rules import Watching, is_unwatched
+from ganger.workspaces.direct.workspace import DirectWorkspace, Judge
+from ganger.workspaces.files.activity import Newest
+from ganger.workspaces.files.removal import discard
+from ganger.workspaces.gates.guard import stand
+from ganger.workspaces.git.bare_repo import Bare
+from ganger.workspaces.git.repository import GitRepository, GitSettings
+from ganger.workspaces.git.settings import settings_for
+from ganger.workspaces.rules.artifacts import is_generated
+from ganger.workspaces.rules.masking import Mask
+from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection
+from ganger.workspaces.rules.roles import gates_of, paths_of
+from ganger.workspaces.safeguards.safeguards import ChangeLimits, require
 
 
 class SystemClock:

@@ -16,9 +16,9 @@ from ganger.contracts.verify_profile import VerifyProfiles
 from ganger.core.environment import child_environment
 from ganger.core.records import TaskSpec
 from ganger.errors import Fault
-from ganger.workspaces.gate_commands import LINTERS, PYTHONS
-from ganger.workspaces.installed import Copy, Product, copies_in, product_at, python_copies, sites_of
-from ganger.workspaces.recipes import Step, unfolded
+from ganger.workspaces.direct.installed import Copy, Product, copies_in, product_at, python_copies, sites_of
+from ganger.workspaces.gates.commands import LINTERS, PYTHONS
+from ganger.workspaces.gates.recipes import Step, unfolded
 
 CODE = "INSTALLED_COPY"
 _PYTESTS = frozenset({"pytest", "py.test"})

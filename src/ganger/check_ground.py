@@ -16,11 +16,11 @@ from ganger.errors import Fault, GangerError, InputError
 from ganger.fleet import HEALER, agent_of_role, heals, reviewers
 from ganger.outposts import delivering_repos, require_token, require_webhook_secret
 from ganger.project_sandbox import sandbox_of
-from ganger.workspaces.addresses import remote_address
-from ganger.workspaces.bare import Bare
-from ganger.workspaces.checkouts import plain_parts
-from ganger.workspaces.direct import DirectWorkspace
-from ganger.workspaces.protect import Protection
+from ganger.workspaces.direct.workspace import DirectWorkspace
+from ganger.workspaces.git.bare_repo import Bare
+from ganger.workspaces.git.checkouts import plain_parts
+from ganger.workspaces.remotes.addresses import remote_address
+from ganger.workspaces.rules.protected import Protection
 
 
 def settings_faults(project: Project, problems: Iterable[GangerError]) -> Iterator[Fault]:

@@ -16,8 +16,8 @@ from ganger.engine.homes import Homes
 from ganger.errors import NotFoundError, StoreError
 from ganger.places import at_place, gone_projects, runs_of
 from ganger.runs import keeper_pid, read_state, size_of
-from ganger.workspaces.leftovers import Kept, Leftover
-from ganger.workspaces.removal import discard
+from ganger.workspaces.files.removal import discard
+from ganger.workspaces.git.leftovers import Kept, Leftover
 
 # Made by a run for itself; useless once no process leads the run.
 _REMADE = ("checks", "pool")

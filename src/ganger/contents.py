@@ -15,7 +15,7 @@ from ganger.core.reconcile import ContentDigest
 from ganger.core.records import TaskSpec
 from ganger.engine.files import replace_file
 from ganger.errors import GangerError
-from ganger.workspaces.tree import Tree
+from ganger.workspaces.files.tree import Tree
 
 MISSING = "missing"
 UNREADABLE = "unreadable"

@@ -21,10 +21,10 @@ from ganger.engine.outlets import Outlet
 from ganger.errors import ForgeDenied, GangerError
 from ganger.ports import Clock, Launcher, Repository, Sandbox
 from ganger.ports.forge import Forge, Remote
-from ganger.workspaces.addresses import forge_of, remote_address
-from ganger.workspaces.git import Git
-from ganger.workspaces.masking import Mask
-from ganger.workspaces.remote import PASSED_ON, GitRemote, RemoteSettings
+from ganger.workspaces.git.git import Git
+from ganger.workspaces.remotes.addresses import forge_of, remote_address
+from ganger.workspaces.remotes.remote import PASSED_ON, GitRemote, RemoteSettings
+from ganger.workspaces.rules.masking import Mask
 
 if TYPE_CHECKING:
     from ganger.forges import ForgeSettings, Hosts

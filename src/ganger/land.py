@@ -26,7 +26,7 @@ from ganger.places import at_place
 from ganger.ports import Entry
 from ganger.project_sandbox import sandbox_of
 from ganger.stores.sqlite import SqliteStore
-from ganger.workspaces.landing import Landing, Plan
+from ganger.workspaces.git.landing import Landing, Plan
 
 Say = Callable[[str], None]
 

@@ -18,9 +18,9 @@ from ganger.core.records import TaskSpec
 from ganger.delivery import checked_out, completion_of, forge_settings, names_of, path_of, rules_for, token_reader
 from ganger.errors import ForgeDenied, ForgeUnreachable, GangerError
 from ganger.ports.forge import Forge
-from ganger.workspaces.addresses import parse_address, remote_address
-from ganger.workspaces.git import Git
-from ganger.workspaces.remote import GitRemote, RemoteSettings
+from ganger.workspaces.git.git import Git
+from ganger.workspaces.remotes.addresses import parse_address, remote_address
+from ganger.workspaces.remotes.remote import GitRemote, RemoteSettings
 
 _GOES_OUT = frozenset({PUSHED, CI, MIRRORED})
 

@@ -11,7 +11,7 @@ from ganger.delivery import path_of
 from ganger.errors import GangerError
 from ganger.sandboxes.choose import Walls, choose
 from ganger.sandboxes.settings import SandboxSettings
-from ganger.workspaces.git import Git
+from ganger.workspaces.git.git import Git
 
 
 def sandbox_of(project: Project) -> Walls:

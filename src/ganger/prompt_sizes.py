@@ -19,8 +19,8 @@ from ganger.errors import GangerError
 from ganger.places import place_of
 from ganger.ports import RoleRules
 from ganger.views.prompts import PromptSize, PromptSizes, weighed
-from ganger.workspaces.direct import DirectWorkspace
-from ganger.workspaces.protect import Protection
+from ganger.workspaces.direct.workspace import DirectWorkspace
+from ganger.workspaces.rules.protected import Protection
 
 # As long as a commit's name, and as a typical job name.
 _SHA = "0123456789ab"

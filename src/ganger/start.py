@@ -14,8 +14,8 @@ from ganger.config import PROJECT_FILE
 from ganger.core.commands import DEFAULT_DENY, CommandFault, parse_command
 from ganger.engine.files import named_os_errors, replace_file
 from ganger.errors import GangerError
-from ganger.workspaces.expected_output import expected_output, is_quiet_pytest
-from ganger.workspaces.git import Git, check_version
+from ganger.workspaces.gates.expected_output import expected_output, is_quiet_pytest
+from ganger.workspaces.git.git import Git, check_version
 
 # Weak but real: fails on conflict markers and broken white space. Only used if no tests were found.
 NO_TESTS = "git diff --check"

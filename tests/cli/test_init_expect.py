@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ganger.start import find_test_command, write_first_project
-from ganger.workspaces.expected_output import expected_output
+from ganger.workspaces.gates.expected_output import expected_output
 
 Files = dict[str, str]
 TEST = "import unittest\n\nclass T(unittest.TestCase):\n    def test_x(self):\n        assert {}\n"

@@ -35,8 +35,8 @@ from ganger.engine.heal_prompt import (
     tail_of,
 )
 from ganger.engine.overlay import Overlay, record_of
-from ganger.workspaces.direct import DirectWorkspace
-from ganger.workspaces.protect import Protection
+from ganger.workspaces.direct.workspace import DirectWorkspace
+from ganger.workspaces.rules.protected import Protection
 
 MARK = "5f3a9c"
 DECISION = (

@@ -10,7 +10,7 @@ import pytest
 
 from ganger.engine.homes import Homes
 from ganger.errors import GangerError
-from ganger.workspaces.removal import discard
+from ganger.workspaces.files.removal import discard
 
 LOGIN = {".tool/login.json": b'{"token": "t"}', "settings.toml": b"x = 1\n"}
 

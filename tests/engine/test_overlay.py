@@ -21,8 +21,8 @@ from ganger.engine.prompts import Advice, assemble
 from ganger.errors import InputError, NotFoundError, WriteRefused
 from ganger.ports import Entry, Owner, Rules
 from ganger.stores.sqlite import SqliteStore
-from ganger.workspaces.direct import DirectWorkspace
-from ganger.workspaces.protect import Protection
+from ganger.workspaces.direct.workspace import DirectWorkspace
+from ganger.workspaces.rules.protected import Protection
 
 FILES = {"shared.md": "Be brief.\n", "a.md": "Build a.\n", "b.md": "Build b.\n"}
 HEALER_LOG = "logs/heal.1.log"

@@ -10,8 +10,8 @@ from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.core.records import TaskSpec
 from ganger.engine.prompts import FORMAT_REMINDER, assemble
 from ganger.errors import InputError
-from ganger.workspaces.direct import DirectWorkspace
-from ganger.workspaces.protect import Protection
+from ganger.workspaces.direct.workspace import DirectWorkspace
+from ganger.workspaces.rules.protected import Protection
 
 RESULT = '{"contract_version":"2.0","task_id":"a","status":"DONE","summary":"x"}'
 SAMPLE = f"<<<TASK_RESULT_V2>>>\n{RESULT}\n<<<END_TASK_RESULT_V2>>>"

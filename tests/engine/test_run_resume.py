@@ -192,7 +192,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from run_projects import Project
 from ganger.core.events import type_name
-from ganger.workspaces import apply
+from ganger.workspaces.direct import write as apply
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 landed, land = [], apply._land

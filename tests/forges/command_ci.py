@@ -18,8 +18,8 @@ from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.launchers.connect import KeeperOptions
 from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Launch, Room
-from ganger.workspaces.artifacts import is_generated
-from ganger.workspaces.repository import GitRepository, GitSettings
+from ganger.workspaces.git.repository import GitRepository, GitSettings
+from ganger.workspaces.rules.artifacts import is_generated
 
 T = TypeVar("T")
 PATIENCE_SEC = 30.0

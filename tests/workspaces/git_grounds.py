@@ -17,8 +17,8 @@ import pytest
 from ganger.contracts.task_result import Write
 from ganger.errors import WriteRefused
 from ganger.ports import Change, Place, Rebased, Rules, Taken, Touched
-from ganger.workspaces.artifacts import is_generated
-from ganger.workspaces.repository import GitRepository, GitSettings
+from ganger.workspaces.git.repository import GitRepository, GitSettings
+from ganger.workspaces.rules.artifacts import is_generated
 
 T = TypeVar("T")
 WHO = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")

@@ -9,8 +9,8 @@ from pathlib import Path
 from git_grounds import Ground, files_in, settings_for, tree_of
 
 from ganger.ports import Place
-from ganger.workspaces.git_settings import Attempt
-from ganger.workspaces.repository import GitRepository
+from ganger.workspaces.git.repository import GitRepository
+from ganger.workspaces.git.settings import Attempt
 
 
 def play(ground: Ground) -> None:

@@ -12,9 +12,9 @@ import pytest
 from watch_harness import NOBODY, as_ordinary_user, make_levels, same_size_and_time
 from write_harness import fast_folder
 
-from ganger.workspaces.artifacts import is_generated
-from ganger.workspaces.reach import Reach
-from ganger.workspaces.snapshot import MOST_LEVELS, Snapshot, read_through, take
+from ganger.workspaces.files.snapshot import MOST_LEVELS, Snapshot, read_through, take
+from ganger.workspaces.files.tree_links import Reach
+from ganger.workspaces.rules.artifacts import is_generated
 
 OLD_NS = 1_600_000_000_000_000_000
 LATER_NS = 4_000_000_000_000_000_000

@@ -9,8 +9,8 @@ import pytest
 from judged_change import Entry, MadeChange, codes, link
 
 from ganger.ports import Rules
-from ganger.workspaces.gate_files import GATE_FILES, TEST_FILES
-from ganger.workspaces.gates import Gates, is_test
+from ganger.workspaces.gates.files import GATE_FILES, TEST_FILES
+from ganger.workspaces.gates.gates import Gates, is_test
 
 PYTEST = ("python3 -m pytest tests",)
 GATE = "GATE_CHANGED"

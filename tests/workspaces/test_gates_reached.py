@@ -8,7 +8,7 @@ import pytest
 from judged_change import Entry, MadeChange, codes
 
 from ganger.ports import Rules
-from ganger.workspaces.gates import Gates, is_expectation, is_test
+from ganger.workspaces.gates.gates import Gates, is_expectation, is_test
 
 GATE = "GATE_CHANGED"
 MAKE = "RUN = python3\n\ntest: lint\n\t$(RUN) run_all.py\n\nlint:\n\tsh lint.sh\n\nserve:\n\tpython3 serve.py\n"

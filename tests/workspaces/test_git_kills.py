@@ -49,7 +49,7 @@ def _killed(tmp_path: Path, moment: Moment, *planted: str) -> tuple[bool, list[s
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever left a lock here is known to be dead."""
-    monkeypatch.setattr("ganger.workspaces.bare._LOCK_LOOKS", 1)
+    monkeypatch.setattr("ganger.workspaces.git.bare_repo._LOCK_LOOKS", 1)
 
 
 @pytest.mark.whole

@@ -12,7 +12,7 @@ from git_grounds import Ground, git, make_project, settings_for as project_setti
 from ganger.ports import Launch, Room
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import VISIBLE, View, view
-from ganger.workspaces.git_settings import settings_for
+from ganger.workspaces.git.settings import settings_for
 
 
 class Run:

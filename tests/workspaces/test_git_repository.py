@@ -12,8 +12,8 @@ from git_grounds import Ground, git, ground_at, make_project, python, settings_f
 
 from ganger.errors import DiskFullError, GangerError
 from ganger.ports import Rules
-from ganger.workspaces.git import git_program
-from ganger.workspaces.git_settings import Attempt, RunRefs, ref_part
+from ganger.workspaces.git.git import git_program
+from ganger.workspaces.git.settings import Attempt, RunRefs, ref_part
 
 
 @pytest.fixture

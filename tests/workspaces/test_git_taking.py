@@ -304,8 +304,8 @@ def test_a_large_file_is_saved_without_being_held(ground: Ground) -> None:
 _UNPRIVILEGED = """
 import os, sys, tempfile
 from pathlib import Path
-from ganger.workspaces.census import Scope, read_entry, take_census
-from ganger.workspaces.removal import discard, throw_away
+from ganger.workspaces.git.scan import Scope, read_entry, take_census
+from ganger.workspaces.files.removal import discard, throw_away
 os.setgroups([]); os.setgid(12345); os.setuid(12345)
 top = Path(tempfile.mkdtemp(dir="/tmp"))
 root = top / "w"

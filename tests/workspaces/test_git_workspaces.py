@@ -14,14 +14,14 @@ from git_grounds import Ground, files_in, git, ground_at, make_project
 
 from ganger.errors import GangerError
 from ganger.ports import Place, Rules
-from ganger.workspaces.checkouts import Checkouts, Recipe
-from ganger.workspaces.copying import fill
-from ganger.workspaces.git import Git
-from ganger.workspaces.index import read_index, stamp_of
-from ganger.workspaces.leftovers import Kept
-from ganger.workspaces.objects import Who
-from ganger.workspaces.pool import Template
-from ganger.workspaces.removal import Bin, discard
+from ganger.workspaces.files.copying import fill
+from ganger.workspaces.files.removal import Bin, discard
+from ganger.workspaces.git.checkouts import Checkouts, Recipe
+from ganger.workspaces.git.git import Git
+from ganger.workspaces.git.index import read_index, stamp_of
+from ganger.workspaces.git.leftovers import Kept
+from ganger.workspaces.git.objects import Who
+from ganger.workspaces.git.pool import Template
 
 
 @pytest.fixture
@@ -329,7 +329,7 @@ def test_leftovers_say_whether_the_work_is_kept_elsewhere(ground: Ground) -> Non
 
 def test_a_stale_lock_of_this_run_does_not_stop_the_next_lead(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """G01: a git process that was killed leaves a lock; opening the run again removes it."""
-    monkeypatch.setattr("ganger.workspaces.bare._LOCK_LOOKS", 1)
+    monkeypatch.setattr("ganger.workspaces.git.bare_repo._LOCK_LOOKS", 1)
     for ref in ("refs/heads/ganger/run-1.lock", "refs/ganger/run-1/base.lock"):
         (ground.settings.store / ref).write_text("")
     base = ground.open()

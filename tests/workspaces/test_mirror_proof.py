@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ganger.delivery import _prover
-from ganger.workspaces.masking import Mask
+from ganger.workspaces.rules.masking import Mask
 
 SHA = "ab12" * 10
 PASSWORD = "9fK2mQ7xW4vB8nR3tY6u"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.workspaces.newest import Newest
+from ganger.workspaces.files.activity import Newest
 
 LONG_AGO = 1_000_000_000.0
 YEAR = 365 * 86400.0

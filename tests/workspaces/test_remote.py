@@ -17,7 +17,7 @@ from patience import Patience
 
 from ganger.errors import ForgeDenied, ForgeUnreachable, GangerError
 from ganger.ports.forge import Behind, Rejected, Sent
-from ganger.workspaces.remote import GitRemote, RemoteSettings
+from ganger.workspaces.remotes.remote import GitRemote, RemoteSettings
 
 
 @dataclass

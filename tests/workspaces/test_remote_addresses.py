@@ -8,8 +8,8 @@ import pytest
 from git_grounds import git, make_project
 
 from ganger.errors import GangerError
-from ganger.workspaces.addresses import parse_address
-from ganger.workspaces.remote import forge_of, remote_address
+from ganger.workspaces.remotes.addresses import parse_address
+from ganger.workspaces.remotes.remote import forge_of, remote_address
 
 FORGES = [
     ("https://git.example.org/owner/name.git", "https://git.example.org", "owner/name"),

@@ -6,8 +6,8 @@ import pytest
 from judged_change import MadeChange, codes
 
 from ganger.ports import Rules
-from ganger.workspaces.artifacts import is_generated
-from ganger.workspaces.roles import gates_of, paths_of
+from ganger.workspaces.rules.artifacts import is_generated
+from ganger.workspaces.rules.roles import gates_of, paths_of
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from watch_harness import busy_agent, same_size_and_time, watch_of, watched
 from write_harness import fast_folder, make_place, snapshot
 
 from ganger.errors import NotFoundError, WriteRefused
-from ganger.workspaces.artifacts import is_generated
-from ganger.workspaces.watch import Watch
+from ganger.workspaces.direct.watch import Watch
+from ganger.workspaces.rules.artifacts import is_generated
 
 
 def sha(text: str) -> str:

@@ -16,7 +16,7 @@ from watch_harness import Watched, watched
 from write_harness import fast_folder, snapshot
 
 from ganger.errors import GangerError
-from ganger.workspaces.in_place import InPlace
+from ganger.workspaces.direct.edits import InPlace
 
 CANARY = "somebody else's\n"
 FILES = {"sub/inner/a": "a\n", "sub/inner/b": "b\n", "sub/c": "c\n", "top": "top\n"}

@@ -15,10 +15,10 @@ from patience import stretched
 from write_harness import Place, append, create, fast_folder, land, make_place, plan, replace, skip_here
 
 from ganger.errors import WriteRefused
-from ganger.workspaces.apply import apply_changes, discard_backup, is_applied, prepare_backup, roll_back
-from ganger.workspaces.backup import INDEX_NAME, load_backup
-from ganger.workspaces.changes import ChangeSet
-from ganger.workspaces.tree import Tree
+from ganger.workspaces.direct.backup import INDEX_NAME, load_backup
+from ganger.workspaces.direct.write import apply_changes, discard_backup, is_applied, prepare_backup, roll_back
+from ganger.workspaces.files.tree import Tree
+from ganger.workspaces.rules.writes import ChangeSet
 
 WRITES = [replace("a.txt", "A\n"), create("new/n.txt"), replace("b.txt", "B\n")]
 FILES = {"a.txt": "a\n", "b.txt": "b\n"}

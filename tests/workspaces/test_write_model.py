@@ -6,8 +6,8 @@ from hypothesis import given, strategies as st
 from write_harness import Place, fast_folder, land, make_place
 
 from ganger.errors import WriteRefused
-from ganger.workspaces.apply import is_applied, roll_back
-from ganger.workspaces.changes import WriteRequest
+from ganger.workspaces.direct.write import is_applied, roll_back
+from ganger.workspaces.rules.writes import WriteRequest
 
 PATHS = ["a", "b", "a/x", "a/y", "c/x", "c/d/e", "c/d", "f/g/h"]
 TEXTS = st.sampled_from(["", "one\n", "zwei ü\n", "x" * 101, "x" * 51, "x" * 50, "y" * 300])

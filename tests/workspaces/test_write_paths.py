@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from write_harness import Place, all_codes, append, code_of, create, make_place, replace
 
-from ganger.workspaces.changes import WriteRequest
+from ganger.workspaces.rules.writes import WriteRequest
 
 TEXT_ATTACKS = [
     ("/etc/hostname", "PATH_ABSOLUTE"),

@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 from write_harness import Place, code_of, create, make_place
 
 from ganger.errors import InputError
-from ganger.workspaces.changes import WriteRequest, WriteRules
-from ganger.workspaces.protect import DEFAULT_PROTECTED, Protection, glob_match, path_match
+from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection, glob_match, path_match
+from ganger.workspaces.rules.writes import WriteRequest, WriteRules
 
 
 def specimen(pattern: str) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 from write_harness import Place, create, fast_folder, land, make_place
 
 from ganger.errors import GangerError
-from ganger.workspaces.apply import discard_backup
-from ganger.workspaces.tree import Draft, Tree
+from ganger.workspaces.direct.write import discard_backup
+from ganger.workspaces.files.tree import Draft, Tree
 
 SWAPPER = """
 import ctypes, sys

@@ -13,8 +13,8 @@ import pytest
 from write_harness import Place, append, create, land, make_place, replace, snapshot
 
 from ganger.errors import RollbackFailed
-from ganger.workspaces.apply import RollbackReport, roll_back, saved_folder
-from ganger.workspaces.backup import INDEX_NAME
+from ganger.workspaces.direct.backup import INDEX_NAME
+from ganger.workspaces.direct.write import RollbackReport, roll_back, saved_folder
 
 FILES = {"a.txt": "a\n" * 80, "sub/b.sh": "#!/bin/sh\n", "sub/keep.txt": "keep\n"}
 WRITES = [replace("a.txt", "A\n" * 80), append("sub/b.sh", "exit 1\n"), create("new/deep/n.txt"), create("sub/e.txt")]

@@ -21,7 +21,7 @@ from write_faults import in_child
 from write_harness import Place, snapshot
 
 from ganger.errors import GangerError
-from ganger.workspaces import baseline, kept, reach
+from ganger.workspaces.files import baseline, content_store, tree_links
 
 
 def fresh(folder: Path) -> Watched:
@@ -143,12 +143,12 @@ def names_before_bytes(self: Any, temps: Any) -> None:
     REAL["settle"](self, temps)
 
 
-REAL: dict[str, Any] = {"rewrite": baseline.Baseline._rewrite, "settle": kept.Kept.settle}
+REAL: dict[str, Any] = {"rewrite": baseline.Baseline._rewrite, "settle": content_store.Kept.settle}
 PLANTED: dict[str, tuple[Any, str, Any]] = {
     "record-in-place": (baseline.Baseline, "_append", record_in_place),
-    "unsaved": (sys.modules["ganger.workspaces.watch"], "save_edit", nothing),
-    "names-before-bytes": (kept.Kept, "settle", names_before_bytes),
-    "no-links": (reach.Reach, "place_link", nothing),
+    "unsaved": (sys.modules["ganger.workspaces.direct.watch"], "save_edit", nothing),
+    "names-before-bytes": (content_store.Kept, "settle", names_before_bytes),
+    "no-links": (tree_links.Reach, "place_link", nothing),
 }
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from write_harness import Entry, Place, make_place, snapshot
 
-from ganger.workspaces.artifacts import is_generated
-from ganger.workspaces.in_place import InPlace
-from ganger.workspaces.watch import Watch
+from ganger.workspaces.direct.edits import InPlace
+from ganger.workspaces.direct.watch import Watch
+from ganger.workspaces.rules.artifacts import is_generated
 
 NOBODY = 65534
 FILES = {

@@ -20,9 +20,9 @@ from typing import Any
 from write_harness import Entry, Place, append, create, make_place, plan, replace, snapshot
 
 from ganger.errors import DiskFullError, GangerError
-from ganger.workspaces import apply, backup
-from ganger.workspaces.changes import ChangeSet, FileChange
-from ganger.workspaces.tree import Tree
+from ganger.workspaces.direct import backup, write
+from ganger.workspaces.files.tree import Tree
+from ganger.workspaces.rules.writes import ChangeSet, FileChange
 
 CALLS = """
     open close dup read write fsync fchmod fchown utime stat fstat mkdir rmdir unlink link rename scandir chmod
@@ -101,7 +101,7 @@ def prepare(place: Place, changes: ChangeSet) -> None:
 
 def apply_all(place: Place, changes: ChangeSet) -> None:
     with Tree(place.root) as tree:
-        apply.apply_changes(tree, changes, place.folder)
+        write.apply_changes(tree, changes, place.folder)
 
 
 def is_final(place: Place) -> bool:
@@ -128,7 +128,7 @@ def after_kill(place: Place, changes: ChangeSet, before: dict[str, Entry], phase
         if not is_final(place):
             return "the second attempt did not land"
     for attempt in ("first", "second"):
-        apply.roll_back(place.root, place.folder)
+        write.roll_back(place.root, place.folder)
         if snapshot(place.root) != before:
             return f"the {attempt} rollback left a difference"
     return ""
@@ -153,8 +153,8 @@ def one_point(folder: Path, phase: str, fault: str, number: int) -> tuple[str, s
     with Tree(place.root) as tree:
         acts: dict[str, Callable[[], object]] = {
             "prepare": lambda: backup.prepare_backup(tree, changes, place.folder),
-            "apply": lambda: apply.apply_changes(tree, changes, place.folder),
-            "rollback": lambda: apply.roll_back(place.root, place.folder),
+            "apply": lambda: write.apply_changes(tree, changes, place.folder),
+            "rollback": lambda: write.roll_back(place.root, place.folder),
         }
         status, struck = in_child(number, fault, acts[phase])
     if not struck:
@@ -196,7 +196,7 @@ def index_first(tree: Tree, changes: ChangeSet, store: Tree, folder: Path) -> ba
     return again
 
 
-def in_place(tree: Tree, change: FileChange, _: str, progress: apply._Progress) -> None:
+def in_place(tree: Tree, change: FileChange, _: str, progress: write._Progress) -> None:
     """Overwrites the file itself."""
     progress.begun.append(change.path)
     progress.taken.append(change)
@@ -211,24 +211,24 @@ def no_sweep(*_: object) -> None:
     """Leaves the temporary files of a killed writer."""
 
 
-def forgetful(root: Path, folder: Path) -> apply.RollbackReport:
+def forgetful(root: Path, folder: Path) -> write.RollbackReport:
     """Throws the index away before the rollback is done."""
     whole = backup.load_backup(folder)
     (folder / backup.INDEX_NAME).unlink(missing_ok=True)
-    real_load = swap(apply, "load_backup", lambda _: whole)
+    real_load = swap(write, "load_backup", lambda _: whole)
     try:
-        report: apply.RollbackReport = REAL["roll_back"](root, folder)
+        report: write.RollbackReport = REAL["roll_back"](root, folder)
         return report
     finally:
-        swap(apply, "load_backup", real_load)
+        swap(write, "load_backup", real_load)
 
 
-REAL: dict[str, Any] = {"_copy_all": backup._copy_all, "roll_back": apply.roll_back}
+REAL: dict[str, Any] = {"_copy_all": backup._copy_all, "roll_back": write.roll_back}
 PLANTED: dict[str, tuple[Any, str, Any]] = {
     "index-first": (backup, "_copy_all", index_first),
-    "in-place": (apply, "_land", in_place),
-    "no-sweep": (apply._Rollback, "_sweep", no_sweep),
-    "forgetful-rollback": (apply, "roll_back", forgetful),
+    "in-place": (write, "_land", in_place),
+    "no-sweep": (write._Rollback, "_sweep", no_sweep),
+    "forgetful-rollback": (write, "roll_back", forgetful),
 }
 
 

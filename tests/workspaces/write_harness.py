@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from ganger.errors import WriteRefused
-from ganger.workspaces.apply import apply_changes, prepare_backup
-from ganger.workspaces.changes import ChangeSet, WriteRequest, WriteRules, check_changes, plan_changes
-from ganger.workspaces.tree import Tree
+from ganger.workspaces.direct.write import apply_changes, prepare_backup
+from ganger.workspaces.files.tree import Tree
+from ganger.workspaces.rules.writes import ChangeSet, WriteRequest, WriteRules, check_changes, plan_changes
 
 Entry = tuple[str, int, bytes, int]
 

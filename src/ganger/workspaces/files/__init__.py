@@ -1,0 +1,1 @@
+"""Folders and files: read, copied, compared and removed by descriptors alone."""

@@ -1,0 +1,1 @@
+"""Gate files: what the checks read, call and name."""

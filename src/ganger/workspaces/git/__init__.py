@@ -1,0 +1,1 @@
+"""Git mode: Ganger's own repository, workspaces made from it, and commits."""

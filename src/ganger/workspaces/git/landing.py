@@ -1,0 +1,88 @@
+"""Lands the run's branch in the project's own: what would move, and the move itself."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganger.errors import GangerError
+from ganger.ports import Conflict
+from ganger.workspaces.git.bare_repo import Bare
+from ganger.workspaces.git.git import Git, git_program
+from ganger.workspaces.git.rebase import is_ancestor, join
+from ganger.workspaces.git.settings import RunRefs, ref_part
+
+# The only place where git runs with the user's own configuration, in the user's own checkout, because they asked for
+# it: the files must look as their git writes them. Hooks and background work stay off.
+_OWN_CHECKOUT = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`how` is nothing, fast-forward, merge or conflict. `tip` is the commit the project's branch would move to."""
+
+    branch: str
+    before: str
+    head: str
+    tip: str
+    how: str
+    commits: int
+    conflict: Conflict | None = None
+
+
+class Landing:
+    def __init__(self, project: Path, store: Path, run: str, environ: Mapping[str, str]) -> None:
+        """`environ` is the user's own."""
+        self._project, self._run, self._environ = project, run, environ
+        self._bare = Bare(project, store)
+        self._git = self._bare.git
+        self._refs = RunRefs(run)
+
+    def plan(self, commit: str = "") -> Plan:
+        """Compares both branches, or a commit instead of the run's; writes nothing the project can see."""
+        head = commit or self._git.resolve(self._refs.branch)
+        if not head:
+            raise GangerError(
+                f"run {self._run!r} has no branch to land", hint="only runs in a git mode have one", code="NO_BRANCH"
+            )
+        before = self._bare.feed(f"{self._refs.own}/project")
+        branch = self._branch()
+        count = self._git.ask("rev-list", "--count", head, f"^{before}", doing="counting commits").text
+        if is_ancestor(self._git, head, before):
+            return Plan(branch, before, head, before, "nothing", 0)
+        if is_ancestor(self._git, before, head):
+            return Plan(branch, before, head, head, "fast-forward", int(count))
+        both = join(self._git, before, head, f"Merge what run {self._run} made\n\nGanger-Run: {self._run}\n")
+        if isinstance(both, Conflict):
+            return Plan(branch, before, head, before, "conflict", int(count), both)
+        return Plan(branch, before, head, both.commit, "merge", int(count))
+
+    def move(self, plan: Plan) -> None:
+        """Moves the branch that is checked out and its files; git refuses where that would lose something."""
+        self._bare.export(plan.tip, self._project, f"refs/ganger/landed/{ref_part(self._run)}")
+        environ = {name: text for name, text in self._environ.items() if not name.startswith("GIT_")}
+        words = [git_program(), *_OWN_CHECKOUT, "merge", "--ff-only", "--no-autostash", "--quiet", plan.tip]
+        said = subprocess.run(
+            words, cwd=self._project, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        if said.returncode != 0:
+            lines = said.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise GangerError(
+                f"git refuses to move {plan.branch or 'HEAD'}: {' '.join(lines[:6]) or 'it gave no reason'}",
+                hint="commit or stash the files it names, then run ganger land again; nothing was changed",
+                code="LAND_REFUSED",
+            )
+
+    def to_branch(self, plan: Plan, name: str) -> None:
+        """Creates or moves another branch; the checkout stays unchanged."""
+        if name == plan.branch:
+            raise GangerError(
+                f"{name} is checked out", hint="ganger land without --branch moves it, with your files", code="USAGE"
+            )
+        self._bare.export(plan.tip if plan.how != "conflict" else plan.head, self._project, f"refs/heads/{name}")
+
+    def _branch(self) -> str:
+        words = ("symbolic-ref", "--quiet", "--short", "HEAD")
+        return Git(self._project / ".git").ask(*words, doing="looking for your branch", fine=(0, 1)).text

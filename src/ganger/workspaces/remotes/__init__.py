@@ -1,0 +1,1 @@
+"""Remotes: their addresses, and what is pushed to them."""

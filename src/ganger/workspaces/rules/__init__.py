@@ -1,0 +1,1 @@
+"""What a change may hold, wherever it comes from."""

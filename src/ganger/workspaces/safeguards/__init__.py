@@ -1,0 +1,1 @@
+"""The rules that judge every change, put together."""
