@@ -19,7 +19,7 @@ from bench.sizes import Sizes
 from ganger.agents.settings import AgentSettings
 from ganger.agents.table import make_agent
 from ganger.contracts.parser import Parsed
-from ganger.core.records import TaskSpec
+from ganger.core.model.records import TaskSpec
 from ganger.dev.server import ModelServer
 from ganger.engine.prompts import assemble
 from ganger.launchers.launcher import KeptLauncher

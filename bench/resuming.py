@@ -27,11 +27,11 @@ from ganger.app import RunOptions, SystemClock, open_lead
 from ganger.check import check_project
 from ganger.config import load_project
 from ganger.core import events as ev
+from ganger.core.model.records import Policy, RunState, TaskSpec, VerifyStep
 from ganger.core.names import verify_log, worker_log
-from ganger.core.records import Policy, RunState, TaskSpec, VerifyStep
-from ganger.core.snapshot import decode_state, encode_state
+from ganger.core.scheduling.windows import Start, decide
+from ganger.core.state.snapshot import decode_state, encode_state
 from ganger.core.vocabulary import HealSchedule, TaskStatus
-from ganger.core.windows import Start, decide
 from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal
 from ganger.engine.run import Lead

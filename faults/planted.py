@@ -15,10 +15,12 @@ from typing import Any
 
 from faults import planted_git
 from faults.runs import SHORT
-from ganger.core import choosing, events as ev, retries, windows
+from ganger.core import events as ev
+from ganger.core.failures import retries
+from ganger.core.model.records import Ended, RunState
 from ganger.core.names import worker_log
-from ganger.core.records import Ended, RunState
-from ganger.core.transitions import apply
+from ganger.core.scheduling import choosing, windows
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine import attempt, files, projector, recover, run
 from ganger.engine.in_place import InPlace

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ganger.core import events as ev
-from ganger.core.ci import RunFact, Word
-from ganger.core.delivery import RepoRules
-from ganger.core.request_merges import Look, Step, next_step
+from ganger.core.delivery.request_merges import Look, Step, next_step
+from ganger.core.model.ci import RunFact, Word
+from ganger.core.model.ledger import RepoRules
 from ganger.engine import request_merging
 from ganger.engine.messages import trigger_message
 from ganger.engine.sending import Sending

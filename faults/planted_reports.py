@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganger.core import events as ev
-from ganger.core.records import TaskState
+from ganger.core.model.records import TaskState
 from ganger.engine.desk import Desk
 from ganger.engine.pulling import Pulling, Waiter
 from ganger.worker.spool import Spool

@@ -11,7 +11,7 @@ import importlib
 import sys
 from pathlib import Path
 
-from ganger.core.tokens import estimate
+from ganger.core.prompts.tokens import estimate
 
 # How that vocabulary's texts are taken apart first; published with it.
 _WORDS = (

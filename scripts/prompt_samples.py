@@ -8,9 +8,9 @@ from pathlib import Path
 
 from settings import NoPlaceError
 
-from ganger.core.check_logs import note_of, telling
-from ganger.core.records import TaskSpec
-from ganger.core.tokens import estimate
+from ganger.core.logs.check_logs import note_of, telling
+from ganger.core.model.records import TaskSpec
+from ganger.core.prompts.tokens import estimate
 from ganger.core.vocabulary import Tier
 from ganger.engine.prompts import Advice, assemble, continuation
 from ganger.engine.verification import why_red

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.core.commands import DEFAULT_DENY
-from ganger.core.environment import tool_environment
-from ganger.core.telling import ESCAPE_SEQUENCE
-from ganger.core.tiers import TieredStep
+from ganger.core.logs.telling_line import ESCAPE_SEQUENCE
+from ganger.core.verify.commands import DEFAULT_DENY
+from ganger.core.verify.environment import tool_environment
+from ganger.core.verify.tiers import TieredStep
 from ganger.engine.verify import run_steps
 from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Room

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ganger.contracts.verify_profile import Profile, Step
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
 from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.homes import Homes
 from ganger.engine.journal import Journal

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from ganger.core import events as ev
-from ganger.core.records import Budget, Policy, TaskSpec
+from ganger.core.model.records import Budget, Policy, TaskSpec
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus
 from sim.life import Death
 from sim.plan import Outage, Plan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ganger.core.health import HealthPolicy
-from ganger.core.records import Budget, Policy, TaskSpec
+from ganger.core.model.records import Budget, Policy, TaskSpec
+from ganger.core.scheduling.health import HealthPolicy
 from sim.life import Death
 
 # Simulated programs print only at their end: that they use the processor is all that is seen of them.

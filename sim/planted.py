@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
-from ganger.core import events as ev, healing, health, quota, retries, windows
-from ganger.core.records import Budget, RunState, Window
-from ganger.core.transitions import apply
+from ganger.core import events as ev
+from ganger.core.failures import retries
+from ganger.core.healing import policy as healing
+from ganger.core.model.records import Budget, RunState, Window
+from ganger.core.scheduling import health, quota, windows
+from ganger.core.scheduling.windows import Decision, Start, decide
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import FailureClass, HealSchedule, TaskStatus
-from ganger.core.windows import Decision, Start, decide
 from ganger.engine import run, vigil
 from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal

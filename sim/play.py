@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ganger.core import events as ev
 from ganger.core.invariants import Seen, broken
-from ganger.core.moments import stamp
+from ganger.core.times import stamp
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.run import Lead

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from ganger.core.records import Budget, Policy, TaskSpec
+from ganger.core.model.records import Budget, Policy, TaskSpec
 from ganger.core.vocabulary import HealSchedule
 from sim.life import Death
 from sim.night import night

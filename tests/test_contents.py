@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ganger.contents import MISSING, UNREADABLE, Contents, contents_of
-from ganger.core.reconcile import ContentDigest
-from ganger.core.records import TaskSpec
+from ganger.core.control.reconcile import ContentDigest
+from ganger.core.model.records import TaskSpec
 
 SPEC = TaskSpec("a", prompt_ref="prompts/a.md", context_refs=("docs/one.md", "docs/two.md"))
 

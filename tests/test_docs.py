@@ -23,8 +23,8 @@ from ganger.cli.main import root as commands
 from ganger.cli.reference import render
 from ganger.cli.table import COMMANDS
 from ganger.config import Config, load_project
-from ganger.core.commands import DEFAULT_DENY
 from ganger.core.events import EVENT_TYPES
+from ganger.core.verify.commands import DEFAULT_DENY
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "docs" / "guide"

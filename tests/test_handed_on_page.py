@@ -12,7 +12,7 @@ from ganger.agents.programs.cursor import CursorAgent
 from ganger.agents.programs.gemini import GeminiAgent
 from ganger.agents.programs.opencode import OpencodeAgent
 from ganger.agents.programs.qwen import QwenAgent
-from ganger.core.environment import ORDINARY
+from ganger.core.verify.environment import ORDINARY
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/guide/agents.md"
 AGENTS: tuple[type[CliAgent], ...] = (

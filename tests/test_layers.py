@@ -50,9 +50,11 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "core": frozenset({"contracts", "errors"}),
     "dev": frozenset({"errors"}),
     "worker": frozenset(),
-    "config": frozenset({"config_sections", "contracts", "errors", "core.vocabulary", "core.commands", "core.notable"})
+    "config": frozenset(
+        {"config_sections", "contracts", "errors", "core.vocabulary", "core.verify.commands", "core.sentences.notable"}
+    )
     | {"worker.folders"},
-    "config_sections": frozenset({"core.commands"}),
+    "config_sections": frozenset({"core.verify.commands"}),
     "hooks": frozenset({"errors", "worker.folders"}),
     "notify": INNER | {"config", "notices"},
     "ports": frozenset({"core", "contracts", "errors"}),

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ganger.contracts.digest import manifest_digest
     from ganger.contracts.faults import load_manifest, load_profiles
     from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
-    from ganger.core.plan import make_plan
-    from ganger.core.specs import specs_of as task_specs
+    from ganger.core.planning.plan import make_plan
+    from ganger.core.planning.specs import specs_of as task_specs
     from ganger.errors import GangerError, InputError
     from ganger.views.schemas import schema
 
@@ -48,12 +48,12 @@ _PLACES = {
     "Refused": "ganger.contracts.parser:Refused",
     "load_manifest": "ganger.contracts.faults:load_manifest",
     "load_profiles": "ganger.contracts.faults:load_profiles",
-    "make_plan": "ganger.core.plan:make_plan",
+    "make_plan": "ganger.core.planning.plan:make_plan",
     "manifest_digest": "ganger.contracts.digest:manifest_digest",
     "parse_heal": "ganger.contracts.parser:parse_heal",
     "parse_result": "ganger.contracts.parser:parse_result",
     "schema": "ganger.views.schemas:schema",
-    "task_specs": "ganger.core.specs:specs_of",
+    "task_specs": "ganger.core.planning.specs:specs_of",
 }
 
 

@@ -16,17 +16,17 @@ from ganger.check import Checked
 from ganger.config import PROJECT_FILE, AgentSection, Project
 from ganger.contents import Contents
 from ganger.contracts.parser import parse_heal
-from ganger.core.environment import child_environment, withheld_names
+from ganger.core.control.reconcile import ContentDigest, Difference, compare, reconcile
 from ganger.core.events import Recorded, RunStarted
-from ganger.core.health import HealthPolicy
 from ganger.core.masking import NOTHING, Masker
+from ganger.core.model.records import RunState, TaskSpec
+from ganger.core.model.workers import PULL
+from ganger.core.money.pricing import Price
 from ganger.core.names import repo_store, shared_folder
-from ganger.core.pricing import Price
-from ganger.core.projection import state_text
-from ganger.core.reconcile import ContentDigest, Difference, compare, reconcile
-from ganger.core.records import RunState, TaskSpec
-from ganger.core.transitions import apply
-from ganger.core.workers import PULL
+from ganger.core.scheduling.health import HealthPolicy
+from ganger.core.state.apply import apply
+from ganger.core.state.projection import state_text
+from ganger.core.verify.environment import child_environment, withheld_names
 from ganger.delivery import Delivery, names_of, path_of, rules_of_run
 from ganger.engine.badges import Badges
 from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file, write_private

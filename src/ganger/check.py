@@ -20,12 +20,12 @@ from ganger.contracts.faults import examine
 from ganger.contracts.manifest import Manifest
 from ganger.contracts.reading.documents import read_document
 from ganger.contracts.verify_profile import Profile, Step, VerifyProfiles
-from ganger.core.commands import CommandFault, parse_command
-from ganger.core.plan import Plan, by_levels, clash_faults, graph_faults, level_faults, plan_if_sound
-from ganger.core.records import TaskSpec
-from ganger.core.repos import graph_faults as repo_graph_faults, make_graph
-from ganger.core.specs import graph_entries, specs_of
-from ganger.core.tiers import tier_faults
+from ganger.core.model.records import TaskSpec
+from ganger.core.planning.plan import Plan, by_levels, clash_faults, graph_faults, level_faults, plan_if_sound
+from ganger.core.planning.repos import graph_faults as repo_graph_faults, make_graph
+from ganger.core.planning.specs import graph_entries, specs_of
+from ganger.core.verify.commands import CommandFault, parse_command
+from ganger.core.verify.tiers import tier_faults
 from ganger.errors import Fault, InputError
 
 _SHOWN = 200

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.verify_profile import VerifyProfiles
-from ganger.core.environment import child_environment
-from ganger.core.records import TaskSpec
+from ganger.core.model.records import TaskSpec
+from ganger.core.verify.environment import child_environment
 from ganger.errors import Fault
 from ganger.workspaces.direct.installed import Copy, Product, copies_in, product_at, python_copies, sites_of
 from ganger.workspaces.gates.commands import LINTERS, PYTHONS

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ganger.config import PASSWORD, Config, DeliverySection
-from ganger.core.delivery import CI, MIRRORED, PUSHED
+from ganger.core.model.ledger import CI, MIRRORED, PUSHED
 from ganger.errors import Fault
 
 CODE = "DELIVERY_UNFIT"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ganger.app import repository_of
 from ganger.config import Project
+from ganger.core.model.records import RunState
 from ganger.core.names import file_stem, repo_place, repo_store
-from ganger.core.records import RunState
 from ganger.engine.files import RunFolder, is_led
 from ganger.engine.homes import Homes
 from ganger.errors import NotFoundError, StoreError

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ganger.core.commands import DEFAULT_DENY
+from ganger.core.verify.commands import DEFAULT_DENY
 
 
 def _pattern(text: str) -> str:

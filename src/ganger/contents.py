@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ganger.core.reconcile import ContentDigest
-from ganger.core.records import TaskSpec
+from ganger.core.control.reconcile import ContentDigest
+from ganger.core.model.records import TaskSpec
 from ganger.engine.files import replace_file
 from ganger.errors import GangerError
 from ganger.workspaces.files.tree import Tree

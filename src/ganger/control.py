@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ganger.core.control import act, was_refused
+from ganger.core.control.commands import act, was_refused
 from ganger.core.events import CommandTaken
-from ganger.core.moments import stamp
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
+from ganger.core.times import stamp
 from ganger.engine.files import RunFolder, is_led, start_ticks
 from ganger.ports import Command
 from ganger.stores.sqlite import SqliteStore

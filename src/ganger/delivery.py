@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ganger.config import DeliverySection, Project, environment
-from ganger.core.delivery import CI, MIRRORED, PUSHED, RepoRules, completion_in, style_in
 from ganger.core.masking import NOTHING, Masker
+from ganger.core.model.ledger import CI, MIRRORED, PUSHED, RepoRules, completion_in, style_in
+from ganger.core.model.records import RunState, TaskSpec
 from ganger.core.names import repo_place, repo_store
-from ganger.core.records import RunState, TaskSpec
 from ganger.engine.files import RunFolder
 from ganger.engine.outlets import Outlet
 from ganger.errors import ForgeDenied, GangerError

@@ -13,9 +13,9 @@ from ganger.agents.streams import signs_of
 from ganger.agents.table import PROGRAMS, kinds, make_agent
 from ganger.check import Checked
 from ganger.config import AgentSection, Project, environment
-from ganger.core.records import TaskSpec
+from ganger.core.model.records import TaskSpec
+from ganger.core.model.workers import PULL
 from ganger.core.signs import Heard, Sign
-from ganger.core.workers import PULL
 from ganger.errors import GangerError
 from ganger.ports import Agent, AgentHealth
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from ganger.app import SystemClock, checks_of, repository_of
 from ganger.check import check_project
 from ganger.config import Project, environment
+from ganger.core.delivery.landings import is_pushed, is_requested, landable, repos_merged
 from ganger.core.events import Landed
-from ganger.core.landings import is_pushed, is_requested, landable, repos_merged
-from ganger.core.moments import stamp
+from ganger.core.model.records import RunState
 from ganger.core.names import repo_store
-from ganger.core.records import RunState
-from ganger.core.repos import PROJECT, shown
+from ganger.core.planning.repos import PROJECT, shown
+from ganger.core.times import stamp
 from ganger.delivery import path_of
 from ganger.engine.files import RunFolder, is_led, leading
 from ganger.engine.gate import Gate

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.config import DeliverySection, Project, environment
-from ganger.core.branch_rules import Clash, clashes
-from ganger.core.ci import UNSETTLED, Ci, Finding, judge
-from ganger.core.delivery import CI, MIRRORED, PUSHED, RepoRules
-from ganger.core.records import TaskSpec
+from ganger.core.delivery.branch_rules import Clash, clashes
+from ganger.core.model.ci import UNSETTLED, Ci, Finding, judge
+from ganger.core.model.ledger import CI, MIRRORED, PUSHED, RepoRules
+from ganger.core.model.records import TaskSpec
 from ganger.delivery import checked_out, completion_of, forge_settings, names_of, path_of, rules_for, token_reader
 from ganger.errors import ForgeDenied, ForgeUnreachable, GangerError
 from ganger.ports.forge import Forge

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ganger.config import Project
-from ganger.core.records import Budget, Limits, Policy
+from ganger.core.model.records import Budget, Limits, Policy
 from ganger.core.vocabulary import HealSchedule
 
 

@@ -8,7 +8,7 @@ from functools import cache, partial
 from ganger.app import agent_of_role, role_rules
 from ganger.check import Checked
 from ganger.config import Project
-from ganger.core.tokens import calibrations, estimate
+from ganger.core.prompts.tokens import calibrations, estimate
 from ganger.delivery import rules_for
 from ganger.engine.handoff import handoff_of
 from ganger.engine.prompts import Advice, CiNote, ci_text, edits_files, pieces

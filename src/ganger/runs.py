@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ganger.config import Project
 from ganger.core.events import Recorded
-from ganger.core.records import RunState
-from ganger.core.transitions import apply
+from ganger.core.model.records import RunState
+from ganger.core.state.apply import apply
 from ganger.engine.files import RunFolder
 from ganger.errors import NotFoundError
 from ganger.places import place_of, runs_of

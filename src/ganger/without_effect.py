@@ -14,7 +14,10 @@ from ganger.agents.table import require_kind
 from ganger.check import Checked
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.manifest import RetryPolicy
-from ganger.core.applicability import (
+from ganger.core.failures.classes import known_class
+from ganger.core.model.ledger import completion_in, style_in
+from ganger.core.model.workers import PULL
+from ganger.core.settings.applicability import (
     DIRECT,
     KNOWN_METADATA,
     NO_ROLLBACK,
@@ -25,10 +28,7 @@ from ganger.core.applicability import (
     judge_metadata,
     judge_setting,
 )
-from ganger.core.delivery import completion_in, style_in
-from ganger.core.failures import known_class
-from ganger.core.near_names import near_name
-from ganger.core.workers import PULL
+from ganger.core.settings.near_names import near_name
 from ganger.errors import Fault, GangerError, InputError
 
 SETTING, METADATA, NEAR_MISS = "SETTING_WITHOUT_EFFECT", "METADATA_WITHOUT_EFFECT", "METADATA_NEAR_MISS"

@@ -17,7 +17,7 @@ import pytest
 from installed import Installed
 
 from ganger.agents.settings import AgentSettings
-from ganger.core.records import TaskSpec
+from ganger.core.model.records import TaskSpec
 from ganger.core.signs import Heard
 from ganger.engine.prompts import assemble
 from ganger.ports import Agent, AttemptContext, Launch

@@ -17,7 +17,7 @@ from matrix import KEY, Row
 from patience import until as until
 
 from ganger.core.events import Event, Recorded
-from ganger.core.records import RunState, TaskState
+from ganger.core.model.records import RunState, TaskState
 from ganger.dev.server import ModelServer
 from ganger.engine.files import RunFolder
 from ganger.errors import NotFoundError

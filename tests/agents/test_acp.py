@@ -23,8 +23,8 @@ from ganger.agents.settings import AgentSettings
 from ganger.agents.sign_lines import decode
 from ganger.agents.streams import hear
 from ganger.contracts.parser import Parsed
-from ganger.core.pricing import used_by
-from ganger.core.records import Totals
+from ganger.core.model.records import Totals
+from ganger.core.money.pricing import used_by
 from ganger.core.signs import Alive, Denied, Heard, Over, Sign, Tokens
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError

@@ -19,7 +19,7 @@ from runner_plays import Play
 from ganger.app import RunOptions, open_lead
 from ganger.check import check_project
 from ganger.config import load_project
-from ganger.core.records import TaskState
+from ganger.core.model.records import TaskState
 from ganger.runs import newest_run, read_state
 
 AGENT = """

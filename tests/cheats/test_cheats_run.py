@@ -16,7 +16,7 @@ from cheat_project import HONEST, UNITTEST, Link, Planted, base_files, lay
 from ganger.app import RunOptions, open_lead
 from ganger.check import check_project
 from ganger.config import load_project
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.runs import newest_run, read_state
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from cli_project import ganger
 
-from ganger.core.delivery import Delivery
 from ganger.core.events import Recorded
-from ganger.core.records import RunState
+from ganger.core.model.ledger import Delivery
+from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.demo.delivery import REPO_OF, shortcomings
 from ganger.engine.files import RunFolder

@@ -20,9 +20,9 @@ from ganger.cli.main import run_command
 from ganger.config import load_project
 from ganger.control import current_lead, still_working, tell
 from ganger.core import events as ev
-from ganger.core.control import act
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.control.commands import act
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder, is_led, leading
 from ganger.ports import Entry

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cli_project import CONFIG, ganger, make_project, task
 
-from ganger.core.pricing import MOST_TOKENS, MOST_USD, Price, believed, counted_after, used_by
+from ganger.core.money.pricing import MOST_TOKENS, MOST_USD, Price, believed, counted_after, used_by
 from ganger.core.signs import Tokens
 
 ODD: dict[str, dict[str, object]] = {

@@ -7,8 +7,8 @@ from functools import cache
 from itertools import combinations
 from pathlib import Path
 
-from ganger.core.ci_logs import known_by, trim
-from ganger.core.failures import failure
+from ganger.core.failures.classes import failure
+from ganger.core.logs.ci_logs import known_by, trim
 from ganger.core.vocabulary import FailureClass
 
 FOLDER = Path(__file__).parents[1] / "data" / "ci-logs"

@@ -11,19 +11,16 @@ from run_model import check_indexes
 
 from ganger.contracts.heal_decision import HealDecision
 from ganger.core import events as ev
-from ganger.core.budgets import reservation
-from ganger.core.dependents import blocked_behind
-from ganger.core.failures import Failure, failure
-from ganger.core.healing import Cure, after_nothing, after_round, healing_on, questions_for, shrunk_size
-from ganger.core.misfits import open_round
-from ganger.core.patches import Ground, Judged, judge
-from ganger.core.quota import account_of, after_quota, after_success
-from ganger.core.records import Budget, HealRound, Policy, RunState, TaskSpec
-from ganger.core.resume import taken_up
-from ganger.core.retries import Next, Then, after_failure
-from ganger.core.transitions import apply
-from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
-from ganger.core.windows import (
+from ganger.core.failures.classes import Failure, failure
+from ganger.core.failures.retries import Next, Then, after_failure
+from ganger.core.healing.patches import Ground, Judged, judge
+from ganger.core.healing.policy import Cure, after_nothing, after_round, healing_on, questions_for, shrunk_size
+from ganger.core.model.records import Budget, HealRound, Policy, RunState, TaskSpec
+from ganger.core.money.budgets import reservation
+from ganger.core.planning.dependents import blocked_behind
+from ganger.core.scheduling.quota import account_of, after_quota, after_success
+from ganger.core.scheduling.resume import taken_up
+from ganger.core.scheduling.windows import (
     CloseWindow,
     Decision,
     Finish,
@@ -34,6 +31,9 @@ from ganger.core.windows import (
     closing_events,
     decide,
 )
+from ganger.core.state.allowed import open_round
+from ganger.core.state.apply import apply
+from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
 
 CONTEXT = "rules.md"
 GAP = FailureClass.PROMPT_GAP

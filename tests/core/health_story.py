@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ganger.core.health import Act, HealthPolicy, Signs, Watch, What, look
+from ganger.core.scheduling.health import Act, HealthPolicy, Signs, Watch, What, look
 
 POLICY = HealthPolicy(
     heartbeat_sec=4,

@@ -10,10 +10,10 @@ from typing import Any
 from run_model import FAILURES, Model
 
 from ganger.core import events as ev
-from ganger.core.control import act
-from ganger.core.delivery import RepoRules
-from ganger.core.records import Policy, TaskSpec
-from ganger.core.resume import taken_up
+from ganger.core.control.commands import act
+from ganger.core.model.ledger import RepoRules
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.scheduling.resume import taken_up
 from ganger.core.vocabulary import HealSchedule, TaskStatus
 
 D = TaskStatus.DONE

@@ -6,14 +6,14 @@ import random
 from dataclasses import dataclass, field, replace
 
 from ganger.core import events as ev
-from ganger.core.dependents import blocked_behind
-from ganger.core.failures import failure
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.resume import taken_up
-from ganger.core.retries import Then, after_failure
-from ganger.core.transitions import apply
+from ganger.core.failures.classes import failure
+from ganger.core.failures.retries import Then, after_failure
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.planning.dependents import blocked_behind
+from ganger.core.scheduling.resume import taken_up
+from ganger.core.scheduling.windows import CloseWindow, Decision, Finish, OpenWindow, Start, closing_events, decide
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import FailureClass, HealSchedule, TaskStatus
-from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, closing_events, decide
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 FAILURES = (

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from ganger.config import Config
 from ganger.contracts.manifest import METADATA_KEYS
-from ganger.core.applicability import (
+from ganger.core.settings.applicability import (
     KNOWN_METADATA,
     METADATA,
     MODES,

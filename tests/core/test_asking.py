@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.core.asking import asking, last_line, shown
+from ganger.core.agent_output.waiting_prompt import asking, last_line, shown
 
 # Unfinished, as a program leaves them that waits for a key.
 OPEN = [

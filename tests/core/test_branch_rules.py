@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ganger.core.branch_rules import BranchRules, clashes, unnamed
-from ganger.core.delivery import RepoRules
-from ganger.core.request_text import framed, renewed, renewed_title
+from ganger.core.delivery.branch_rules import BranchRules, clashes, unnamed
+from ganger.core.delivery.request_text import framed, renewed, renewed_title
+from ganger.core.model.ledger import RepoRules
 
 PUSHES = RepoRules(branch="main", style="branch", required_jobs=("ci.yml/test",))
 ASKS = replace(PUSHES, style="request")

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from heal_ward import GAP, RIGHT, Ailment, Ward, in_turn, tasks
 
-from ganger.core import budgets, events as ev
-from ganger.core.budgets import Purse, Reservation, reservation, run_refusal, task_refusal, time_limit
-from ganger.core.records import Budget, Policy, RunState, Spending, TaskState
+from ganger.core import events as ev
+from ganger.core.model.records import Budget, Policy, RunState, Spending, TaskState
+from ganger.core.money import budgets
+from ganger.core.money.budgets import Purse, Reservation, reservation, run_refusal, task_refusal, time_limit
 from ganger.core.vocabulary import HealSchedule, RunStatus
 
 AT = "2026-01-01T00:00:00+00:00"

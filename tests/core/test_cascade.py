@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from ganger.core.cascade import question, suspects
-from ganger.core.delivery import RepoRules, RepoVerdict
-from ganger.core.records import RunState, TaskState
+from ganger.core.delivery.upstream import question, suspects
+from ganger.core.model.ledger import RepoRules, RepoVerdict
+from ganger.core.model.records import RunState, TaskState
 
 NEEDS = {"core": (), "lib": ("core",), "app": ("lib",), "tool": ("lib",)}
 REPOS = {name: RepoRules(name, needs, "exclusive") for name, needs in NEEDS.items()}

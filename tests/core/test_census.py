@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ganger.core.census import Regression, TestCensus, TestOutcome, TestReport, census_of, regression
+from ganger.core.verify.census import Regression, TestCensus, TestOutcome, TestReport, census_of, regression
 
 P, F, S = TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.SKIPPED
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.core.check_logs import MOST_BYTES, MOST_LINES, MOST_TESTS, FailedTest, note_of, telling
+from ganger.core.logs.check_logs import MOST_BYTES, MOST_LINES, MOST_TESTS, FailedTest, note_of, telling
 
 LOGS = Path(__file__).parents[1] / "data" / "check_logs"
 TESTS = {

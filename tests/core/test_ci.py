@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ganger.core.ci import (
+from ganger.core.model.ci import (
     ALLOWED_TO_FAIL,
     MISSING_JOB,
     NEEDS_APPROVAL,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ganger.core.ci_files import ci_files
+from ganger.core.delivery.ci_files import ci_files
 
 
 def test_workflows_actions_and_what_the_forge_names_are_files_of_ci() -> None:

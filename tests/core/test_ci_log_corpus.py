@@ -9,10 +9,10 @@ import pytest
 from ci_log_corpus import DRESSES, causes, confused, corpus, signature
 from hypothesis import given, strategies as st
 
-from ganger.core.check_logs import note_of
-from ganger.core.ci_logs import faults, known_by, named_files, trim
-from ganger.core.log_causes import CLASS_OF, LogCause
-from ganger.core.telling import first_error
+from ganger.core.logs.causes import CLASS_OF, LogCause
+from ganger.core.logs.check_logs import note_of
+from ganger.core.logs.ci_logs import faults, known_by, named_files, trim
+from ganger.core.logs.telling_line import first_error
 from ganger.core.vocabulary import FailureClass
 
 TOOLS = sorted({fault.partition("/")[0] for fault in corpus()})

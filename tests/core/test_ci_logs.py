@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ganger.core.ci_logs import trim
+from ganger.core.logs.ci_logs import trim
 from ganger.core.vocabulary import FailureClass
 
 PYTEST = """2026-07-01T10:00:00.123Z collected 2 items

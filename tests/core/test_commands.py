@@ -9,7 +9,7 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ganger.core.commands import COMMAND_CODES, DEFAULT_DENY, CommandFault, CommandStep, Script, parse_command
+from ganger.core.verify.commands import COMMAND_CODES, DEFAULT_DENY, CommandFault, CommandStep, Script, parse_command
 
 GOOD: list[tuple[str, list[tuple[list[str], str]]]] = [
     ("pytest", [(["pytest"], ".")]),

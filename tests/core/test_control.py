@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, fields
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.control import KINDS, SETTINGS, act, is_skipped, was_refused
-from ganger.core.dependents import behind_failed
-from ganger.core.records import Budget, Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.control.commands import KINDS, SETTINGS, act, is_skipped, was_refused
+from ganger.core.model.records import Budget, Policy, RunState, TaskSpec
+from ganger.core.planning.dependents import behind_failed
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE

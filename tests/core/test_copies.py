@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ganger.core.copies import replace
-from ganger.core.records import Ended, Spending, TaskState
+from ganger.core.model.fast_replace import replace
+from ganger.core.model.records import Ended, Spending, TaskState
+from ganger.core.model.workers import WorkerNow
 from ganger.core.vocabulary import TaskStatus
-from ganger.core.workers import WorkerNow
 
 CASES = [
     (TaskState(), {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from heal_ward import WRONG, Ailment, Healer, Ward, answer, in_turn, policy, tasks
 
-from ganger.core.failures import CLASSES
+from ganger.core.failures.classes import CLASSES
 from ganger.core.vocabulary import FailureClass as F, HealSchedule
 
 # Nobody heals; a healer that finds nothing to patch; one whose patches do not help.

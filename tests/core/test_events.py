@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ganger.core import delivery_events, events as ev, notable, request_events
-from ganger.core.projection import state_text
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.sentences import sentence
-from ganger.core.transitions import apply
+from ganger.core import events as ev
+from ganger.core.events import delivery, requests
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.sentences import notable
+from ganger.core.sentences.sentences import sentence
+from ganger.core.state.apply import apply
+from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import TaskStatus
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -99,14 +101,14 @@ def test_the_golden_journal_holds_every_type_of_event() -> None:
 def test_whoever_is_told_of_a_change_request_s_way_is_told_in_words() -> None:
     """D40 G10: what is merged, what it is brought up to date with, what landed."""
     rows = [entry.event for entry in golden("journal-requests.jsonl")]
-    kinds = {type(event): event for event in rows if type(event).__module__ == request_events.__name__}
+    kinds = {type(event): event for event in rows if type(event).__module__ == requests.__name__}
     assert len(kinds) == 5 and all(sentence(event) == notable.sentence(event) != "" for event in kinds.values())
 
 
 def test_whoever_is_told_of_a_delivery_is_told_in_words() -> None:
     """D40 G10: the log of a run, its events and its notices name the commit, the repository or the request."""
     rows = [entry.event for entry in golden("journal-6.jsonl")]
-    kinds = {type(event): event for event in rows if type(event).__module__ == delivery_events.__name__}
+    kinds = {type(event): event for event in rows if type(event).__module__ == delivery.__name__}
     assert len(kinds) == 19
     for kind, event in kinds.items():
         assert sentence(event) and sentence(event) == notable.sentence(event), kind

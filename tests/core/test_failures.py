@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import example, given, strategies as st
 
-from ganger.core.failures import CLASSES, EMPTY_SIGNAL, OBSERVED, classify_hint, failure, signature
+from ganger.core.failures.classes import CLASSES, EMPTY_SIGNAL, OBSERVED, classify_hint, failure, signature
 from ganger.core.vocabulary import FailureClass
 
 IDS = ("alpha", "beta-2", "docs", "7")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ganger.core.forge_reviews import APPROVED, REWORK, Opinion, Remark, Review, Said, rework_text, said_of
+from ganger.core.delivery.forge_reviews import APPROVED, REWORK, Opinion, Remark, Review, Said, rework_text, said_of
 
 HEAD, OLD = "a" * 40, "b" * 40
 YES = Review("1", "maria", APPROVED, HEAD)

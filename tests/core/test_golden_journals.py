@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ganger.core import events as ev, host_events, notable
+from ganger.core import events as ev
+from ganger.core.events import hosts
 from ganger.core.invariants import Seen, broken
-from ganger.core.projection import state_text
-from ganger.core.records import RunState
-from ganger.core.transitions import apply
+from ganger.core.model.records import RunState
+from ganger.core.sentences import notable
+from ganger.core.state.apply import apply
+from ganger.core.state.projection import state_text
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 JOURNALS = sorted(path.name.removesuffix(".jsonl") for path in GOLDEN.glob("journal-*.jsonl"))
@@ -53,7 +55,7 @@ def test_the_journal_of_an_outage_ends_without_trouble() -> None:
     """D12 D14: two tasks waited, a person had one retried, and the host answered again; each way of telling it."""
     state, rows = state_of("journal-hosts"), list(told("journal-hosts"))
     assert state.hosts == {} and all(q.kind == "host" and q.answer for q in state.questions.values())
-    kinds = {type(row.event): row.event for row in rows if type(row.event).__module__ == host_events.__name__}
+    kinds = {type(row.event): row.event for row in rows if type(row.event).__module__ == hosts.__name__}
     assert len(kinds) == 4 and all(notable.sentence(one) for one in kinds.values() if getattr(one, "tries", 1) == 1)
     assert broken(rows, Seen()) == []
 

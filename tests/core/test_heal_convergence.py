@@ -23,9 +23,9 @@ from heal_ward import (
 )
 
 from ganger.core import events as ev
-from ganger.core.healing import converging
-from ganger.core.projection import state_data
-from ganger.core.records import TaskSpec
+from ganger.core.healing.policy import converging
+from ganger.core.model.records import TaskSpec
+from ganger.core.state.projection import state_data
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
 from ganger.engine.report import report_text
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 
 AT = "2026-01-01T00:00:00.000000Z"

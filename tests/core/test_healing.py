@@ -27,8 +27,9 @@ from heal_ward import (
     ward,
 )
 
-from ganger.core import events as ev, healing
-from ganger.core.healing import clusters
+from ganger.core import events as ev
+from ganger.core.healing import policy as healing
+from ganger.core.healing.policy import clusters
 from ganger.core.invariants import Seen, broken
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus
 

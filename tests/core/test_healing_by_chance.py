@@ -12,10 +12,11 @@ from heal_ward import CONTEXT, Ailment, Heal, Healer, Proposed, Ward, answer, co
 from hypothesis import given, settings, strategies as st
 from run_model import picture, replayed
 
-from ganger.core import events as ev, healing
+from ganger.core import events as ev
+from ganger.core.healing import policy as healing
 from ganger.core.invariants import Seen, broken
-from ganger.core.misfits import open_round
-from ganger.core.records import Budget, HealRound, Policy, TaskSpec
+from ganger.core.model.records import Budget, HealRound, Policy, TaskSpec
+from ganger.core.state.allowed import open_round
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
 
 HEALABLE = (FailureClass.PROMPT_GAP, FailureClass.TEST_ERROR, FailureClass.BUILD_ERROR)

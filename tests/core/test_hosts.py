@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.delivery import Delivery
-from ganger.core.hosts import (
+from ganger.core.model.ledger import Delivery
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.apply import apply
+from ganger.core.state.hosts import (
     AWAY,
     DENIED,
     HOST,
@@ -22,8 +24,6 @@ from ganger.core.hosts import (
     tried,
     waiting,
 )
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 GIT = "git.example.org"

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from ganger.core.hints import absent_paths, sandbox_hint
-from ganger.core.lacks import lack_of, never_began
-from ganger.core.telling import last_words
+from ganger.core.logs.hints import absent_paths, sandbox_hint
+from ganger.core.logs.telling_line import last_words
+from ganger.core.verify.lacks import lack_of, never_began
 
 LACKS = {
     "dash": (127, "sh: 1: jest: not found", "program", "jest"),

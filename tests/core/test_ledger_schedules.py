@@ -9,7 +9,7 @@ from repo_yard import Yard, yard
 
 from ganger.core import events as ev
 from ganger.core.ledger_invariants import LedgerWalk
-from ganger.core.repos import Bar, Gate
+from ganger.core.planning.repos import Bar, Gate
 
 # What a yard tells of CI is only its end: no runs and no jobs.
 _NOT_TOLD = "verdicts"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ganger.core.applicability import KNOWN_METADATA
-from ganger.core.near_names import distance, near_name
+from ganger.core.settings.applicability import KNOWN_METADATA
+from ganger.core.settings.near_names import distance, near_name
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from run_model import Model, random_specs
 
-from ganger.core import choosing, events as ev, windows
-from ganger.core.records import Budget, Policy, RunState, TaskSpec
+from ganger.core import events as ev
+from ganger.core.model.records import Budget, Policy, RunState, TaskSpec
+from ganger.core.scheduling import choosing, windows
+from ganger.core.scheduling.windows import Decision, Finish, Start, Wait, decide, offer, starts_after
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
-from ganger.core.windows import Decision, Finish, Start, Wait, decide, offer, starts_after
 
 P, D, B = TaskStatus.PENDING, TaskStatus.DONE, TaskStatus.BLOCKED
 OFF = Policy(heal_schedule=HealSchedule.OFF, concurrency=2)

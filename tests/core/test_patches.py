@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 
 from ganger.contracts.heal_decision import HealDecision, Patch
 from ganger.contracts.parser import Parsed, parse_heal
-from ganger.core.patches import LARGEST_TEXT_BYTES, MOST_PATCHES, Ground, Judged, judge, plain_path
-from ganger.core.records import Limits, TaskSpec
+from ganger.core.healing.patches import LARGEST_TEXT_BYTES, MOST_PATCHES, Ground, Judged, judge, plain_path
+from ganger.core.model.records import Limits, TaskSpec
 from ganger.core.vocabulary import HealSchedule
 
 SPECS = {

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from hypothesis import given, strategies as st
 
-from ganger.core.plan import Clash, GraphEntry, graph_faults, make_plan
-from ganger.core.records import TaskSpec
-from ganger.core.specs import graph_entries
+from ganger.core.model.records import TaskSpec
+from ganger.core.planning.plan import Clash, GraphEntry, graph_faults, make_plan
+from ganger.core.planning.specs import graph_entries
 
 
 def order(*specs: TaskSpec) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.core.pricing import Price, counted_after, price_of, used_by
-from ganger.core.records import Totals
+from ganger.core.model.records import Totals
+from ganger.core.money.pricing import Price, counted_after, price_of, used_by
+from ganger.core.money.spending import cost_settled
 from ganger.core.signs import Tokens
-from ganger.core.spending import cost_settled
 
 NONE: dict[str, Price] = {}
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from run_model import Model, random_specs
 
-from ganger.core.projection import StateText, state_data, state_text
-from ganger.core.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.projection import StateText, state_data, state_text
 from ganger.core.vocabulary import HealSchedule
 
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.core.prompt_parts import NEVER_CUT, Part, Piece, fitted, joined, needed, sizes
-from ganger.core.tokens import estimate
+from ganger.core.prompts.parts import NEVER_CUT, Part, Piece, fitted, joined, needed, sizes
+from ganger.core.prompts.tokens import estimate
 
 LINES = "\n".join(f"Line {number} of a text that can be cut anywhere." for number in range(40))
 WHOLE = [

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from ganger.core import events as ev, reviews
-from ganger.core.answers import CASCADE, OPTIONS, PACKAGES, PACKAGES_SIGNAL, REFS, REQUEST, given
-from ganger.core.budgets import budget_named
-from ganger.core.cascade import culprit_of, question as cascade_question
-from ganger.core.control import act
-from ganger.core.delivery import RepoRules, RepoVerdict
-from ganger.core.questions import answers_of, chosen
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core import events as ev
+from ganger.core.control import reviews
+from ganger.core.control.answers import CASCADE, OPTIONS, PACKAGES, PACKAGES_SIGNAL, REFS, REQUEST, given
+from ganger.core.control.commands import act
+from ganger.core.control.questions import answers_of, chosen
+from ganger.core.control.worker_commands import SKIPPED
+from ganger.core.delivery.upstream import culprit_of, question as cascade_question
+from ganger.core.model.ledger import RepoRules, RepoVerdict
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.money.budgets import budget_named
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
-from ganger.core.worker_control import SKIPPED
 from ganger.views.inbox import inbox
 
 AT = "2026-01-01T00:00:00.000000Z"

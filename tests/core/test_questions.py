@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.moments import stamp
-from ganger.core.questions import BY_DEFAULT, due
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.control.questions import BY_DEFAULT, due
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.apply import apply
+from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
 
 ASKED = 1_000_000.0

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from heal_ward import RIGHT, Ailment, Ward, in_turn, names, tasks
 
-from ganger.core import choosing, events as ev
-from ganger.core.quota import after_quota, after_success, has_room, paused_until, spread_after
-from ganger.core.records import Budget, Policy, RunState, TaskState
-from ganger.core.transitions import apply
+from ganger.core import events as ev
+from ganger.core.model.records import Budget, Policy, RunState, TaskState
+from ganger.core.scheduling import choosing
+from ganger.core.scheduling.quota import after_quota, after_success, has_room, paused_until, spread_after
+from ganger.core.scheduling.windows import Start, Wait, decide, starts_after
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, RunStatus, TaskStatus
-from ganger.core.windows import Start, Wait, decide, starts_after
 
 LIMITED = Ailment(signal="429 too many requests", cls=FailureClass.QUOTA, times=1)
 ACCOUNTS = {"worker": "first", "tester": "second"}

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.misfits import run_misfit
-from ganger.core.reconcile import FIELDS, ContentDigest, Weight, compare, reconcile
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.control.reconcile import FIELDS, ContentDigest, Weight, compare, reconcile
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.scheduling.windows import Start, decide
+from ganger.core.state.allowed import run_misfit
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
-from ganger.core.windows import Start, decide
 
 P, D = TaskStatus.PENDING, TaskStatus.DONE
 F, B, E = TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED

@@ -14,16 +14,25 @@ import pytest
 
 from ganger.contracts.parser import Refused, parse_heal, parse_result
 from ganger.core import events as ev, replay as replay_module
-from ganger.core.control import Refusal
-from ganger.core.dependents import blocked_behind
-from ganger.core.failures import failure
-from ganger.core.healing import healing_on
-from ganger.core.records import Policy, RunState, TaskSpec
+from ganger.core.control.commands import Refusal
+from ganger.core.failures.classes import failure
+from ganger.core.failures.retries import Then, after_failure
+from ganger.core.healing.policy import healing_on
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.planning.dependents import blocked_behind
 from ganger.core.replay import Log, amendment, replay, reread
-from ganger.core.retries import Then, after_failure
-from ganger.core.transitions import apply
+from ganger.core.scheduling.windows import (
+    CloseWindow,
+    Decision,
+    Finish,
+    OpenWindow,
+    Start,
+    Wait,
+    closing_events,
+    decide,
+)
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
-from ganger.core.windows import CloseWindow, Decision, Finish, OpenWindow, Start, Wait, closing_events, decide
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 D = TaskStatus.DONE

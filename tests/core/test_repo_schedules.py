@@ -8,12 +8,14 @@ from collections.abc import Mapping
 import pytest
 from repo_yard import Yard, yard
 
-from ganger.core import events as ev, repos, transitions
-from ganger.core.delivery import RepoRules
-from ganger.core.records import Policy, RunState, TaskSpec, TaskState
-from ganger.core.repos import Gate, RepoGraph, graph_of, is_guarded, registry, why_not
+from ganger.core import events as ev
+from ganger.core.model.ledger import RepoRules
+from ganger.core.model.records import Policy, RunState, TaskSpec, TaskState
+from ganger.core.planning import repos
+from ganger.core.planning.repos import Gate, RepoGraph, graph_of, is_guarded, registry, why_not
+from ganger.core.scheduling.windows import Finish, OpenWindow, Start, Wait, decide
+from ganger.core.state import apply
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
-from ganger.core.windows import Finish, OpenWindow, Start, Wait, decide
 from ganger.views.why import why
 
 P, R, D, F = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE, TaskStatus.FAILED
@@ -108,14 +110,14 @@ def test_ten_thousand_tasks_are_decided_on_quickly(repo: str) -> None:
 
 def test_the_judge_sees_a_lock_that_ends_with_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """D09: planted."""
-    whole = transitions._put
+    whole = apply._put
 
     def put(state: RunState, name: str, before: TaskState, after: TaskState) -> None:
         whole(state, name, before, after)
         if after.status is F:
             state.locks.get(state.specs[name].repo, set()).discard(name)
 
-    monkeypatch.setattr(transitions, "_put", put)
+    monkeypatch.setattr(apply, "_put", put)
     assert any(yard(seed, 40, fail_rate=0.3).run().wrong for seed in range(10))
 
 

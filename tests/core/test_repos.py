@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from ganger.core.plan import make_plan
-from ganger.core.records import TaskSpec
-from ganger.core.repos import can_spawn, graph_faults, make_graph
+from ganger.core.model.records import TaskSpec
+from ganger.core.planning.plan import make_plan
+from ganger.core.planning.repos import can_spawn, graph_faults, make_graph
 
 TEN: dict[str, tuple[str, ...]] = {
     "acdc-core": (),

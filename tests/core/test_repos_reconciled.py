@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ganger.core import events as ev
-from ganger.core.delivery import RepoRules
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.repos import why_not
-from ganger.core.transitions import apply
+from ganger.core.model.ledger import RepoRules
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.planning.repos import why_not
+from ganger.core.scheduling.windows import decide
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import HealSchedule
-from ganger.core.windows import decide
 
 RULES = (RepoRules("lib", locks="exclusive"), RepoRules("app", ("lib",), "exclusive"))
 KEPT = TaskSpec("use", repo="app")

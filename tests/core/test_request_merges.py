@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.ci import CiRules, JobFact, RunFact, Word
-from ganger.core.delivery import Delivery, RequestRef
-from ganger.core.delivery_changes import DELIVERY_CHANGES, delivery_misfit
-from ganger.core.records import RunState, TaskState
-from ganger.core.request_merges import Landed, Look, Step, judge_landed, method_of, next_in_line, next_step
+from ganger.core.delivery.request_merges import Landed, Look, Step, judge_landed, method_of, next_in_line, next_step
+from ganger.core.model.ci import CiRules, JobFact, RunFact, Word
+from ganger.core.model.ledger import Delivery, RequestRef
+from ganger.core.model.records import RunState, TaskState
+from ganger.core.state.apply_delivery import DELIVERY_CHANGES, delivery_misfit
 
 SHA, OTHER = "a" * 40, "b" * 40
 OPEN = {"tested": SHA, "state": "open", "head": SHA, "tip": SHA, "in_target": False, "holds_target": True}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ganger.core.failures import Failure
-from ganger.core.records import Policy, TaskSpec, TaskState
-from ganger.core.retries import Next, Then, after_failure, allowed_attempts, is_reassigned
+from ganger.core.failures.classes import Failure
+from ganger.core.failures.retries import Next, Then, after_failure, allowed_attempts, is_reassigned
+from ganger.core.model.records import Policy, TaskSpec, TaskState
 from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
 
 POLICY = Policy()

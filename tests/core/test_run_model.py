@@ -10,9 +10,9 @@ from hypothesis import given, settings, strategies as st
 from run_model import Model, check_indexes, picture, random_specs, replayed
 
 from ganger.core import events as ev
-from ganger.core.records import Policy, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.scheduling.windows import decide
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, RunStatus, TaskStatus
-from ganger.core.windows import decide
 
 schedules = st.sampled_from(HealSchedule)
 D, B, F, P = TaskStatus.DONE, TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.PENDING

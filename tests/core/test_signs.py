@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.core.lines import LONGEST_LINE, Lines
+from ganger.core.agent_output.whole_lines import LONGEST_LINE, Lines
 from ganger.core.signs import (
     Alive,
     Context,

@@ -17,10 +17,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from run_model import Model, random_specs
 
-from ganger.core import events as ev, snapshot
-from ganger.core.records import Policy, RunState, TaskState, VerifyStep
-from ganger.core.snapshot import decode_state, encode_state, fingerprint
-from ganger.core.transitions import apply
+from ganger.core import events as ev
+from ganger.core.model.records import Policy, RunState, TaskState, VerifyStep
+from ganger.core.state import snapshot
+from ganger.core.state.apply import apply
+from ganger.core.state.snapshot import decode_state, encode_state, fingerprint
 from ganger.core.vocabulary import HealSchedule, TaskStatus
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "journal-1.jsonl"
@@ -144,6 +145,6 @@ def test_the_fingerprint_covers_everything_a_state_is_made_of() -> None:
 
 def test_another_process_makes_the_same_fingerprint() -> None:
     """T20: or no snapshot would ever be taken."""
-    code = "from ganger.core.snapshot import fingerprint; print(fingerprint())"
+    code = "from ganger.core.state.snapshot import fingerprint; print(fingerprint())"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert made.stdout.strip() == fingerprint()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ganger.core.tiers import TieredStep, order_steps, step_class, tier_faults
+from ganger.core.verify.tiers import TieredStep, order_steps, step_class, tier_faults
 from ganger.core.vocabulary import FailureClass, Tier
 from ganger.errors import InputError
 

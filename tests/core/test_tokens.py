@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ganger.core.tokens import Calibration, Sample, calibrations, clipped, estimate
+from ganger.core.prompts.tokens import Calibration, Sample, calibrations, clipped, estimate
 
 # A text and its tokens by the vocabulary `o200k_base`.
 COUNTED = {

@@ -6,9 +6,9 @@ import pytest
 from run_model import Model
 
 from ganger.core import events as ev
-from ganger.core.misfits import ALLOWED
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.allowed import ALLOWED
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, Phase, TaskStatus
 
 D, P, R = TaskStatus.DONE, TaskStatus.PENDING, TaskStatus.RUNNING

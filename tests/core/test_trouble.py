@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ganger.core.failures.agent_errors import Trouble, is_over_for_good, trouble_of
 from ganger.core.signs import Denied, Heard, Limited, LoginMissing, Over, Retrying, Said, Sign
-from ganger.core.trouble import Trouble, is_over_for_good, trouble_of
 from ganger.core.vocabulary import FailureClass as C
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.control import SKIPPED, act
-from ganger.core.delivery import Delivery, RepoRules
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.control.commands import SKIPPED, act
+from ganger.core.model.ledger import Delivery, RepoRules
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 AT = "2026-01-01T00:00:00.000Z"

@@ -6,10 +6,10 @@ import pytest
 from run_model import Model
 
 from ganger.core import events as ev
-from ganger.core.healing import failure_rate
-from ganger.core.records import Policy, TaskSpec
+from ganger.core.healing.policy import failure_rate
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.scheduling.windows import larger, smaller
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
-from ganger.core.windows import larger, smaller
 
 OFF = Policy(heal_schedule=HealSchedule.OFF, concurrency=99)
 

@@ -8,11 +8,11 @@ import pytest
 from run_model import Model
 
 from ganger.core import events as ev
-from ganger.core.records import Policy, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.workers import Checkpoint, TierMark, WorkerNow
+from ganger.core.state.apply import apply
+from ganger.core.state.apply_worker import WORKER_CHANGES, is_at_work
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus, WorkerState
-from ganger.core.worker_changes import WORKER_CHANGES, is_at_work
-from ganger.core.workers import Checkpoint, TierMark, WorkerNow
 
 S, X, R, OVER = WorkerState.SPAWNED, WorkerState.EXECUTING, WorkerState.REPORTING, WorkerState.STOPPED
 STARTED = ev.AttemptStarted("a", 1, "token", "agent", "", "log")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from good_run import Tale, start, worked
 
 from ganger.core import events as ev
-from ganger.core.ci import JobFact, RunFact, Word
-from ganger.core.delivery import RepoRules
-from ganger.core.records import Policy, TaskSpec
+from ganger.core.model.ci import JobFact, RunFact, Word
+from ganger.core.model.ledger import RepoRules
+from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.vocabulary import HealSchedule, RunStatus, TaskStatus
 
 POLICY = Policy(heal_schedule=HealSchedule.OFF, concurrency=2)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ganger.core import events as ev
-from ganger.core.projection import state_text
-from ganger.core.records import Budget, Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.model.records import Budget, Policy, RunState, TaskSpec
+from ganger.core.state.apply import apply
+from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import HealSchedule, RunStatus, TaskStatus
 
 POLICY = Policy(heal_schedule=HealSchedule.BATCH, batch_size=2, concurrency=2)

@@ -23,12 +23,12 @@ from good_delivery import (
 from good_run import Tale, start
 
 from ganger.core import events as ev
-from ganger.core.ci import Word
-from ganger.core.delivery import Milestone
 from ganger.core.invariants import Seen, broken
 from ganger.core.ledger_invariants import LedgerWalk
-from ganger.core.records import RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.model.ci import Word
+from ganger.core.model.ledger import Milestone
+from ganger.core.model.records import RunState, TaskSpec
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
 from ganger.engine.merging import In, Merging, Outcome, Waiting
 
 

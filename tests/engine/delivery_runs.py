@@ -10,8 +10,8 @@ from pathlib import Path
 from git_runs import GitProject, git
 
 from ganger.core import events as ev
-from ganger.core.ci import chosen
-from ganger.core.delivery import missing
+from ganger.core.model.ci import chosen
+from ganger.core.model.ledger import missing
 from ganger.errors import NotFoundError
 
 ALL = ("verified", "committed", "pushed", "ci")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal

@@ -24,7 +24,7 @@ from ganger.app import RunOptions, open_lead
 from ganger.check import check_project
 from ganger.config import load_project
 from ganger.core.events import Event, Recorded, type_name
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.engine.run import Lead

@@ -14,7 +14,7 @@ from run_projects import Project, leading, task, until
 from speaking_agent import Speech, speaking
 
 from ganger.core import events as ev
-from ganger.core.records import TaskState
+from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
 

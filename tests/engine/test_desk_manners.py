@@ -10,7 +10,7 @@ from run_projects import Project, leading, task, until
 from test_desk_refusals import PULL, Lead
 
 from ganger.core import events as ev
-from ganger.core.health import HealthPolicy, Signs, Watch, What, look
+from ganger.core.scheduling.health import HealthPolicy, Signs, Watch, What, look
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine import desk
 from ganger.engine.posts import Post

@@ -10,18 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ganger.contracts.parser import Parsed, Refused, parse_heal
+from ganger.core.healing.patches import Planned
+from ganger.core.model.records import HealRound, HistoryItem, Limits, PatchRecord, Policy, RunState, TaskSpec, TaskState
 from ganger.core.names import verify_log, worker_log
-from ganger.core.patches import Planned
-from ganger.core.records import (
-    HealRound,
-    HistoryItem,
-    Limits,
-    PatchRecord,
-    Policy,
-    RunState,
-    TaskSpec,
-    TaskState,
-)
 from ganger.core.vocabulary import HealSchedule, Phase, TaskStatus
 from ganger.engine.heal_prompt import (
     LOGS_OF_TASK_BYTES,

@@ -13,7 +13,7 @@ from run_projects import Project, leading, until
 from speaking_agent import SpeakingAgent, Speech, speaking
 
 from ganger.core import events as ev
-from ganger.core.records import HealRound
+from ganger.core.model.records import HealRound
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine import heal
 from ganger.views.costs import spending

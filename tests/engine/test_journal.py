@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.engine.journal import Journal
 from ganger.errors import StoreError
 from ganger.ports import Entry

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ganger.core.ci import JobFact, RunFact, Word
-from ganger.core.delivery import Delivery, Milestone, RepoRules
-from ganger.core.prompt_parts import CI_BOUND, SPAWN_BOUND, Part, joined
-from ganger.core.records import RunState, TaskSpec, TaskState
-from ganger.core.tokens import estimate
+from ganger.core.model.ci import JobFact, RunFact, Word
+from ganger.core.model.ledger import Delivery, Milestone, RepoRules
+from ganger.core.model.records import RunState, TaskSpec, TaskState
+from ganger.core.prompts.parts import CI_BOUND, SPAWN_BOUND, Part, joined
+from ganger.core.prompts.tokens import estimate
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.engine.handoff import ci_brief, ci_note, handoff_of, plan_brief, repo_brief

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ganger.core.failures.agent_errors import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC
 from ganger.core.signs import Alive, Denied, Heard, Limited, Over, Retrying, Said, Session, Sign, ToolStarted
-from ganger.core.trouble import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC
 from ganger.engine.listening import Listening
 from ganger.errors import GangerError
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from ganger.cli.patches import command
 from ganger.contracts.parser import Refused, parse_result
 from ganger.core import events as ev
-from ganger.core.patches import Planned
-from ganger.core.records import PatchRecord, Policy, TaskSpec
+from ganger.core.healing.patches import Planned
+from ganger.core.model.records import PatchRecord, Policy, TaskSpec
 from ganger.engine.overlay import Kept, Overlay, record_of
 from ganger.engine.prompts import Advice, assemble
 from ganger.errors import InputError, NotFoundError, WriteRefused

@@ -17,8 +17,8 @@ from progress_lead import Ticks, opened
 
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
-from ganger.core.records import Policy, RunState, TaskSpec, VerifyStep
-from ganger.core.transitions import apply
+from ganger.core.model.records import Policy, RunState, TaskSpec, VerifyStep
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ganger.contracts.parser import Parsed, Refused, parse_result
-from ganger.core.records import TaskSpec
+from ganger.core.model.records import TaskSpec
 from ganger.engine.prompts import FORMAT_REMINDER, assemble
 from ganger.errors import InputError
 from ganger.workspaces.direct.workspace import DirectWorkspace

@@ -11,7 +11,7 @@ from git_runs import GitProject, edits
 from run_projects import Project, task
 
 from ganger.core import events as ev
-from ganger.core.records import TaskState
+from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import FailureClass, TaskStatus
 
 pytestmark = pytest.mark.whole

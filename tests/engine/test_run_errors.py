@@ -15,7 +15,7 @@ from patience import stretched
 from run_projects import Project, done, require_state_2_0, task, write
 
 from ganger.core import events as ev
-from ganger.core.projection import state_text
+from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import DiskFullError, RollbackFailed, StoreError

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.files import replace_file
 from ganger.engine.report import report_text

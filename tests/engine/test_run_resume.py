@@ -17,7 +17,7 @@ from run_projects import SCRIPTED, Project, done, kill, leading, require_state_2
 
 from ganger.core import events as ev
 from ganger.core.events import type_name
-from ganger.core.projection import state_text
+from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.run import Lead
 from ganger.errors import GangerError

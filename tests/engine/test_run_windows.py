@@ -11,7 +11,7 @@ import pytest
 from run_projects import Project, done, leading, require_state_2_0, task, until, write
 
 from ganger.core import events as ev
-from ganger.core.projection import state_text
+from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.run import Lead
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.core.commands import DEFAULT_DENY
-from ganger.core.telling import first_error
-from ganger.core.tiers import TieredStep
+from ganger.core.logs.telling_line import first_error
+from ganger.core.verify.commands import DEFAULT_DENY
+from ganger.core.verify.tiers import TieredStep
 from ganger.core.vocabulary import Tier
 from ganger.engine.verify import Verdict, run_steps
 from ganger.errors import GangerError

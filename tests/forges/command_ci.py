@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from patience import Patience
 
-from ganger.core.ci import CiRules, Finding, JobFact, RunFact, judge, latest
+from ganger.core.model.ci import CiRules, Finding, JobFact, RunFact, judge, latest
 from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.launchers.connect import KeeperOptions
 from ganger.launchers.launcher import KeptLauncher

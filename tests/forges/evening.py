@@ -25,10 +25,10 @@ from loopback.world import Asked, World
 
 from ganger.cli.main import run_command
 from ganger.config import load_project
-from ganger.core.delivery import Milestone
-from ganger.core.hosts import waiting
-from ganger.core.records import RunState
-from ganger.core.reviews import awaits_people
+from ganger.core.control.reviews import awaits_people
+from ganger.core.model.ledger import Milestone
+from ganger.core.model.records import RunState
+from ganger.core.state.hosts import waiting
 from ganger.errors import NotFoundError
 from ganger.places import place_of
 from ganger.runs import read_state

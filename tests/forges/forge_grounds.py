@@ -12,7 +12,7 @@ from loopback.flavour import PROJECT
 from loopback.ground import Ground
 from loopback.server import TOKEN, LoopbackForge, kind_of
 
-from ganger.core.ci import UNSETTLED, Ci, CiRules, Finding, RunFact, judge
+from ganger.core.model.ci import UNSETTLED, Ci, CiRules, Finding, RunFact, judge
 from ganger.forges import ForgeSettings, Patience, open_forge
 from ganger.ports.forge import Forge
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ganger import forges
-from ganger.core import ci
-from ganger.core.ci import CiRules, Finding, RunFact, Word
-from ganger.core.request_merges import Look as RequestLook, Step, next_step
+from ganger.core.delivery.request_merges import Look as RequestLook, Step, next_step
+from ganger.core.model import ci
+from ganger.core.model.ci import CiRules, Finding, RunFact, Word
 from ganger.engine import ci_waiting, request_merging
 from ganger.engine.culprits import Culprits
 from ganger.engine.following import Following, Look

@@ -27,8 +27,8 @@ from ganger.app import RunOptions, open_lead
 from ganger.check import check_project
 from ganger.config import load_project
 from ganger.core import events as ev
-from ganger.core.records import TaskState
-from ganger.core.request_text import BEGIN
+from ganger.core.delivery.request_text import BEGIN
+from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.run import Lead
 

@@ -12,7 +12,7 @@ import pytest
 from answering import Asked, Reply, opened
 from hypothesis import given, settings, strategies as st
 
-from ganger.core.ci import UNSETTLED, Ci, CiRules, JobFact, RunFact, Word, judge
+from ganger.core.model.ci import UNSETTLED, Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.errors import ForgeError
 from ganger.forges.ci.run_list import RunList
 from ganger.forges.untrusted import Row

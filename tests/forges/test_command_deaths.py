@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from command_ci import TELL, Ground, Lead, words
 
-from ganger.core.ci import RunFact
+from ganger.core.model.ci import RunFact
 from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.forges.command.record import RunRecord
 from ganger.ports import Launch, Launcher, Repository, Running

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from command_ci import TELL, Ground, Lead, found, git, job, words
 
-from ganger.core.ci import Ci, RunFact, Word
+from ganger.core.model.ci import Ci, RunFact, Word
 from ganger.errors import ForgeError
 from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.ports.forge import NewRequest

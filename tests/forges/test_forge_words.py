@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.core.ci import NEEDS_APPROVAL, OVER, UNKNOWN_WORD, Word
+from ganger.core.model.ci import NEEDS_APPROVAL, OVER, UNKNOWN_WORD, Word
 from ganger.forges.ci.words import (
     COMMIT_STATUS,
     CONCLUSION,

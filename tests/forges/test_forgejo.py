@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from answering import TOKEN, Asked, Host, Reply, Table, Time, fixture, talk_to
 
-from ganger.core.ci import MISSING_JOB, Ci, CiRules, JobFact, RunFact, Word, judge
+from ganger.core.model.ci import MISSING_JOB, Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.errors import ForgeDenied, ForgeUnreachable
 from ganger.ports.forge import Forge
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from answering import Asked, Host, Reply, Table, fixture, talk_to
 
-from ganger.core.ci import Ci, CiRules, JobFact, RunFact, Word, judge
+from ganger.core.model.ci import Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.forges.version import parse_version
 from ganger.ports.forge import Forge
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from answering import TOKEN, Asked, Host, Reply, Table, answering, settings, talk_to
 
-from ganger.core.ci import Ci, CiRules, JobFact, RunFact, Word, judge
+from ganger.core.model.ci import Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.forges import Hosts
 from ganger.forges.table import opened

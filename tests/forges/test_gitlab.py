@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from answering import TOKEN, Host, Reply, Table, talk_to
 
-from ganger.core.ci import ALLOWED_TO_FAIL, TIMED_OUT, Ci, CiRules, JobFact, RunFact, Word, judge
+from ganger.core.model.ci import ALLOWED_TO_FAIL, TIMED_OUT, Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.errors import ForgeError
 from ganger.ports.forge import Forge, MergeAnswer, NewRequest, QueueLook, Request
 

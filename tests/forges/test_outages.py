@@ -15,7 +15,7 @@ from run_projects import kill, leading, until
 from scenario import Row, Scene
 
 from ganger.core import events as ev
-from ganger.core.hosts import HOST, waiting
+from ganger.core.state.hosts import HOST, waiting
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import NotFoundError
 

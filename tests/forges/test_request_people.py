@@ -13,8 +13,8 @@ from loopback.script import GREEN
 from loopback.server import LoopbackForge, serving
 from loopback.world import Asked, World
 
-from ganger.core.branch_rules import BranchRules
-from ganger.core.forge_reviews import Opinion, Remark, said_of
+from ganger.core.delivery.branch_rules import BranchRules
+from ganger.core.delivery.forge_reviews import Opinion, Remark, said_of
 from ganger.ports.forge import Forge, NewRequest, Request
 
 KINDS = ("forgejo-16", "gitea-1.27", "github", "gitlab")

@@ -14,7 +14,7 @@ from loopback.script import GREEN, MIRROR, RED, Fault, Run, ci
 from loopback.server import FLAVOURS, TOKEN, serving
 from loopback.world import World
 
-from ganger.core.ci import Ci, CiRules, RunFact, Word
+from ganger.core.model.ci import Ci, CiRules, RunFact, Word
 from ganger.errors import ForgeDenied
 from ganger.ports.forge import Forge, MergeAnswer, NewRequest, Request
 

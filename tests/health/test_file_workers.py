@@ -13,9 +13,9 @@ from run_projects import Project, leading, task, until
 from zoo import seen
 
 from ganger.core import events as ev
+from ganger.core.model.workers import Message
 from ganger.core.names import counter_folder
 from ganger.core.vocabulary import TaskStatus
-from ganger.core.workers import Message
 from ganger.engine.slips import leave_messages, leave_refusal, take_back_refusal
 
 pytestmark = pytest.mark.whole

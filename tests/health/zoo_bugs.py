@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.health import Signs
+from ganger.core.scheduling.health import Signs
 from ganger.engine.desk import Desk
 from ganger.engine.posts import Post
 from ganger.engine.reception import Reception

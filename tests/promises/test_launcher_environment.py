@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from launcher_bench import ENV, Bench
 
-from ganger.core.environment import (
+from ganger.core.verify.environment import (
     ORDINARY,
     child_environment,
     is_secret_name,

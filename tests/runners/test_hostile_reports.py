@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.core.census import TestCensus, TestOutcome, regression
+from ganger.core.verify.census import TestCensus, TestOutcome, regression
 from ganger.engine.proof import ReportedRun
 from ganger.ports.runners import CheckedChange, RunnerCall
 from ganger.runners.table import KnownRunners

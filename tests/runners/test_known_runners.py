@@ -10,7 +10,7 @@ import pytest
 from installed import installed
 from runner_projects import FETCHED, SAMPLES, Sample, lay, plant, run, try_planted
 
-from ganger.core.census import TestOutcome
+from ganger.core.verify.census import TestOutcome
 from ganger.ports.runners import CheckedChange
 
 # Compilers are at hand on few machines, and slow.

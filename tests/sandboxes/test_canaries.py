@@ -10,7 +10,7 @@ import pytest
 from canaries import DUMPER, LIKELY_PLACES, NAMES, planted
 from walled import KINDS, PATH, place
 
-from ganger.core.environment import child_environment
+from ganger.core.verify.environment import child_environment
 
 # What Landlock cannot hide: every user sees the command lines of all.
 SEEN_BY_ALL = {"landlock": ["argv"], "bubblewrap": []}

@@ -12,11 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ganger.contracts.faults import faults_of
 from ganger.contracts.state import State
 from ganger.core import events as ev
-from ganger.core.projection import state_text
-from ganger.core.records import Budget, Policy, RunState, TaskSpec, TaskState
-from ganger.core.transitions import apply
+from ganger.core.model.records import Budget, Policy, RunState, TaskSpec, TaskState
+from ganger.core.model.workers import Checkpoint
+from ganger.core.state.apply import apply
+from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
-from ganger.core.workers import Checkpoint
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 NAMES = ("a", "b", "c", "d")

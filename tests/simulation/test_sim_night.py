@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.moments import seconds_between
-from ganger.core.records import Budget, Policy, TaskSpec
+from ganger.core.model.records import Budget, Policy, TaskSpec
+from ganger.core.times import seconds_between
 from ganger.core.vocabulary import HealSchedule, TaskStatus
 from sim.night import night
 from sim.plan import Plan, Rates

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.ci import Ci, JobFact, RunFact, Word
-from ganger.core.delivery import Milestone, RepoRules
-from ganger.core.moments import stamp
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.model.ci import Ci, JobFact, RunFact, Word
+from ganger.core.model.ledger import Milestone, RepoRules
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.apply import apply
+from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
 from ganger.views.board import task_row
 from ganger.views.deliveries import delivery_row, delivery_rows, repo_rows

@@ -6,12 +6,13 @@ import json
 
 import pytest
 
-from ganger.core import delivery_events as ci_ev, events as ev
-from ganger.core.ci import Ci, JobFact, RunFact, Word
-from ganger.core.delivery import RepoRules
-from ganger.core.moments import stamp
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core import events as ev
+from ganger.core.events import delivery as ci_ev
+from ganger.core.model.ci import Ci, JobFact, RunFact, Word
+from ganger.core.model.ledger import RepoRules
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.apply import apply
+from ganger.core.times import stamp
 from ganger.core.vocabulary import HealSchedule
 from ganger.views.ledger import delivered, ledger_json, ledger_lines
 

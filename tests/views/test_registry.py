@@ -9,10 +9,10 @@ import pytest
 from worker_story import BEGAN, Story
 
 from ganger.core import events as ev
-from ganger.core.moments import stamp
-from ganger.core.snapshot import decode_state, encode_state
+from ganger.core.model.workers import TierMark
+from ganger.core.state.snapshot import decode_state, encode_state
+from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.core.workers import TierMark
 from ganger.views.registry import WorkerRow, registry, waiting_accounts
 
 FOLDER, ROOT = Path("/p/.ganger/r1"), Path("/p")

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.ci import Ci, CiRules, JobFact, RunFact, Word, judge
-from ganger.core.delivery import CI, MIRRORED, PUSHED, VERIFIED, Milestone, RepoRules
-from ganger.core.failures import failure
-from ganger.core.prompt_parts import SPAWN_BOUND, Part, joined
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.retries import Then, after_failure
-from ganger.core.tokens import estimate
-from ganger.core.transitions import apply
-from ganger.core.trouble import MOST_DENIALS
+from ganger.core.failures.agent_errors import MOST_DENIALS
+from ganger.core.failures.classes import failure
+from ganger.core.failures.retries import Then, after_failure
+from ganger.core.model.ci import Ci, CiRules, JobFact, RunFact, Word, judge
+from ganger.core.model.ledger import CI, MIRRORED, PUSHED, VERIFIED, Milestone, RepoRules
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.prompts.parts import SPAWN_BOUND, Part, joined
+from ganger.core.prompts.tokens import estimate
+from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
 from ganger.engine.handoff import ci_note
 from ganger.engine.prompts import Advice, Handoff, assemble, pieces

@@ -8,11 +8,11 @@ import pytest
 from worker_story import BEGAN, Story
 
 from ganger.core import events as ev
-from ganger.core.misfits import COUNTERS
-from ganger.core.moments import stamp
-from ganger.core.sentences import sentence
+from ganger.core.model.workers import Checkpoint
+from ganger.core.sentences.sentences import sentence
+from ganger.core.state.allowed import COUNTERS
+from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.core.workers import Checkpoint
 from ganger.views.why import why
 
 
@@ -99,5 +99,5 @@ def test_every_event_of_a_worker_has_its_words(event: ev.Event, said: str) -> No
 
 def test_the_table_of_words_has_every_event_of_workers() -> None:
     """Z09: a new one needs words, or a reason to be quiet."""
-    own = {kind for kind in typing.get_args(ev.Event) if kind.__module__ == "ganger.core.worker_events"}
+    own = {kind for kind in typing.get_args(ev.Event) if kind.__module__ == "ganger.core.events.worker"}
     assert own == {type(event) for event, _ in WORKER_EVENTS}

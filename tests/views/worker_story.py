@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ganger.core import events as ev
-from ganger.core.moments import stamp
-from ganger.core.records import Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
+from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.state.apply import apply
+from ganger.core.times import stamp
 from ganger.core.vocabulary import HealSchedule, TaskStatus
 
 BEGAN = 1_767_225_600.0

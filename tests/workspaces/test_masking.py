@@ -12,7 +12,7 @@ from git_grounds import ground_at
 from hypothesis import given, strategies as st
 from judged_change import MadeChange, codes, link
 
-from ganger.core.ci_logs import trim
+from ganger.core.logs.ci_logs import trim
 from ganger.errors import WriteRefused
 from ganger.ports import Rules
 from ganger.workspaces.rules.masking import IN_USE, Mask

@@ -8,7 +8,7 @@ import pytest
 
 from ganger.app import protection_of, verify_environment
 from ganger.config import Project, load_project
-from ganger.core.environment import tool_environment
+from ganger.core.verify.environment import tool_environment
 from ganger.fleet import make_agents
 from ganger.ports import AttemptContext, Launch, Room
 from ganger.project_sandbox import sandbox_settings

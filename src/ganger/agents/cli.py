@@ -20,8 +20,8 @@ from ganger.agents.versions import cache_in, is_other_major, version_of
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
-from ganger.core.environment import tokens_in, tool_environment
 from ganger.core.signs import Heard, Sign
+from ganger.core.verify.environment import tokens_in, tool_environment
 from ganger.errors import GangerError
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
 

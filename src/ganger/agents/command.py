@@ -11,8 +11,8 @@ from ganger.agents.usage import read_usage
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
-from ganger.core.environment import child_environment
 from ganger.core.signs import Heard
+from ganger.core.verify.environment import child_environment
 from ganger.errors import Fault, GangerError, InputError
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
 

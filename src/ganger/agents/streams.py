@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ganger.core.lines import Lines as Lines
+from ganger.core.agent_output.whole_lines import Lines as Lines
 from ganger.core.signs import Heard, Sign
 from ganger.ports import Reader
 

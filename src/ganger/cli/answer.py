@@ -30,8 +30,8 @@ def command(question: str, text: str, project: Path | None, run_id: str | None, 
       ganger answer build-api "the key is in the vault now" --json
     """
     from ganger.cli.tell import tell_run
-    from ganger.core.effects import Refusal
-    from ganger.core.questions import chosen, find_question
+    from ganger.core.command_result import Refusal
+    from ganger.core.control.questions import chosen, find_question
 
     opened = open_run(project, run_id)
     try:

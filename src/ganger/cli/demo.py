@@ -72,8 +72,8 @@ def _say(text: str, as_json: bool) -> None:
 
 
 def _report(root: Path, state: object, *, kept: bool, as_json: bool) -> int:
-    from ganger.core.moments import seconds_between
-    from ganger.core.records import RunState
+    from ganger.core.model.records import RunState
+    from ganger.core.times import seconds_between
     from ganger.core.vocabulary import TaskStatus
     from ganger.demo.project import EXPECTED, changed_files, merged, merged_files
     from ganger.views.board import GLYPHS, counts_line, shown_duration
@@ -154,8 +154,8 @@ def _play_delivery(root: Path, *, kept: bool, as_json: bool) -> int:
 
 
 def _report_delivery(office: Path, state: object, wrong: list[str], waited: float, *, kept: bool) -> int:
-    from ganger.core.moments import seconds_between
-    from ganger.core.records import RunState
+    from ganger.core.model.records import RunState
+    from ganger.core.times import seconds_between
     from ganger.views.board import counts_line, shown_duration
     from ganger.views.ledger import delivered, ledger_lines
 

@@ -38,7 +38,7 @@ def command(
       ganger land --branch ganger/tonight
       ganger land --repo core
     """
-    from ganger.core.landings import is_pushed
+    from ganger.core.delivery.landings import is_pushed
     from ganger.land import land
     from ganger.runs import newest_run, read_state
 

@@ -15,10 +15,10 @@ from rich.text import Text
 
 from ganger.cli.screens import closing, opening, question_lines, still_open
 from ganger.core import events as ev
-from ganger.core.moments import stamp
+from ganger.core.model.workers import WorkerNow
 from ganger.core.names import verify_log, worker_log
+from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
-from ganger.core.workers import WorkerNow
 from ganger.engine.run import Lead
 from ganger.views.board import GLYPHS, counts_line, open_questions, rest_seconds, sentence, shown_duration
 from ganger.views.deliveries import delivery_row

@@ -13,7 +13,7 @@ from ganger.cli.main import printable
 
 if TYPE_CHECKING:
     from ganger.config import Project
-    from ganger.core.records import RunState
+    from ganger.core.model.records import RunState
     from ganger.engine.files import RunFolder
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -52,7 +52,7 @@ def command(run: str | None, settings: tuple[str, ...], logs: bool, project: Pat
 
 
 def _amendment(settings: tuple[str, ...]) -> Amend | None:
-    from ganger.core.control import Refusal
+    from ganger.core.control.commands import Refusal
     from ganger.core.replay import amendment
     from ganger.errors import UsageError
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ganger.check import Checked
     from ganger.config import Project
-    from ganger.core.reconcile import Difference
+    from ganger.core.control.reconcile import Difference
 
 
 @click.command("run")
@@ -143,7 +143,7 @@ def _flags(concurrency: int | None, budget: float | None, settings: tuple[str, .
 def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, reconcile: bool, as_json: bool) -> int:
     """Checks everything a run checks first, then prints the plan; creates nothing."""
     from ganger.app import agents_by_role, policy_of
-    from ganger.core.retries import allowed_attempts
+    from ganger.core.failures.retries import allowed_attempts
     from ganger.views.difference import difference_json
 
     agents = agents_by_role(project, checked)

@@ -11,9 +11,9 @@ from typing import Protocol
 from ganger.cli.main import printable
 from ganger.cli.options import counted
 from ganger.core import events as ev
-from ganger.core.landings import is_pushed, is_requested, repos_merged, where_words
-from ganger.core.moments import seconds_between
-from ganger.core.records import RunState
+from ganger.core.delivery.landings import is_pushed, is_requested, repos_merged, where_words
+from ganger.core.model.records import RunState
+from ganger.core.times import seconds_between
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.run import Lead
 from ganger.views.board import GLYPHS, counts_line, sentence, shown_duration

@@ -27,7 +27,7 @@ def command(setting: str, project: Path | None, run_id: str | None, as_json: boo
       ganger set budget.tokens=none --json
     """
     from ganger.cli.tell import tell_run
-    from ganger.core.control import Refusal, read_setting
+    from ganger.core.control.commands import Refusal, read_setting
 
     key, equals, text = setting.partition("=")
     if not equals:

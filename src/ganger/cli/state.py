@@ -73,7 +73,7 @@ def init_command(manifest: Path | None, output: Path | None, project: Path | Non
 @json_option
 def export_command(output: Path | None, project: Path | None, run_id: str | None, as_json: bool) -> int:
     """Print the current state as state 2.0, built from the events."""
-    from ganger.core.projection import state_text
+    from ganger.core.state.projection import state_text
     from ganger.engine.files import replace_file
 
     _, state = open_run(project, run_id)

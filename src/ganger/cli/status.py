@@ -21,7 +21,7 @@ from ganger.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from ganger.core.records import RunState
+    from ganger.core.model.records import RunState
     from ganger.engine.files import RunFolder
     from ganger.views.hosts import HostRow
     from ganger.views.registry import AccountRow, WorkerRow
@@ -74,8 +74,8 @@ def _print_document(
     *,
     led: bool,
 ) -> None:
-    from ganger.core.awaited import awaiting
-    from ganger.core.moments import stamp
+    from ganger.core.delivery.awaited import awaiting
+    from ganger.core.times import stamp
     from ganger.core.vocabulary import TaskStatus
     from ganger.runs import forge_pace, keeper_pid, size_of
     from ganger.views.board import counts, open_questions, task_rows
@@ -101,7 +101,7 @@ def _print_document(
 
 
 def _echo_summary(state: RunState, *, led: bool) -> None:
-    from ganger.core.awaited import awaited_line
+    from ganger.core.delivery.awaited import awaited_line
     from ganger.core.vocabulary import RunStatus
     from ganger.views.board import counts_line, open_questions
     from ganger.views.costs import spending_line
@@ -123,7 +123,7 @@ def _echo_summary(state: RunState, *, led: bool) -> None:
 
 
 def _echo_rows(state: RunState, workers: list[WorkerRow], waits: list[str]) -> None:
-    from ganger.core.moments import stamp
+    from ganger.core.times import stamp
     from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
     from ganger.views.board import GLYPHS, task_row
     from ganger.views.text import one_line
@@ -142,7 +142,7 @@ def _echo_rows(state: RunState, workers: list[WorkerRow], waits: list[str]) -> N
 
 
 def _echo_delivery(folder: RunFolder, state: RunState) -> None:
-    from ganger.core.moments import stamp
+    from ganger.core.times import stamp
     from ganger.runs import forge_pace
     from ganger.views.deliveries import delivery_rows, repo_rows
     from ganger.views.text import one_line

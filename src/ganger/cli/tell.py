@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ganger.control import Told
-    from ganger.core.records import RunState
+    from ganger.core.model.records import RunState
     from ganger.engine.files import RunFolder
 
 

@@ -11,7 +11,7 @@ import click
 from ganger.cli.options import counted, json_option, look_at_project, open_run, print_json, project_option, run_option
 
 if TYPE_CHECKING:
-    from ganger.core.records import RunState
+    from ganger.core.model.records import RunState
 
 
 @click.command("workers")
@@ -30,7 +30,7 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
       ganger workers
       ganger workers --past --json
     """
-    from ganger.core.moments import stamp
+    from ganger.core.times import stamp
     from ganger.engine.files import is_led
     from ganger.views.hosts import troubled_hosts
     from ganger.views.registry import registry, waiting_accounts

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganger.core import events as ev
-from ganger.core.ci import RunFact, Word
-from ganger.core.delivery import MIRRORED, MOVES, NO_RULES, UPDATE, Milestone, RepoRules
-from ganger.core.records import RunState
-from ganger.core.repos import graph_of
-from ganger.core.trains import is_free
+from ganger.core.delivery.shared_pushes import is_free
+from ganger.core.model.ci import RunFact, Word
+from ganger.core.model.ledger import MIRRORED, MOVES, NO_RULES, UPDATE, Milestone, RepoRules
+from ganger.core.model.records import RunState
+from ganger.core.planning.repos import graph_of
 from ganger.core.vocabulary import TaskStatus
 
 M = Milestone

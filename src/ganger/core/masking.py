@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar, cast
 
-from ganger.core.environment import is_secret_name
+from ganger.core.verify.environment import is_secret_name
 
 MASKED = "[masked]"
 SHORTEST = 8

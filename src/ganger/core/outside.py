@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from ganger.contracts.faults import faults_of
 from ganger.contracts.state import State
 from ganger.core import events as ev
-from ganger.core.projection import StateText
-from ganger.core.records import RunState
-from ganger.core.transitions import apply
+from ganger.core.model.records import RunState
+from ganger.core.state.apply import apply
+from ganger.core.state.projection import StateText
 
 Attempt = tuple[str, int]
 

@@ -15,16 +15,13 @@ from typing import Any
 from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused
 from ganger.core import events as ev
-from ganger.core.control import SETTINGS, Refusal, read_setting
-from ganger.core.failures import Failure, known_class
-from ganger.core.heal_changes import NO_ANSWER
-from ganger.core.healing import healing_on
+from ganger.core.control.commands import SETTINGS, Refusal, read_setting
+from ganger.core.failures.classes import Failure, known_class
+from ganger.core.failures.retries import Then, after_failure
+from ganger.core.healing.policy import healing_on
+from ganger.core.model.records import Budget, Policy, RunState
 from ganger.core.names import healer_log
-from ganger.core.records import Budget, Policy, RunState
-from ganger.core.retries import Then, after_failure
-from ganger.core.transitions import apply
-from ganger.core.vocabulary import HealSchedule, TaskStatus
-from ganger.core.windows import (
+from ganger.core.scheduling.windows import (
     CloseWindow,
     Decision,
     Finish,
@@ -36,7 +33,10 @@ from ganger.core.windows import (
     closing_events,
     decide,
 )
-from ganger.core.worker_changes import WORKER_CHANGES
+from ganger.core.state.apply import apply
+from ganger.core.state.apply_healing import NO_ANSWER
+from ganger.core.state.apply_worker import WORKER_CHANGES
+from ganger.core.vocabulary import HealSchedule, TaskStatus
 
 Amend = Callable[[Policy, Budget], tuple[Policy, Budget]]
 

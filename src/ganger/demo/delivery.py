@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.moments import seconds_between
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
+from ganger.core.times import seconds_between
 from ganger.core.vocabulary import TaskStatus
 from ganger.demo import delivery_files as files
 

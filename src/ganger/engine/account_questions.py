@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ganger.core.moments import stamp
+from ganger.core.times import stamp
 from ganger.ports import Agent
 from ganger.ports.keys import Keyed
 

@@ -16,19 +16,19 @@ from pathlib import Path
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
-from ganger.core.accounts import after_doubtful_refusal, after_refusal
-from ganger.core.comeback import close_questions
-from ganger.core.delivery_changes import rules_of
-from ganger.core.dependents import blocked_behind
-from ganger.core.failures import classify_hint, failure
-from ganger.core.healing import healing_on, questions_for
-from ganger.core.moments import stamp
-from ganger.core.quota import after_quota, spread_after
-from ganger.core.records import Ended
-from ganger.core.retries import Next, Then, after_failure
-from ganger.core.trouble import Trouble
+from ganger.core.control.worker_commands import SKIPPED, is_ended_by_person
+from ganger.core.failures.agent_errors import Trouble
+from ganger.core.failures.classes import classify_hint, failure
+from ganger.core.failures.retries import Next, Then, after_failure
+from ganger.core.healing.policy import healing_on, questions_for
+from ganger.core.model.records import Ended
+from ganger.core.planning.dependents import blocked_behind
+from ganger.core.scheduling.accounts import after_doubtful_refusal, after_refusal
+from ganger.core.scheduling.quota import after_quota, spread_after
+from ganger.core.scheduling.requeue import close_questions
+from ganger.core.state.apply_delivery import rules_of
+from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
-from ganger.core.worker_control import SKIPPED, is_ended_by_person
 from ganger.engine.account_questions import question_text
 from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.gate import Stopped

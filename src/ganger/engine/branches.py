@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Sequence
 
-from ganger.core.delivery import NO_RULES
+from ganger.core.model.ledger import NO_RULES
 from ganger.engine.case import Case
 from ganger.engine.culprits import Culprits
 from ganger.engine.delivering import Delivering

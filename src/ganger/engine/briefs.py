@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ganger.core.control.questions import answers_of
 from ganger.core.names import prompt_file
-from ganger.core.questions import answers_of
 from ganger.engine.handoff import ci_brief, plan_brief, repo_brief
 from ganger.engine.prompts import Reader, checkpoint_text, contract_text, edits_files, file_text
 from ganger.engine.tools import Tools

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.delivery import NO_RULES
-from ganger.core.failures import Failure, failure
+from ganger.core.failures.classes import Failure, failure
+from ganger.core.model.ledger import NO_RULES
+from ganger.core.model.records import TaskSpec, TaskState
 from ganger.core.names import verify_log, worker_log
-from ganger.core.records import TaskSpec, TaskState
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.gate import Gate
 from ganger.engine.tools import Tools, one_line

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ganger.core import events as ev
-from ganger.core.ci import OVER, UNSETTLED, Ci, Finding, RunFact, Word, chosen, judge, mark
-from ganger.core.trains import MEND, NEW_TIP, SUPERSEDED, is_free
+from ganger.core.delivery.shared_pushes import MEND, NEW_TIP, SUPERSEDED, is_free
+from ganger.core.model.ci import OVER, UNSETTLED, Ci, Finding, RunFact, Word, chosen, judge, mark
 from ganger.engine.ci_waiting import NEVER_STARTED
 from ganger.engine.delivery_case import DeliveryCase, passes
 from ganger.engine.following import Look

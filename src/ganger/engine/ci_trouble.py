@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ganger.core import events as ev
-from ganger.core.cascade import question
-from ganger.core.check_logs import note_of
-from ganger.core.ci import MISSING_JOB, Ci, Finding, JobFact, RunFact, chosen
-from ganger.core.ci_logs import Excerpt, known_by, trim
-from ganger.core.delivery import Delivery, RepoVerdict
-from ganger.core.delivery_changes import rules_of
+from ganger.core.delivery.upstream import question
+from ganger.core.logs.check_logs import note_of
+from ganger.core.logs.ci_logs import Excerpt, known_by, trim
+from ganger.core.model.ci import MISSING_JOB, Ci, Finding, JobFact, RunFact, chosen
+from ganger.core.model.ledger import Delivery, RepoVerdict
 from ganger.core.names import ci_log
-from ganger.core.repos import graph_of
+from ganger.core.planning.repos import graph_of
+from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Failed
 from ganger.engine.files import named_os_errors, write_private

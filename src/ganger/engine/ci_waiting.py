@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ganger.core import events as ev
-from ganger.core.ci import MISSING_JOB, UNSETTLED, Ci, Finding, RunFact, Word, is_stale, judge, with_unread
-from ganger.core.delivery import TAKEN_UP
-from ganger.core.moments import unix_time
+from ganger.core.model.ci import MISSING_JOB, UNSETTLED, Ci, Finding, RunFact, Word, is_stale, judge, with_unread
+from ganger.core.model.ledger import TAKEN_UP
+from ganger.core.times import unix_time
 from ganger.engine.delivery_case import DeliveryCase, passes
 from ganger.engine.following import Look
 

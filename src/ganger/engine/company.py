@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.ports import Change, Fixed, Mark, Restored, Rules, Watch
 

@@ -12,11 +12,11 @@ import contextlib
 from collections.abc import Sequence
 
 from ganger.core import events as ev
-from ganger.core.ci import UNSETTLED, Ci, Finding, RunFact, judge
-from ganger.core.ci_logs import named_files
-from ganger.core.moments import unix_time
+from ganger.core.delivery.shared_pushes import is_at_it, needs_tip, suspects
+from ganger.core.logs.ci_logs import named_files
+from ganger.core.model.ci import UNSETTLED, Ci, Finding, RunFact, judge
 from ganger.core.names import branch_stem
-from ganger.core.trains import is_at_it, needs_tip, suspects
+from ganger.core.times import unix_time
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.delivery_case import DeliveryCase, passes

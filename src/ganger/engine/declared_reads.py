@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ganger.core.records import TaskSpec
+from ganger.core.model.records import TaskSpec
 
 # What programs bring with them is no file of the project.
 _LEFT_ALONE = frozenset({".git", ".ganger", ".venv", "venv", "node_modules"})

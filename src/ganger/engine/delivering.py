@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ganger.core import events as ev
-from ganger.core.ci import Ci, Finding, chosen
-from ganger.core.delivery import CI, MIRRORED
-from ganger.core.quota import after_success
-from ganger.core.trains import BASE_RED, PUSH_REFUSED, TAKEN_OUT
+from ganger.core.delivery.shared_pushes import BASE_RED, PUSH_REFUSED, TAKEN_OUT
+from ganger.core.model.ci import Ci, Finding, chosen
+from ganger.core.model.ledger import CI, MIRRORED
+from ganger.core.scheduling.quota import after_success
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.case import Failed
 from ganger.engine.ci_again import CiAgain

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from ganger.core.delivery import Delivery, RepoRules
-from ganger.core.repos import graph_of
+from ganger.core.model.ledger import Delivery, RepoRules
+from ganger.core.planning.repos import graph_of
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.case import Case, Failed
 from ganger.engine.following import Following

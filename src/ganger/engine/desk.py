@@ -21,12 +21,12 @@ from ganger.contracts.faults import examine
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
-from ganger.core.health import HealthPolicy
-from ganger.core.moments import stamp
+from ganger.core.model.records import TaskState
+from ganger.core.model.workers import Checkpoint, TierMark
 from ganger.core.names import report_file
-from ganger.core.records import TaskState
+from ganger.core.scheduling.health import HealthPolicy
+from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
-from ganger.core.workers import Checkpoint, TierMark
 from ganger.engine.badges import Badge, Badges
 from ganger.engine.briefs import section_of, sections
 from ganger.engine.files import replace_file

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ganger.core.model.records import RunState
 from ganger.core.names import counter_folder, desk_folder
-from ganger.core.records import RunState
 from ganger.engine.badges import Badges
 from ganger.engine.desk import Desk
 from ganger.engine.drawers import FOLDER, Allowance, Found, Mark, new_names, read

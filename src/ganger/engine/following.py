@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 
-from ganger.core.ci import ABSENT, RunFact, is_sha
+from ganger.core.model.ci import ABSENT, RunFact, is_sha
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.outlets import Outlet
 from ganger.errors import ForgeError, ForgeLimited, ForgeUnreachable

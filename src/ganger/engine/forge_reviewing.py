@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ganger.core import events as ev
-from ganger.core.answers import OPTIONS
-from ganger.core.forge_reviews import Opinion, Said, too_few
-from ganger.core.reviews import APPROVED, FORGE, PERSON, REVIEW, WANTED
+from ganger.core.control.answers import OPTIONS
+from ganger.core.control.reviews import APPROVED, FORGE, PERSON, REVIEW, WANTED
+from ganger.core.delivery.forge_reviews import Opinion, Said, too_few
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.reviewing import Reviewing

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Collection
 from typing import TypeVar
 
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
 from ganger.ports import Facts, Launch, Launcher, Running
 
 _GRACE_SEC = 2.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ganger.core.ci import RunFact, chosen, latest
-from ganger.core.delivery import Delivery, RepoRules
-from ganger.core.delivery_changes import rules_of
-from ganger.core.records import RunState
-from ganger.core.repos import graph_of
+from ganger.core.model.ci import RunFact, chosen, latest
+from ganger.core.model.ledger import Delivery, RepoRules
+from ganger.core.model.records import RunState
+from ganger.core.planning.repos import graph_of
+from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder, open_log
 from ganger.engine.prompts import CiNote, Handoff

@@ -18,21 +18,21 @@ from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused
 from ganger.contracts.task_result import Write
 from ganger.core import events as ev
-from ganger.core.accounts import after_refusal
-from ganger.core.budgets import active_seconds, reservation
-from ganger.core.dependents import blocked_behind
-from ganger.core.heal_changes import QUOTA, REFUSED, TRANSIENT
-from ganger.core.healing import Cure, after_nothing, after_round, questions_for, shrunk_size
-from ganger.core.moments import stamp
+from ganger.core.failures.agent_errors import Trouble, trouble_of
+from ganger.core.failures.retries import backoff_sec
+from ganger.core.healing.patches import Ground, Judged, judge
+from ganger.core.healing.policy import Cure, after_nothing, after_round, questions_for, shrunk_size
+from ganger.core.model.records import HealRound, RunState, Totals, Window
+from ganger.core.money.budgets import active_seconds, reservation
+from ganger.core.money.pricing import believed, used_by
+from ganger.core.money.spending import cost_settled
 from ganger.core.names import healer_log, healer_prompt
-from ganger.core.patches import Ground, Judged, judge
-from ganger.core.pricing import believed, used_by
-from ganger.core.quota import after_quota, paused_until, shut_until, works_again
-from ganger.core.records import HealRound, RunState, Totals, Window
-from ganger.core.retries import backoff_sec
+from ganger.core.planning.dependents import blocked_behind
+from ganger.core.scheduling.accounts import after_refusal
+from ganger.core.scheduling.quota import after_quota, paused_until, shut_until, works_again
 from ganger.core.signs import Heard
-from ganger.core.spending import cost_settled
-from ganger.core.trouble import Trouble, trouble_of
+from ganger.core.state.apply_healing import QUOTA, REFUSED, TRANSIENT
+from ganger.core.times import stamp
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.account_questions import question_text
 from ganger.engine.files import named_os_errors, write_private

@@ -11,10 +11,10 @@ from pathlib import Path
 from ganger.contracts.parser import neutralise
 from ganger.contracts.reading.strict_json import shorten
 from ganger.contracts.reading.terminal import FULL
-from ganger.core.healing import clusters
+from ganger.core.healing.patches import LARGEST_TEXT_BYTES, MOST_PATCHES, plain_path
+from ganger.core.healing.policy import clusters
+from ganger.core.model.records import HealRound, Limits, PatchRecord, RunState
 from ganger.core.names import verify_log, worker_log
-from ganger.core.patches import LARGEST_TEXT_BYTES, MOST_PATCHES, plain_path
-from ganger.core.records import HealRound, Limits, PatchRecord, RunState
 from ganger.core.vocabulary import FailureClass, HealSchedule, Phase
 from ganger.engine.overlay import Overlay
 from ganger.errors import GangerError

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.pricing import believed, counted_after, used_by
-from ganger.core.quota import works_again
-from ganger.core.records import Ended, Totals
+from ganger.core.failures.agent_errors import Trouble, is_broken, is_over_for_good, refused_session, trouble_of
+from ganger.core.model.records import Ended, Totals
+from ganger.core.money.pricing import believed, counted_after, used_by
+from ganger.core.money.spending import cost_settled
+from ganger.core.scheduling.quota import works_again
 from ganger.core.signs import Heard
-from ganger.core.spending import cost_settled
-from ganger.core.trouble import Trouble, is_broken, is_over_for_good, refused_session, trouble_of
 from ganger.engine.case import Case
 from ganger.engine.listening import Listening, followed, heard_event
 from ganger.engine.posts import Post

@@ -12,17 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from ganger.core import events as ev
-from ganger.core.hosts import (
-    AWAY,
-    DENIED,
-    after_answer,
-    asking,
-    is_away,
-    is_patience_over,
-    nobody_s,
-    told,
-)
-from ganger.core.retries import backoff_sec
+from ganger.core.failures.retries import backoff_sec
+from ganger.core.state.hosts import AWAY, DENIED, after_answer, asking, is_away, is_patience_over, nobody_s, told
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.outlets import Outlet

@@ -13,10 +13,10 @@ from pathlib import Path
 from ganger.contracts.parser import neutralise
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
-from ganger.core.indexes import is_delivering
+from ganger.core.model.records import ChangeRecord
 from ganger.core.names import prompt_file
-from ganger.core.quota import after_success
-from ganger.core.records import ChangeRecord
+from ganger.core.scheduling.quota import after_success
+from ganger.core.state.indexes import is_delivering
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.commit_census import Candidate

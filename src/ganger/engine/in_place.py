@@ -15,9 +15,9 @@ from pathlib import Path
 from ganger.contracts.task_result import TaskResult
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
+from ganger.core.model.records import Ended
 from ganger.core.names import backup_folder, edits_folder, saved_folder
-from ganger.core.quota import after_success
-from ganger.core.records import Ended
+from ganger.core.scheduling.quota import after_success
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.case import Case, Failed, Lost
 from ganger.engine.company import Company

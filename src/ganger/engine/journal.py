@@ -19,10 +19,10 @@ from ganger.core.events import (
     TaskSettled,
 )
 from ganger.core.masking import NOTHING, Masker
-from ganger.core.moments import stamp
-from ganger.core.records import RunState
-from ganger.core.snapshot import decode_state, encode_state
-from ganger.core.transitions import apply
+from ganger.core.model.records import RunState
+from ganger.core.state.apply import apply
+from ganger.core.state.snapshot import decode_state, encode_state
+from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
 from ganger.ports import Clock, Entry, Listener, Store
 

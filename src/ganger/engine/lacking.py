@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ganger.core.hints import absent_paths, sandbox_hint
-from ganger.core.lacks import SIGNAL, Lack
+from ganger.core.logs.hints import absent_paths, sandbox_hint
+from ganger.core.verify.lacks import SIGNAL, Lack
 from ganger.engine.files import open_log
 from ganger.engine.proof import Proof
 from ganger.engine.verify import StepResult, Verdict, note_in

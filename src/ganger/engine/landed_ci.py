@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ganger.core import events as ev
-from ganger.core.ci import Finding, RunFact
-from ganger.core.delivery import RequestRef
-from ganger.core.request_merges import Landed, judge_landed
+from ganger.core.delivery.request_merges import Landed, judge_landed
+from ganger.core.model.ci import Finding, RunFact
+from ganger.core.model.ledger import RequestRef
 from ganger.engine.case import Failed
 from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.delivery_case import DeliveryCase, passes

@@ -6,10 +6,10 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from ganger.core.lacks import Lack, lack_of, never_began
+from ganger.core.logs.telling_line import TAIL_BYTES, clean_lines, last_words
+from ganger.core.model.records import Ended
 from ganger.core.names import desk_folder
-from ganger.core.records import Ended
-from ganger.core.telling import TAIL_BYTES, clean_lines, last_words
+from ganger.core.verify.lacks import Lack, lack_of, never_began
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Failed
 from ganger.engine.files import open_log

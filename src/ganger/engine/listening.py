@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ganger.contracts.reading.terminal import safe_cut
 from ganger.core import events as ev
-from ganger.core.asking import asking, last_line
-from ganger.core.lines import Lines
+from ganger.core.agent_output.waiting_prompt import asking, last_line
+from ganger.core.agent_output.whole_lines import Lines
+from ganger.core.failures.agent_errors import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC, MOST_DENIALS
 from ganger.core.signs import Heard, Limited, Retrying, Sign
-from ganger.core.trouble import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC, MOST_DENIALS
 from ganger.engine.tools import one_line
 from ganger.errors import GangerError
 from ganger.ports import Clock, Exit, Reader, Running

@@ -14,13 +14,13 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 
 from ganger.core import events as ev
-from ganger.core.delivery import NO_RULES
-from ganger.core.delivery_changes import rules_of
+from ganger.core.control.worker_commands import is_ended_by_person
+from ganger.core.model.ledger import NO_RULES
+from ganger.core.model.records import Intent
 from ganger.core.names import merge_log
-from ganger.core.quota import after_success
-from ganger.core.records import Intent
+from ganger.core.scheduling.quota import after_success
+from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import TaskStatus
-from ganger.core.worker_control import is_ended_by_person
 from ganger.engine.commit_census import Candidate, Censuses
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.proof import check_folder

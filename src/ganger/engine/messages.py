@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ganger.core.outward import quoted, uncalling, unmarked, unsilencing
-from ganger.core.records import RunState
-from ganger.core.workers import Checkpoint
+from ganger.core.delivery.public_text import quoted, uncalling, unmarked, unsilencing
+from ganger.core.model.records import RunState
+from ganger.core.model.workers import Checkpoint
 from ganger.engine.tools import one_line
 from ganger.ports import Touched
 

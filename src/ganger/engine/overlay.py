@@ -18,8 +18,8 @@ from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal
 from ganger.contracts.task_result import Write
 from ganger.core.events import PatchApplied
-from ganger.core.patches import LARGEST_TEXT_BYTES, Planned, Refusal, plain_path
-from ganger.core.records import PatchRecord
+from ganger.core.healing.patches import LARGEST_TEXT_BYTES, Planned, Refusal, plain_path
+from ganger.core.model.records import PatchRecord
 from ganger.engine.files import named_os_errors, replace_file
 from ganger.engine.prompts import Reader
 from ganger.errors import Fault, GangerError, InputError

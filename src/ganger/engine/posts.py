@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from ganger.core.health import Watch
+from ganger.core.events.worker import WorkerBeat
+from ganger.core.scheduling.health import Watch
 from ganger.core.signs import Heard
-from ganger.core.worker_events import WorkerBeat
 from ganger.ports import Exit, Facts, Running
 
 # Of the time between two beats that was asked for: sooner is no second beat, later breaks the habit.

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
-from ganger.core.records import TaskState
-from ganger.core.sentences import sentence
-from ganger.core.worker_changes import worker_after
+from ganger.core.model.records import TaskState
+from ganger.core.sentences.sentences import sentence
+from ganger.core.state.apply_worker import worker_after
 from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.tools import one_line

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from ganger.core import events as ev
-from ganger.core.projection import StateText
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
+from ganger.core.state.projection import StateText
 from ganger.engine.files import RunFolder, clear_way, replace_file
 from ganger.engine.projections import ShownFiles, show
 from ganger.ports import Clock

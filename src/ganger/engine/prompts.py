@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ganger.contracts.parser import neutralise
-from ganger.core.prompt_parts import SPAWN_BOUND, Part, Piece, fitted, joined
-from ganger.core.records import TaskSpec
-from ganger.core.tokens import clipped, estimate
-from ganger.core.workers import Checkpoint
+from ganger.core.model.records import TaskSpec
+from ganger.core.model.workers import Checkpoint
+from ganger.core.prompts.parts import SPAWN_BOUND, Part, Piece, fitted, joined
+from ganger.core.prompts.tokens import clipped, estimate
 from ganger.engine.road import FoundWork
 from ganger.ports import Capabilities
 

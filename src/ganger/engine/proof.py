@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ganger.core.census import TestCensus, TestOutcome, regression, without_case
+from ganger.core.verify.census import TestCensus, TestOutcome, regression, without_case
 from ganger.engine.files import named_os_errors, open_log
 from ganger.ports.runners import KnownRunner, Planting, RunnerCall, Runners
 

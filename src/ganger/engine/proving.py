@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ganger.core.census import TestCensus, TestOutcome
-from ganger.core.effects import counted
+from ganger.core.command_result import counted
+from ganger.core.verify.census import TestCensus, TestOutcome
 from ganger.core.vocabulary import Tier
 from ganger.engine.gate import Gate
 from ganger.engine.proof import (

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from ganger.contracts.worker import Next
 from ganger.core import events as ev
-from ganger.core.health import HealthPolicy
+from ganger.core.model.records import TaskState
 from ganger.core.names import desk_folder
-from ganger.core.records import TaskState
+from ganger.core.scheduling.health import HealthPolicy
+from ganger.core.scheduling.windows import offer
 from ganger.core.vocabulary import TaskStatus
-from ganger.core.windows import offer
 from ganger.engine.badges import Badges
 from ganger.engine.briefs import sections
 from ganger.engine.desk import gone

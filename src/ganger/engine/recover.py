@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ganger.core.misfits import open_round
+from ganger.core.control.reviews import WANTED
+from ganger.core.model.records import RunState
 from ganger.core.names import healer_log, review_log, worker_log
-from ganger.core.records import RunState
-from ganger.core.resume import taken_up
-from ganger.core.reviews import WANTED
+from ganger.core.scheduling.resume import taken_up
+from ganger.core.state.allowed import open_round
 from ganger.engine.files import RunFolder, named_os_errors
 from ganger.engine.journal import Journal
 from ganger.engine.reviewer import MOST_REVIEWS

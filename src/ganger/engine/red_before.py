@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ganger.core import events as ev
-from ganger.core.ci import UNSETTLED, Ci, Finding, RunFact, judge
-from ganger.core.delivery import TargetVerdict
+from ganger.core.model.ci import UNSETTLED, Ci, Finding, RunFact, judge
+from ganger.core.model.ledger import TargetVerdict
 from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.delivery_case import DeliveryCase, passes
 from ganger.engine.tools import one_line

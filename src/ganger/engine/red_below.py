@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ganger.core.ci_logs import faults
-from ganger.core.delivery import Delivery
+from ganger.core.logs.ci_logs import faults
+from ganger.core.model.ledger import Delivery
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.case import Case
 from ganger.engine.sending import Sending

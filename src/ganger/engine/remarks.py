@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 
 from ganger.core import events as ev
-from ganger.core.outward import quoted, unmarked
-from ganger.core.records import RunState
-from ganger.core.reviews import WANTED
+from ganger.core.control.reviews import WANTED
+from ganger.core.delivery.public_text import quoted, unmarked
+from ganger.core.model.records import RunState
 from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.tools import one_line
 from ganger.ports.forge import Request

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ganger.core.landings import where_words
-from ganger.core.records import RunState, TaskState
+from ganger.core.delivery.landings import where_words
+from ganger.core.model.records import RunState, TaskState
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 from ganger.engine.files import RunFolder, clear_way, replace_file
 from ganger.engine.projections import show

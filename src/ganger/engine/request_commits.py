@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ganger.core.delivery import Delivery, RequestRef
-from ganger.core.delivery_changes import rules_of
-from ganger.core.moments import unix_time
+from ganger.core.delivery.request_merges import LINEAR
+from ganger.core.model.ledger import Delivery, RequestRef
 from ganger.core.names import branch_stem
-from ganger.core.request_merges import LINEAR
+from ganger.core.state.apply_delivery import rules_of
+from ganger.core.times import unix_time
 from ganger.engine.case import Case
 from ganger.engine.messages import join_message
 from ganger.engine.sending import PushFailed, Sending

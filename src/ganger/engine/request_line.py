@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from ganger.core.records import RunState
-from ganger.core.request_merges import next_in_line
+from ganger.core.delivery.request_merges import next_in_line
+from ganger.core.model.records import RunState
 from ganger.engine.gate import Gate
 from ganger.ports.forge import MergeRules
 

@@ -13,12 +13,12 @@ from typing import TypeVar
 
 from ganger.contracts.parser import neutralise
 from ganger.core import events as ev
-from ganger.core.answers import OPTIONS, REQUEST
-from ganger.core.delivery import UPDATE, RequestRef
-from ganger.core.moments import unix_time
-from ganger.core.request_merges import Look, Step, method_of, next_step
-from ganger.core.retries import backoff_sec
-from ganger.core.reviews import APPROVED, PERSON, WANTED
+from ganger.core.control.answers import OPTIONS, REQUEST
+from ganger.core.control.reviews import APPROVED, PERSON, WANTED
+from ganger.core.delivery.request_merges import Look, Step, method_of, next_step
+from ganger.core.failures.retries import backoff_sec
+from ganger.core.model.ledger import UPDATE, RequestRef
+from ganger.core.times import unix_time
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.case import Failed
 from ganger.engine.delivery_case import DeliveryCase

@@ -4,8 +4,8 @@ commit it told of."""
 from __future__ import annotations
 
 from ganger.core import events as ev
-from ganger.core.delivery import RequestRef
-from ganger.core.request_text import framed, renewed, renewed_title
+from ganger.core.delivery.request_text import framed, renewed, renewed_title
+from ganger.core.model.ledger import RequestRef
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case
 from ganger.engine.messages import request_body, request_title

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ganger.core import events as ev
-from ganger.core.delivery import Delivery
-from ganger.core.delivery_changes import rules_of
+from ganger.core.model.ledger import Delivery
+from ganger.core.state.apply_delivery import rules_of
 from ganger.engine.case import Case
 from ganger.engine.request_text import RequestText
 from ganger.engine.sending import Sending

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from ganger.contracts.parser import neutralise
 from ganger.core import events as ev
-from ganger.core.delivery import NO_RULES, Delivery
-from ganger.core.forge_reviews import APPROVED, Opinion, Remark, Review, Said, said_of
-from ganger.core.hosts import is_away
-from ganger.core.reviews import WANTED, awaits_people, has_request, on_forge, shows_another
+from ganger.core.control.reviews import WANTED, awaits_people, has_request, on_forge, shows_another
+from ganger.core.delivery.forge_reviews import APPROVED, Opinion, Remark, Review, Said, said_of
+from ganger.core.model.ledger import NO_RULES, Delivery
+from ganger.core.state.hosts import is_away
 from ganger.engine.gate import Gate, Stopped
 from ganger.engine.outlets import Outlet
 from ganger.engine.tools import Tools

@@ -17,16 +17,16 @@ from typing import NoReturn
 from ganger.contracts.parser import Parsed, Refused, neutralise
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
-from ganger.core.accounts import after_refusal
-from ganger.core.budgets import spent_out
-from ganger.core.moments import stamp
+from ganger.core.control.reviews import APPROVED, REWORK
+from ganger.core.failures.agent_errors import Trouble, trouble_of
+from ganger.core.money.budgets import spent_out
+from ganger.core.money.pricing import believed, used_by
+from ganger.core.money.spending import cost_settled
 from ganger.core.names import review_log, review_prompt, reviews_folder
-from ganger.core.pricing import believed, used_by
-from ganger.core.quota import after_quota, paused_until, shut_until, works_again
-from ganger.core.reviews import APPROVED, REWORK
+from ganger.core.scheduling.accounts import after_refusal
+from ganger.core.scheduling.quota import after_quota, paused_until, shut_until, works_again
 from ganger.core.signs import Heard
-from ganger.core.spending import cost_settled
-from ganger.core.trouble import Trouble, trouble_of
+from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.account_questions import question_text
 from ganger.engine.case import Case

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ganger.contracts.parser import neutralise
 from ganger.core import events as ev
-from ganger.core.answers import OPTIONS
-from ganger.core.delivery_changes import rules_of
+from ganger.core.control.answers import OPTIONS
+from ganger.core.control.reviews import APPROVED, PERSON, REVIEW, REWORK, WANTED
 from ganger.core.names import repo_store
-from ganger.core.reviews import APPROVED, PERSON, REVIEW, REWORK, WANTED
+from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.case import Case, Failed
 from ganger.engine.prompts import quoted

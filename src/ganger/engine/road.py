@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from ganger.contracts.task_result import TaskResult
-from ganger.core.records import Ended
+from ganger.core.model.records import Ended
 from ganger.ports import Room
 
 # `whole`: as it was left. `there`: the folder was made anew and holds the change. `aside`: made anew, and the change

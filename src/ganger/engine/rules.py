@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
 from ganger.engine.files import RunFolder, replace_file
 
 FILE = "rules.json"

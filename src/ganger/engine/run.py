@@ -10,22 +10,19 @@ from dataclasses import dataclass, field
 
 from ganger.contracts.worker import Next
 from ganger.core import events as ev
-from ganger.core.awaited import awaited_line, awaiting
-from ganger.core.budgets import budget_named, reservation
-from ganger.core.control import act, refused
-from ganger.core.delivery import RepoRules
-from ganger.core.finishing import exit_code as exit_code
-from ganger.core.indexes import is_delivering
-from ganger.core.misfits import open_round
-from ganger.core.moments import stamp
+from ganger.core.control.commands import act, refused
+from ganger.core.control.questions import due, moot
+from ganger.core.control.reconcile import Difference
+from ganger.core.control.worker_commands import LIMIT_HOLDS, is_being_merged
+from ganger.core.delivery.awaited import awaited_line, awaiting
+from ganger.core.model.ledger import RepoRules
+from ganger.core.model.records import Budget, Limits, Policy, RunState, TaskSpec
+from ganger.core.model.workers import PULL
+from ganger.core.money.budgets import budget_named, reservation
 from ganger.core.names import worker_log
-from ganger.core.questions import due, moot
-from ganger.core.quota import account_of
-from ganger.core.reconcile import Difference
-from ganger.core.records import Budget, Limits, Policy, RunState, TaskSpec
-from ganger.core.transitions import apply
-from ganger.core.vocabulary import RunStatus, TaskStatus
-from ganger.core.windows import (
+from ganger.core.scheduling.finishing import exit_code as exit_code
+from ganger.core.scheduling.quota import account_of
+from ganger.core.scheduling.windows import (
     CloseWindow,
     Decision,
     Finish,
@@ -37,8 +34,11 @@ from ganger.core.windows import (
     closing_events,
     decide,
 )
-from ganger.core.worker_control import LIMIT_HOLDS, is_being_merged
-from ganger.core.workers import PULL
+from ganger.core.state.allowed import open_round
+from ganger.core.state.apply import apply
+from ganger.core.state.indexes import is_delivering
+from ganger.core.times import stamp
+from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.attempt import Attempt
 from ganger.engine.branches import Branches
 from ganger.engine.case import Case

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ganger.core import events as ev
-from ganger.core.delivery import Delivery, RepoRules
-from ganger.core.delivery_changes import rules_of
-from ganger.core.hosts import is_away
-from ganger.core.moments import unix_time
-from ganger.core.repos import graph_of
-from ganger.core.retries import backoff_sec
-from ganger.core.trains import NEW_TIP
+from ganger.core.delivery.shared_pushes import NEW_TIP
+from ganger.core.failures.retries import backoff_sec
+from ganger.core.model.ledger import Delivery, RepoRules
+from ganger.core.planning.repos import graph_of
+from ganger.core.state.apply_delivery import rules_of
+from ganger.core.state.hosts import is_away
+from ganger.core.times import unix_time
 from ganger.engine.gate import Gate
 from ganger.engine.messages import trigger_message
 from ganger.engine.outlets import Outlet

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
-from ganger.core.records import Ended, Question, TaskState
+from ganger.core.model.records import Ended, Question, TaskState
+from ganger.core.state.apply_worker import BY_PERSON
 from ganger.core.vocabulary import BlockReason, FailureClass
-from ganger.core.worker_changes import BY_PERSON
 from ganger.engine.case import Case, Failed
 from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED
 

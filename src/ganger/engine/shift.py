@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.budgets import time_limit
-from ganger.core.delivery_changes import rules_of
-from ganger.core.moments import seconds_between, stamp
+from ganger.core.control.questions import answers_of
+from ganger.core.model.records import Ended
+from ganger.core.money.budgets import time_limit
 from ganger.core.names import desk_folder, prompt_file
-from ganger.core.questions import answers_of
-from ganger.core.records import Ended
+from ganger.core.state.apply_delivery import rules_of
+from ganger.core.times import seconds_between, stamp
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Lost
 from ganger.engine.declared_reads import unread

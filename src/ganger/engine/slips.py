@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ganger.core.workers import Message
+from ganger.core.model.workers import Message
 from ganger.engine.drawers import FOLDER
 
 MESSAGES = "messages.json"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ganger.core import events as ev
-from ganger.core.moments import unix_time
+from ganger.core.times import unix_time
 from ganger.engine.messages import join_message
 from ganger.engine.sending import Sending
 from ganger.ports import Conflict, Rebased, Repository

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 from ganger.core.events import Recorded
-from ganger.core.health import HealthPolicy
-from ganger.core.pricing import Price
-from ganger.core.records import Policy, TaskSpec, TaskState
-from ganger.core.retries import is_reassigned
+from ganger.core.failures.retries import is_reassigned
+from ganger.core.model.records import Policy, TaskSpec, TaskState
+from ganger.core.money.pricing import Price
+from ganger.core.scheduling.health import HealthPolicy
 from ganger.engine.badges import Badges
 from ganger.engine.files import RunFolder
 from ganger.engine.homes import Homes

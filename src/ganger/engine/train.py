@@ -11,12 +11,12 @@ import contextlib
 from collections.abc import Sequence
 
 from ganger.core import events as ev
-from ganger.core.branch_rules import merge_hint
-from ganger.core.comeback import after_push
-from ganger.core.delivery import Delivery
-from ganger.core.moments import unix_time
-from ganger.core.repos import graph_of
-from ganger.core.trains import culprit, is_at_it, mend, needs_tip, under_way, waiting
+from ganger.core.delivery.branch_rules import merge_hint
+from ganger.core.delivery.shared_pushes import culprit, is_at_it, mend, needs_tip, under_way, waiting
+from ganger.core.model.ledger import Delivery
+from ganger.core.planning.repos import graph_of
+from ganger.core.scheduling.requeue import after_push
+from ganger.core.times import unix_time
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.delivery_case import DeliveryCase
 from ganger.engine.merging import Merging

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ganger.core.ci import UNREAD, Ci, Finding, JobFact, Word
-from ganger.core.ci_files import ci_files
-from ganger.core.trains import UNREAD_WORKFLOW
+from ganger.core.delivery.ci_files import ci_files
+from ganger.core.delivery.shared_pushes import UNREAD_WORKFLOW
+from ganger.core.model.ci import UNREAD, Ci, Finding, JobFact, Word
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.ci_trouble import CiTrouble
 from ganger.engine.ci_waiting import NEVER_STARTED

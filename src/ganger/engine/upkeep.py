@@ -6,7 +6,7 @@ They are no task's to change. Refs are never touched: one that moved may be a pe
 from __future__ import annotations
 
 from ganger.core import events as ev
-from ganger.core.answers import OPTIONS, PACKAGES, PACKAGES_SIGNAL, REFS
+from ganger.core.control.answers import OPTIONS, PACKAGES, PACKAGES_SIGNAL, REFS
 from ganger.core.names import saved_folder
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.case import Case, Failed

@@ -6,9 +6,9 @@ import contextlib
 import json
 from pathlib import Path
 
+from ganger.core.model.records import RunState
 from ganger.core.names import prompt_file
-from ganger.core.records import RunState
-from ganger.core.tokens import Sample, estimate
+from ganger.core.prompts.tokens import Sample, estimate
 from ganger.engine.files import RunFolder, replace_file
 
 FILE = "usage.json"

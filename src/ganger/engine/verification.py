@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganger.contracts.verify_profile import Profile
-from ganger.core.census import CENSUS_CODES
-from ganger.core.check_logs import FIRST_CHARS, LAST_CHARS, note_of, telling
-from ganger.core.commands import CommandFault, parse_command
-from ganger.core.failures import VERIFY_SIGNAL
-from ganger.core.lacks import SIGNAL
+from ganger.core.failures.classes import VERIFY_SIGNAL
+from ganger.core.logs.check_logs import FIRST_CHARS, LAST_CHARS, note_of, telling
 from ganger.core.masking import NOTHING, Masker
-from ganger.core.records import TaskState, VerifyStep
-from ganger.core.tiers import TieredStep, order_steps, step_class
+from ganger.core.model.records import TaskState, VerifyStep
+from ganger.core.verify.census import CENSUS_CODES
+from ganger.core.verify.commands import CommandFault, parse_command
+from ganger.core.verify.lacks import SIGNAL
+from ganger.core.verify.tiers import TieredStep, order_steps, step_class
 from ganger.core.vocabulary import FailureClass, Tier
 from ganger.engine.gate import Gate
 from ganger.engine.lacking import Lacking, hint_at, log_without_change, plain_launch

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast, get_args
 
-from ganger.core.commands import CommandFault, parse_command
-from ganger.core.lacks import SIGNAL, Lack, lack_of, never_began, refused_start, runs_out_of_disk
-from ganger.core.telling import CONTROL, ESCAPE_SEQUENCE, TAIL_BYTES, first_error
-from ganger.core.tiers import TieredStep
+from ganger.core.logs.telling_line import CONTROL, ESCAPE_SEQUENCE, TAIL_BYTES, first_error
+from ganger.core.verify.commands import CommandFault, parse_command
+from ganger.core.verify.lacks import SIGNAL, Lack, lack_of, never_began, refused_start, runs_out_of_disk
+from ganger.core.verify.tiers import TieredStep
 from ganger.core.vocabulary import Tier
 from ganger.engine.files import named_os_errors, open_log
 from ganger.engine.proof import ProfileCensus, ReportedRun

@@ -1,4 +1,4 @@
-"""The watch over everybody at work: signs are gathered, `core.health` judges them, and what it says is done.
+"""The watch over everybody at work: signs are gathered, `core.scheduling.health` judges them, and what it says is done.
 
 What ends a worker is recorded first: a new lead that finds its process gone knows why.
 """
@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from ganger.contracts.parser import Parsed, parse_result
 from ganger.core import events as ev
-from ganger.core.health import Act, HealthPolicy, Signs, What, last_sign, look
-from ganger.core.moments import stamp
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
+from ganger.core.model.workers import Checkpoint
+from ganger.core.scheduling.health import Act, HealthPolicy, Signs, What, last_sign, look
 from ganger.core.signs import context_pct
-from ganger.core.workers import Checkpoint
+from ganger.core.times import stamp
 from ganger.engine.desk import TOLD_AT_MOST_EVERY_SEC, gone
 from ganger.engine.effort import is_at_work
 from ganger.engine.gate import Gate

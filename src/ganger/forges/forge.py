@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from ganger.core.branch_rules import BranchRules
-from ganger.core.ci import JobFact, RunFact
-from ganger.core.forge_reviews import Review
+from ganger.core.delivery.branch_rules import BranchRules
+from ganger.core.delivery.forge_reviews import Review
+from ganger.core.model.ci import JobFact, RunFact
 from ganger.forges.api import Site
 from ganger.forges.ci.reader import Rung
 from ganger.forges.http.client import Ask

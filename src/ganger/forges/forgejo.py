@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from ganger.core.ci import JobFact, RunFact
+from ganger.core.model.ci import JobFact, RunFact
 from ganger.forges.api import Site
 from ganger.forges.ci.reader import GONE, Rung, deleted, job_log, with_jobs
 from ganger.forges.ci.run_list import ListCall, RunList

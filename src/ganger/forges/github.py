@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from ganger.core.branch_rules import BranchRules
-from ganger.core.forge_reviews import Review
+from ganger.core.delivery.branch_rules import BranchRules
+from ganger.core.delivery.forge_reviews import Review
 from ganger.errors import ForgeError, ForgeUnreachable
 from ganger.forges.api import REFUSED, Site
 from ganger.forges.ci.reader import Rung

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from ganger.core.branch_rules import BranchRules
-from ganger.core.ci import JobFact, RunFact, Word
-from ganger.core.forge_reviews import APPROVED, REWORK, Remark, Review
+from ganger.core.delivery.branch_rules import BranchRules
+from ganger.core.delivery.forge_reviews import APPROVED, REWORK, Remark, Review
+from ganger.core.model.ci import JobFact, RunFact, Word
 from ganger.errors import ForgeError
 from ganger.forges.api import REFUSED, Site
 from ganger.forges.ci.reader import Rung, deleted, job_log, run_again, unfinished, with_jobs

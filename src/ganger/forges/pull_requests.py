@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from ganger.core.branch_rules import BranchRules
-from ganger.core.forge_reviews import APPROVED, REWORK, Remark, Review
+from ganger.core.delivery.branch_rules import BranchRules
+from ganger.core.delivery.forge_reviews import APPROVED, REWORK, Remark, Review
 from ganger.errors import ForgeError
 from ganger.forges.api import REFUSED, Site
 from ganger.forges.comments import Comments, keep_one

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-from ganger.core.environment import operator_environment
+from ganger.core.verify.environment import operator_environment
 from ganger.notices.notice import NotDelivered, Notice
 
 _TIMEOUT_SEC = 5.0

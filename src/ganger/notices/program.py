@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ganger.core.environment import operator_environment
+from ganger.core.verify.environment import operator_environment
 from ganger.notices.notice import NotDelivered, Notice
 
 _PLACEHOLDER = re.compile(r"\{(run|task|event|kind|text)\}")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ganger.core.branch_rules import BranchRules
-from ganger.core.ci import JobFact, RunFact
-from ganger.core.forge_reviews import Review
+from ganger.core.delivery.branch_rules import BranchRules
+from ganger.core.delivery.forge_reviews import Review
+from ganger.core.model.ci import JobFact, RunFact
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from ganger.core.census import TestCensus
+from ganger.core.verify.census import TestCensus
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.core.commands import CommandFault, parse_command
+from ganger.core.verify.commands import CommandFault, parse_command
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*$")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.core.census import TestCensus, TestOutcome, TestReport, census_of
+from ganger.core.verify.census import TestCensus, TestOutcome, TestReport, census_of
 from ganger.ports.runners import CheckedChange, PlantedTest, Planting, RunnerCall
 from ganger.runners.calls import Program
 from ganger.runners.marks import choose, random_word, shuffled

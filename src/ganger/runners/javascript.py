@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.core.census import TestCensus, TestOutcome
+from ganger.core.verify.census import TestCensus, TestOutcome
 from ganger.ports.runners import CheckedChange, PlantedTest, Planting, RunnerCall
 from ganger.runners.calls import Program, with_words
 from ganger.runners.marks import choose, near_tests, plain_file, random_word

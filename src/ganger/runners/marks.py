@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ganger.core.census import TestCensus
+from ganger.core.verify.census import TestCensus
 from ganger.ports.runners import CheckedChange
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

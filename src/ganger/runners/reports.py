@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat
 
-from ganger.core.census import TestCensus, TestOutcome, TestReport, census_of
+from ganger.core.verify.census import TestCensus, TestOutcome, TestReport, census_of
 
 _LARGEST = 32 << 20
 _LONGEST_WORDS = 8000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ganger.core.records import Question, RunState
-from ganger.core.sentences import sentence as sentence
+from ganger.core.model.records import Question, RunState
+from ganger.core.sentences.sentences import sentence as sentence
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 from ganger.views.costs import known_tokens, known_usd
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from ganger.contracts.codes import CODES as CONTRACT_CODES
-from ganger.core.census import CENSUS_CODES
-from ganger.core.commands import COMMAND_CODES
-from ganger.core.failures import CLASSES
+from ganger.core.failures.classes import CLASSES
+from ganger.core.failures.write_codes import WRITE_CODES
+from ganger.core.verify.census import CENSUS_CODES
+from ganger.core.verify.commands import COMMAND_CODES
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
-from ganger.core.write_codes import WRITE_CODES
 from ganger.errors import NotFoundError
 from ganger.views.violations import VIOLATIONS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ganger.core.records import RunState, Spending
+from ganger.core.model.records import RunState, Spending
 
 UNKNOWN = "unknown"
 

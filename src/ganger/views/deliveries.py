@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from ganger.core.budgets import time_limit
-from ganger.core.ci import chosen
-from ganger.core.delivery import Delivery, Milestone, RepoRules
-from ganger.core.delivery_changes import rules_of
-from ganger.core.moments import seconds_between
-from ganger.core.records import RunState, TaskState
-from ganger.core.repos import Holding, registry, shown
+from ganger.core.model.ci import chosen
+from ganger.core.model.ledger import Delivery, Milestone, RepoRules
+from ganger.core.model.records import RunState, TaskState
+from ganger.core.money.budgets import time_limit
+from ganger.core.planning.repos import Holding, registry, shown
+from ganger.core.state.apply_delivery import rules_of
+from ganger.core.times import seconds_between
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.views.board import shown_duration
 

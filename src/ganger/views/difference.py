@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ganger.core.reconcile import Change, Difference
+from ganger.core.control.reconcile import Change, Difference
 
 _MOST_NAMED = 8
 

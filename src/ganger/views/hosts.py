@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from ganger.core.hosts import question_about_host, told, waiting
-from ganger.core.moments import stamp
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
+from ganger.core.state.hosts import question_about_host, told, waiting
+from ganger.core.times import stamp
 from ganger.views.board import shown_duration
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from ganger.core.budgets import budget_named
-from ganger.core.hosts import waiting
-from ganger.core.moments import stamp
-from ganger.core.quota import account_of
-from ganger.core.records import Question, RunState
-from ganger.core.repos import PROJECT
-from ganger.core.reviews import REVIEW
+from ganger.core.control.reviews import REVIEW
+from ganger.core.model.records import Question, RunState
+from ganger.core.money.budgets import budget_named
+from ganger.core.planning.repos import PROJECT
+from ganger.core.scheduling.quota import account_of
+from ganger.core.state.hosts import waiting
+from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
 
 _MOST_NAMED = 5

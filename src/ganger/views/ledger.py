@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from ganger.core.ci import JobFact, RunFact, Word
-from ganger.core.delivery import Delivery, RepoVerdict
-from ganger.core.delivery_changes import not_proved, rules_of
-from ganger.core.records import RunState
+from ganger.core.model.ci import JobFact, RunFact, Word
+from ganger.core.model.ledger import Delivery, RepoVerdict
+from ganger.core.model.records import RunState
+from ganger.core.state.apply_delivery import not_proved, rules_of
 from ganger.views.text import one_line
 
 _GLYPHS = {Word.SUCCESS: "✓", Word.FAILURE: "✗", Word.CANCELLED: "■", Word.SKIPPED: "○", Word.RUNNING: "▶"}

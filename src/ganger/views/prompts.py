@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ganger.core.prompt_parts import CI_BOUND, SPAWN_BOUND, Part, Piece, fitted, joined, needed, sizes
-from ganger.core.tokens import Calibration, estimate
+from ganger.core.prompts.parts import CI_BOUND, SPAWN_BOUND, Part, Piece, fitted, joined, needed, sizes
+from ganger.core.prompts.tokens import Calibration, estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ganger.core.moments import seconds_between, stamp
+from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.workers import TierMark, WorkerNow
 from ganger.core.names import file_stem, repo_place
-from ganger.core.quota import account_of, paused_until, question_about
-from ganger.core.records import RunState, TaskState
-from ganger.core.sentences import tier_words
+from ganger.core.scheduling.quota import account_of, paused_until, question_about
+from ganger.core.sentences.sentences import tier_words
+from ganger.core.times import seconds_between, stamp
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.core.workers import TierMark, WorkerNow
 from ganger.views.board import shown_duration
 
 _STEPS = {"parse": "answer is read", "verify": "verification", "verified": "verified", "merge": "waits to be merged"}

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ganger.core.applicability import METADATA, MODE, MODES, ORDERED, SETTINGS, UNREAD, Circumstances, SettingRow
+from ganger.core.settings.applicability import (
+    METADATA,
+    MODE,
+    MODES,
+    ORDERED,
+    SETTINGS,
+    UNREAD,
+    Circumstances,
+    SettingRow,
+)
 
 _HEAD = """# Settings by mode
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 
+from ganger.core.failures.agent_errors import trouble_of
 from ganger.core.signs import Heard, Said, Sign
-from ganger.core.trouble import trouble_of
 
 _LONGEST = 160
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from ganger.core.records import RunState
+from ganger.core.model.records import RunState
 
 
 @dataclass(frozen=True, slots=True)

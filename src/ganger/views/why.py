@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from ganger.core.delivery_changes import rules_of
-from ganger.core.effects import counted
-from ganger.core.hosts import awaited_by, question_about_host
-from ganger.core.indexes import files_of, is_delivering
-from ganger.core.misfits import open_round
-from ganger.core.moments import seconds_between
-from ganger.core.quota import account_of, question_about
-from ganger.core.records import RunState, TaskState
-from ganger.core.repos import PROJECT, way_out, why_not
-from ganger.core.retries import allowed_attempts
+from ganger.core.command_result import counted
+from ganger.core.failures.retries import allowed_attempts
+from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.workers import WorkerNow
+from ganger.core.planning.repos import PROJECT, way_out, why_not
+from ganger.core.scheduling.quota import account_of, question_about
+from ganger.core.state.allowed import open_round
+from ganger.core.state.apply_delivery import rules_of
+from ganger.core.state.hosts import awaited_by, question_about_host
+from ganger.core.state.indexes import files_of, is_delivering
+from ganger.core.times import seconds_between
 from ganger.core.vocabulary import BlockReason, FailureClass, Phase, TaskStatus
-from ganger.core.workers import WorkerNow
 from ganger.views.costs import UNKNOWN, known_tokens, known_usd
 from ganger.views.why_delivery import delivery_blocked, delivery_evidence, delivery_running, mends
 

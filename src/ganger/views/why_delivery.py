@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 
-from ganger.core.ci import Ci, Word, chosen, latest
-from ganger.core.delivery import Delivery, Milestone
-from ganger.core.delivery_changes import not_proved, rules_of
-from ganger.core.hosts import awaited_by, question_about_host, told
-from ganger.core.indexes import is_delivering
-from ganger.core.records import Question, RunState, TaskState
-from ganger.core.reviews import FORGE, WANTED
+from ganger.core.control.reviews import FORGE, WANTED
+from ganger.core.model.ci import Ci, Word, chosen, latest
+from ganger.core.model.ledger import Delivery, Milestone
+from ganger.core.model.records import Question, RunState, TaskState
+from ganger.core.state.apply_delivery import not_proved, rules_of
+from ganger.core.state.hosts import awaited_by, question_about_host, told
+from ganger.core.state.indexes import is_delivering
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 _SHORT = 12

@@ -17,7 +17,6 @@ from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import number, part, plain, read_json, text
 from ganger.agents.transcripts import Span, lines, moment, records, span, summed
 from ganger.agents.words import meaning
-from ganger.core.environment import tool_environment
 from ganger.core.signs import (
     Context,
     Denied,
@@ -34,6 +33,7 @@ from ganger.core.signs import (
     ToolEnded,
     ToolStarted,
 )
+from ganger.core.verify.environment import tool_environment
 from ganger.ports import AgentHealth, AttemptContext, Capabilities, Reader
 
 _KEY = "COPILOT_PROVIDER_API_KEY"

@@ -16,7 +16,6 @@ from ganger.agents.settings import AgentSettings
 from ganger.agents.shells import shell_file, shell_settings
 from ganger.agents.streams import amount, number, part, plain, read_json, text
 from ganger.agents.words import meaning
-from ganger.core.environment import tokens_in
 from ganger.core.signs import (
     Context,
     Denied,
@@ -33,6 +32,7 @@ from ganger.core.signs import (
     ToolEnded,
     ToolStarted,
 )
+from ganger.core.verify.environment import tokens_in
 from ganger.errors import Fault, InputError
 from ganger.ports import AttemptContext, Capabilities
 

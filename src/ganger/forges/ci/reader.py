@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ganger.core.ci import ABSENT, NEEDS_APPROVAL, OVER, JobFact, RunFact, Word
+from ganger.core.model.ci import ABSENT, NEEDS_APPROVAL, OVER, JobFact, RunFact, Word
 from ganger.forges.api import Site
 from ganger.forges.http.client import Ask
 

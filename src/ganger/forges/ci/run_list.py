@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ganger.core.ci import OVER, RunFact, is_sha
+from ganger.core.model.ci import OVER, RunFact, is_sha
 from ganger.forges.api import Site, total_of
 from ganger.forges.ci.page_order import BY_NAME, Turns
 from ganger.forges.http.client import Answer

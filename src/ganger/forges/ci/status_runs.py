@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ganger.core.ci import JobFact, RunFact, is_sha
+from ganger.core.model.ci import JobFact, RunFact, is_sha
 from ganger.forges.api import Site
 from ganger.forges.ci.page_order import BY_NAME, Turns
 from ganger.forges.ci.reader import with_jobs

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ganger.core.ci import OVER, JobFact, Word, is_sha
+from ganger.core.model.ci import OVER, JobFact, Word, is_sha
 from ganger.forges.api import Site, at_end
 from ganger.forges.ci.words import Said, commit_status, forgejo
 from ganger.forges.untrusted import Row, number, row, rows, text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ganger.core.ci import ALLOWED_TO_FAIL, NEEDS_APPROVAL, TIMED_OUT, UNKNOWN_WORD, Word
+from ganger.core.model.ci import ALLOWED_TO_FAIL, NEEDS_APPROVAL, TIMED_OUT, UNKNOWN_WORD, Word
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ganger.core.ci import JobFact, RunFact
+from ganger.core.model.ci import JobFact, RunFact
 from ganger.forges.api import Site
 from ganger.forges.ci.reader import NEVER_BEGAN, deleted, job_log, run_again, unfinished, with_jobs
 from ganger.forges.ci.run_list import ListCall, RunList

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ganger.core.branch_rules import BranchRules
-from ganger.core.ci import TIMED_OUT, JobFact, RunFact, Word
-from ganger.core.forge_reviews import Review
+from ganger.core.delivery.branch_rules import BranchRules
+from ganger.core.delivery.forge_reviews import Review
+from ganger.core.model.ci import TIMED_OUT, JobFact, RunFact, Word
 from ganger.errors import ForgeError
 from ganger.forges.command.record import SHORT, JobRecord, Records, RunRecord, inode_of, log_name
 from ganger.ports import Exit, Launch, Launcher, Repository, Room, Sandbox

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ganger.core.ci import OVER, JobFact, RunFact, Word, is_sha
+from ganger.core.model.ci import OVER, JobFact, RunFact, Word, is_sha
 from ganger.core.names import file_stem
 from ganger.errors import DiskFullError, ForgeError
 

@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from ganger.core.hosts import short_reason
+from ganger.core.state.hosts import short_reason
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.forges.http.breaker import Breaker
 from ganger.forges.http.limits import emptied, limited

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, takewhile
 
-from ganger.core.commands import CommandFault, parse_command
+from ganger.core.verify.commands import CommandFault, parse_command
 from ganger.workspaces.rules.line_counts import listed
 
 SHELLS = listed("sh bash dash ash zsh ksh mksh")

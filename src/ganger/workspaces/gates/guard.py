@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ganger.core.commands import CommandFault, parse_command
+from ganger.core.verify.commands import CommandFault, parse_command
 from ganger.workspaces.gates.gates import is_expectation, is_test
 from ganger.workspaces.rules.artifacts import is_generated
 

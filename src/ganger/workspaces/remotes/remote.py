@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ganger.core.hosts import short_reason
+from ganger.core.state.hosts import short_reason
 from ganger.errors import DiskFullError, ForgeDenied, ForgeError, ForgeUnreachable, GangerError
 from ganger.ports.forge import Behind, PushOutcome, Rejected, Sent
 from ganger.scratch import prefix

@@ -1,0 +1,1 @@
+"""What an agent's output tells: waiting prompts, costs, whole lines."""

@@ -1,0 +1,154 @@
+"""What an answer does, by the kind of its question: every option that is offered acts, and words of one's own are told.
+
+Which options a kind offers stands here, beside what each of them does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ganger.core import events as ev
+from ganger.core.command_result import Effect, counted
+from ganger.core.control import reviews
+from ganger.core.control.questions import answer
+from ganger.core.control.worker_commands import REASSIGNED, SKIPPED
+from ganger.core.delivery.upstream import BOTH, REVERT, culprit_of
+from ganger.core.model.records import Question, RunState
+from ganger.core.planning.dependents import behind_failed
+from ganger.core.planning.repos import shown
+from ganger.core.scheduling.accounts import answer_account
+from ganger.core.scheduling.requeue import bring_back, but, close_questions
+from ganger.core.state.apply_worker import is_at_work
+from ganger.core.state.hosts import answer_host
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+CASCADE, PACKAGES, REFS, REQUEST = "cascade", "packages", "refs", "request"
+WAS_ME, WAS_NOT_ME = "it was me", "it was not me: pause the run, I look at it"
+REINSTALLED = "they are as they shall be again"
+ONCE_MORE, LEAVE_OUT = "bring it there once more", "leave the task out"
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    reviews.REVIEW: (reviews.APPROVE_WORD,),
+    REFS: (WAS_ME, WAS_NOT_ME),
+    PACKAGES: (REINSTALLED,),
+    REQUEST: (ONCE_MORE, LEAVE_OUT),
+}
+# What an attempt that met changed packages is known by.
+PACKAGES_SIGNAL = "packages changed"
+
+
+def given(state: RunState, question: Question, text: str, now: float) -> Effect:
+    """`text` is an option in full, or somebody's own words."""
+    if question.kind == reviews.REVIEW and reviews.is_open(state, question.task):
+        return reviews.answer_review(state, question, text, now)
+    if question.host:
+        return answer_host(state, question, text)
+    if question.account:
+        return answer_account(state, question, text)
+    act = _ACTS.get(question.kind)
+    return act(state, question, text, now) if act is not None else answer(state, question, text, now)
+
+
+def _refs(state: RunState, question: Question, text: str, now: float) -> Effect:
+    """Nothing new starts while a person looks at what moved."""
+    if text != WAS_NOT_ME or state.paused or state.stopping or state.draining:
+        return answer(state, question, text, now)
+    paused = ev.RunPaused(f"{question.id}: somebody moved refs, and a person looks at it")
+    said = f"{question.id} is answered; paused: nothing new starts; ganger resume goes on"
+    return Effect(said, (ev.QuestionAnswered(question.id, text), paused))
+
+
+def _packages(state: RunState, question: Question, text: str, now: float) -> Effect:
+    """Whoever could not start for it runs now."""
+    if text != REINSTALLED:
+        return answer(state, question, text, now)
+    names = [name for name in state.by_rank if _lacks_packages(state, name)]
+    back: list[ev.Event] = []
+    for name in names:
+        events = bring_back(state, name, text, "")
+        # Nobody worked in vain, so nothing is granted.
+        back += [replace(event, granted=0) if isinstance(event, ev.TaskRequeued) else event for event in events]
+    once = list(dict.fromkeys(back))
+    also = f"; {counted(len(names), 'task')} that waited for it may run" if names else ""
+    return Effect(f"{question.id} is answered{also}", (ev.QuestionAnswered(question.id, text), *once))
+
+
+def _lacks_packages(state: RunState, name: str) -> bool:
+    task = state.tasks[name]
+    signature = task.last_failure_signature or ""
+    return task.block_reason is BlockReason.EXTERNAL and PACKAGES_SIGNAL in signature
+
+
+def _cascade(state: RunState, question: Question, text: str, now: float) -> Effect:
+    """Who made the suspected commit takes it back, or changes it together with what it broke."""
+    culprit = culprit_of(question.options)
+    word = text.partition(" ")[0].rstrip(":")
+    if text not in question.options or word not in (REVERT, BOTH) or culprit is None or culprit.task not in state.tasks:
+        return answer(state, question, text, now)
+    here, name = shown(state.specs[question.task].repo), question.task
+    commit = f"{culprit.commit} of {culprit.repo}"
+    if word == REVERT:
+        above = f"Take back what {commit} changed: {here} is red with it, and a person decided that it goes."
+        below = f"{commit}, which you build on, is taken back. Do what is then still to be done, and no more."
+        told = f"{culprit.task} runs again and takes {culprit.commit} back"
+    else:
+        above = f"{here} is red with {commit}. It and {here} are changed together: change it so that both fit."
+        below = f"{commit}, which you build on, is changed once more. Adapt {here} to it."
+        told = f"{culprit.task} and {name} run again, one after the other"
+    answered = ev.QuestionAnswered(question.id, text)
+    others = [event for event in close_questions(state, name, text) if event != answered]
+    freed = ev.RepoUnlocked(state.specs[name].repo, f"{question.id}: {text}", (name,), lifts=False)
+    events = (
+        answered,
+        *others,
+        *([freed] if state.tasks[name].locked else []),
+        *_told(state, culprit.task, question, above),
+        *_told(state, name, question, below),
+    )
+    events = tuple(dict.fromkeys(events))
+    return Effect(f"{question.id} is answered; {told}{but(state, culprit.task, now)}", events)
+
+
+def _told(state: RunState, name: str, question: Question, text: str) -> list[ev.Event]:
+    """Its task runs again with these words; one that runs begins anew with them, so that nobody waits for it."""
+    task = state.tasks[name]
+    if task.status is not TaskStatus.RUNNING:
+        return bring_back(state, name, f"{question.id} was answered", text)
+    left: list[ev.Event] = [ev.MessageLeft(name, task.attempts, "answer", text, question.id)]
+    if is_at_work(task) and task.step == "agent" and task.worker is not None and not task.worker.verdict:
+        left.append(ev.WorkerEnding(name, task.attempts, "reassigned", REASSIGNED))
+    return left
+
+
+def _request(state: RunState, question: Question, text: str, now: float) -> Effect:
+    """What a person closed or deleted stays so until one wants it there again."""
+    name = question.task
+    if text == LEAVE_OUT and state.tasks[name].status is not TaskStatus.RUNNING:
+        return Effect(f"{question.id} is answered; {name} is left out", left_out(state, name, text))
+    if text != ONCE_MORE or state.tasks[name].status is TaskStatus.RUNNING:
+        return answer(state, question, text, now)
+    back = bring_back(state, name, text, "")
+    # Nobody worked in vain, so nothing is granted.
+    back = [replace(event, granted=0) if isinstance(event, ev.TaskRequeued) else event for event in back]
+    said = f"{question.id} is answered; {name} is brought there once more{but(state, name, now)}"
+    return Effect(said, (*close_questions(state, name, text), *back))
+
+
+def left_out(state: RunState, name: str, text: str) -> tuple[ev.Event, ...]:
+    """A settled task that a person does not want any more, with what needs it and what it holds."""
+    task = state.tasks[name]
+    blocked = [
+        ev.TaskSettled(b, TaskStatus.BLOCKED, f"it waits for {name}, which was skipped", BlockReason.DEPENDENCY_FAILED)
+        for b in behind_failed(state, name)
+    ]
+    settled = ev.TaskSettled(name, TaskStatus.BLOCKED, SKIPPED, BlockReason.PAUSED)
+    freed = [ev.RepoUnlocked(state.specs[name].repo, SKIPPED, (name,), lifts=False)] if task.locked else []
+    return (*close_questions(state, name, text), settled, *freed, *blocked)
+
+
+_ACTS: Mapping[str, Callable[[RunState, Question, str, float], Effect]] = {
+    REFS: _refs,
+    PACKAGES: _packages,
+    CASCADE: _cascade,
+    REQUEST: _request,
+}

@@ -1,0 +1,344 @@
+"""What a person's command does to a run: the events it becomes, and a sentence on what came of it.
+
+The lead records all events of one command in one transaction, and only then looks at the next command.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ganger.core import events as ev
+from ganger.core.command_result import Effect, Refusal as Refusal, counted, number_of, task_named, text_of
+from ganger.core.control import answers, reviews, worker_commands
+from ganger.core.control.questions import chosen, find_question as find_question
+from ganger.core.control.worker_commands import SKIPPED as SKIPPED
+from ganger.core.model.records import RunState
+from ganger.core.planning.dependents import behind_failed
+from ganger.core.planning.repos import PROJECT, graph_of, shown
+from ganger.core.scheduling.requeue import bad_need, bring_back, but, close_questions, following
+from ganger.core.settings.applicability import Circumstances, judge_setting
+from ganger.core.state import hosts
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+_REFUSED = "refused: "
+
+
+class Asked(Protocol):
+    """A command as the store keeps it."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def data(self) -> Mapping[str, object]: ...
+
+
+def act(state: RunState, command: Asked, now: float) -> list[ev.Event]:
+    """Everything the command changes, then `CommandTaken`.
+
+    Nothing at all for one that was taken before, or while the run has ended: the next lead takes it.
+    """
+    if command.number <= state.commands_taken or state.finished:
+        return []
+    try:
+        kind = KINDS.get(command.kind)
+        if kind is None:
+            raise Refusal(f"there is no command {command.kind!r}; known are {', '.join(KINDS)}")
+        effect = kind(state, command.data, now)
+    except Refusal as problem:
+        effect = Effect(f"{_REFUSED}{problem}")
+    return [*effect.events, ev.CommandTaken(command.number, command.kind, effect.outcome)]
+
+
+def refused(command: Asked, why: str) -> list[ev.Event]:
+    """For what only whoever carries it out can know."""
+    return [ev.CommandTaken(command.number, command.kind, f"{_REFUSED}{why}")]
+
+
+def was_refused(outcome: str) -> bool:
+    return outcome.startswith(_REFUSED)
+
+
+# --- the run -----------------------------------------------------------------------------------------------------
+
+
+def _pause(state: RunState, _data: Mapping[str, object], _now: float) -> Effect:
+    if state.stopping or state.draining:
+        raise Refusal("the run is ending already; ganger run continues it")
+    if state.paused:
+        return Effect("the run is paused already; ganger resume goes on")
+    went_on = f"; {_attempts(state)} to the end" if state.running else ""
+    return Effect(
+        f"paused: nothing new starts{went_on}; ganger resume goes on", (ev.RunPaused("asked for by a person"),)
+    )
+
+
+def _resume(state: RunState, _data: Mapping[str, object], _now: float) -> Effect:
+    if state.stopping or state.draining:
+        raise Refusal("the run is ending; ganger run continues it")
+    if not state.paused:
+        return Effect("the run is not paused; nothing to do")
+    return Effect("resumed: the run goes on", (ev.RunResumed("asked for by a person"),))
+
+
+def _stop(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
+    lead = data.get("lead")
+    if isinstance(lead, int) and lead != state.leads:
+        raise Refusal(f"it was meant for lead {lead} of this run, and that one has ended; this is lead {state.leads}")
+    if state.stopping:
+        return Effect("the run is stopping already")
+    if data.get("drain") is not True:
+        ended = f"{counted(len(state.running), 'running attempt')} will be ended" if state.running else "nothing runs"
+        return Effect(f"stopping: {ended}; ganger run continues the run", (ev.StopRequested("ganger stop"),))
+    if state.draining:
+        return Effect("the run is draining already; ganger stop ends it at once")
+    rest = f"; {_attempts(state)} to the end first" if state.running else ""
+    return Effect(f"draining: nothing new starts and the run ends{rest}", (ev.DrainRequested("ganger stop --drain"),))
+
+
+def _attempts(state: RunState) -> str:
+    return f"{counted(len(state.running), 'running attempt')} {'goes' if len(state.running) == 1 else 'go'} on"
+
+
+# --- one task ----------------------------------------------------------------------------------------------------
+
+
+def _retry(state: RunState, data: Mapping[str, object], now: float) -> Effect:
+    name, hint = task_named(state, data), text_of(data, "hint")
+    task = state.tasks[name]
+    if task.status is TaskStatus.RUNNING and data.get("force") is not True and (host := hosts.awaited_by(state, name)):
+        return Effect(f"{host} is asked at once; {name} goes on when it answers", tuple(hosts.tried(state, name)))
+    if task.status is TaskStatus.RUNNING and data.get("force") is not True:
+        anew = f"ganger retry {name} --force ends it and begins anew"
+        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); wait for its end, or {anew}")
+    if task.status is TaskStatus.RUNNING:
+        worker_commands.require_running(state, name)
+        return worker_commands.begin_anew(name, task, hint)
+    if task.status is TaskStatus.DONE and data.get("force") is not True:
+        raise Refusal(f"{name} is DONE; ganger retry {name} --force runs it again")
+    if task.status is TaskStatus.PENDING and not hint and task.not_before <= now:
+        raise Refusal(f"{name} is PENDING and runs by itself; ganger why {name} says what it waits for")
+    if task.block_reason is BlockReason.AWAITING_REVIEW and data.get("force") is not True:
+        raise Refusal(f"{name} awaits a review: ganger approve {name}, or ganger rework {name} TEXT")
+    need = bad_need(state, name)
+    if need is not None:
+        raise Refusal(f"{name} needs {need}, which is {state.tasks[need].status.value}: retry {need}, {name} follows")
+    told, again = " with your hint" if hint else "", " again" if task.attempts else ""
+    closed = close_questions(state, name, hint or "retried")
+    events = (*closed, *bring_back(state, name, "retried by a person", hint), *hosts.tried(state, name))
+    return Effect(f"{name} runs{again}{told}{but(state, name, now)}{following(events, name)}", events)
+
+
+def _skip(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
+    name = task_named(state, data)
+    task = state.tasks[name]
+    if task.status is TaskStatus.RUNNING:
+        worker_commands.require_running(state, name)
+        return worker_commands.leave_out(name, task)
+    if task.status is TaskStatus.DONE:
+        raise Refusal(f"{name} is DONE; there is nothing left to skip")
+    if is_skipped(state, name):
+        return Effect(f"{name} is left out already; ganger retry {name} takes it in again")
+    behind = behind_failed(state, name)
+    also = f", and so are {counted(len(behind), 'task')} that need it" if behind else ""
+    return Effect(
+        f"{name} is left out{also}; ganger retry {name} takes it in again", answers.left_out(state, name, "skipped")
+    )
+
+
+def is_skipped(state: RunState, name: str) -> bool:
+    """Left out by a person: it stays so until a person takes it in again, also in a later lead."""
+    task = state.tasks[name]
+    return task.block_reason is BlockReason.PAUSED and task.detail == SKIPPED
+
+
+# --- repositories ------------------------------------------------------------------------------------------------
+
+
+def _unlock(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
+    """A person answers for it: the locks of this repository's tasks go, and any halt or pause with them."""
+    repo, why = _repo_named(state, data), text_of(data, "why")
+    if not why:
+        raise Refusal("it gives no reason; --why TEXT is kept with the run")
+    holders = sorted(state.locks.get(repo, ()), key=state.rank.__getitem__)
+    lifted = [word for word, where in (("halt", state.halted), ("pause", state.broken)) if repo in where]
+    if not holders and not lifted:
+        return Effect(f"nobody holds {shown(repo)} and nothing halts it; nothing to do")
+    running = [name for name in holders if name in state.running]
+    still = f"; {', '.join(running)} still runs and now shares its chain with whoever starts" if running else ""
+    freed = [f"{', '.join(holders)} no longer {'holds' if len(holders) == 1 else 'hold'} it"] if holders else []
+    freed += [f"its {word} is lifted" for word in lifted]
+    back = _stopped_by(state, repo) if repo in state.halted else []
+    freed += [f"{', '.join(back)} {'goes' if len(back) == 1 else 'go'} on"] if back else []
+    told = f"{shown(repo)} is no longer halted"
+    again = [event for name in back for event in bring_back(state, name, told, "")]
+    events = (ev.RepoUnlocked(repo, why, tuple(holders)), *again)
+    return Effect(f"{shown(repo)} is free: {' and '.join(freed)}{still}", events)
+
+
+def _stopped_by(state: RunState, repo: str) -> list[str]:
+    """Deliveries that wait because this repository is halted, and no other one of their chain."""
+    graph, found = graph_of(state.repos), []
+    for name in state.by_rank:
+        task, own = state.tasks[name], state.specs[name].repo
+        chain = {own, *graph.upstream.get(own, ()), *graph.downstream.get(own, ())}
+        waits = task.block_reason is BlockReason.PAUSED and task.delivery is not None and task.delivery.pending
+        if waits and not is_skipped(state, name) and chain & state.halted.keys() == {repo}:
+            found.append(name)
+    return found
+
+
+def _repo_named(state: RunState, data: Mapping[str, object]) -> str:
+    name = data.get("repo")
+    if not isinstance(name, str) or not name:
+        raise Refusal("it names no repository")
+    repo = "" if name == PROJECT else name
+    if repo and repo not in state.repos:
+        known = ", ".join(sorted(other for other in state.repos if other))
+        raise Refusal(f"there is no repository {name}; there are {known}" if known else "this run has no repositories")
+    return repo
+
+
+# --- questions and patches ---------------------------------------------------------------------------------------
+
+
+def _answer(state: RunState, data: Mapping[str, object], now: float) -> Effect:
+    question, text = find_question(state, data.get("question")), text_of(data, "text")
+    if not text:
+        raise Refusal("the answer is empty")
+    return answers.given(state, question, chosen(question, text), now)
+
+
+def _undo_patch(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
+    patch = state.patches.get(str(data.get("patch", "")))
+    if patch is None:
+        raise Refusal(f"there is no patch {data.get('patch', '')}; ganger patches lists them")
+    if patch.undone:
+        return Effect(f"{patch.id} is undone already")
+    undone = ev.PatchUndone(patch.id, "undone by a person")
+    return Effect(f"{patch.id} is undone; attempts from now on are made without it", (undone,))
+
+
+# --- settings ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    lowest: float
+    highest: float = math.inf
+    whole: bool = True
+    may_be_none: bool = False
+
+
+_AMOUNT = Range(0, whole=False, may_be_none=True)
+_COUNT = Range(0, may_be_none=True)
+SETTINGS: Mapping[str, Range] = {
+    "policy.concurrency": Range(1, 1024),
+    "policy.batch_size": Range(1),
+    "policy.failure_threshold": Range(0, 1, whole=False),
+    "policy.max_worker_attempts_per_task": Range(1),
+    "policy.max_heal_rounds_per_window": Range(0),
+    "policy.max_total_heal_rounds": Range(0),
+    "policy.signature_repeat_limit": Range(1),
+    "policy.format_retries": Range(0),
+    "policy.respawns": Range(0),
+    "policy.transient_retries": Range(0),
+    "policy.merge_retries": Range(0),
+    "policy.no_change_retries": Range(0),
+    "policy.rework_rounds": Range(0),
+    "policy.stall_restarts": Range(0),
+    "policy.checkpoints": Range(0),
+    "policy.quota_spread_sec": Range(0, whole=False),
+    "policy.quota_wait_sec": Range(1, whole=False),
+    "budget.usd": _AMOUNT,
+    "budget.tokens": _COUNT,
+    "budget.attempts": _COUNT,
+    "budget.wall_sec": _AMOUNT,
+    "budget.task_usd": _AMOUNT,
+    "budget.task_tokens": _COUNT,
+    "budget.task_wall_sec": _AMOUNT,
+    "budget.attempt_usd": Range(0, whole=False),
+    "budget.attempt_tokens": Range(0),
+}
+
+
+def _set(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
+    key, value = read_setting(data.get("key"), data.get("value"))
+    section, _, field = key.partition(".")
+    part: Any = state.policy if section == "policy" else state.budget
+    before = getattr(part, field)
+    if before == value:
+        return Effect(f"{key} is {_shown(value)} already")
+    changed = replace(part, **{field: value})
+    policy, budget = (changed, state.budget) if section == "policy" else (state.policy, changed)
+    outcome = f"{key} is {_shown(value)} now (was {_shown(before)}){_without_effect(state, key, value)}"
+    closed = [
+        ev.QuestionAnswered(q.id, outcome)
+        for q in state.questions.values()
+        if section == "budget" and q.kind == "budget" and not q.task and q.answer is None
+    ]
+    return Effect(outcome, (ev.SettingsChanged(policy, budget), *closed))
+
+
+def _without_effect(state: RunState, key: str, value: object) -> str:
+    given = Circumstances(state.mode, state.policy.heal_schedule.value, bool(state.healer))
+    finding = judge_setting(key, value, (given,))
+    return f", without effect: {finding.why}" if finding is not None else ""
+
+
+def read_setting(key: object, value: object) -> tuple[str, float | None]:
+    """The full key and the checked value; a number, its text, or `none` for no limit."""
+    if not isinstance(key, str) or not key:
+        raise Refusal("it names no setting")
+    full = key if "." in key else f"policy.{key}"
+    if full == "policy.heal_schedule":
+        raise Refusal("the schedule cannot change while a run goes on; ganger stop, then ganger run --set")
+    known = SETTINGS.get(full)
+    if known is None:
+        raise Refusal(f"{key} cannot be set while a run goes on; these can: {', '.join(SETTINGS)}")
+    if value is None or (isinstance(value, str) and value.strip().lower() == "none"):
+        if not known.may_be_none:
+            raise Refusal(f"{full} needs a number")
+        return full, None
+    return full, _number(full, value, known)
+
+
+def _number(key: str, value: object, known: Range) -> float:
+    number = number_of(value)
+    if math.isnan(number):
+        either = " or none" if known.may_be_none else ""
+        raise Refusal(f"{key} needs a number{either}, not {str(value)[:80]!r}")
+    if known.whole and number != int(number):
+        raise Refusal(f"{key} needs a whole number, not {value}")
+    if not known.lowest <= number <= known.highest:
+        most = "" if known.highest == math.inf else f" and at most {_shown(known.highest)}"
+        raise Refusal(f"{key} must be at least {_shown(known.lowest)}{most}, not {value}")
+    return int(number) if known.whole else number
+
+
+def _shown(value: float | None) -> str:
+    return "without a limit" if value is None else f"{value:g}" if abs(value) < 1e6 else str(value)
+
+
+KINDS: Mapping[str, Callable[[RunState, Mapping[str, object], float], Effect]] = {
+    "pause": _pause,
+    "resume": _resume,
+    "stop": _stop,
+    "retry": _retry,
+    "skip": _skip,
+    "unlock": _unlock,
+    "approve": reviews.approve,
+    "rework": reviews.rework,
+    "set": _set,
+    "answer": _answer,
+    "extend": worker_commands.extend,
+    "end": worker_commands.end,
+    "reassign": worker_commands.reassign,
+    "undo_patch": _undo_patch,
+}

@@ -1,0 +1,138 @@
+"""A person's word on a change that awaits review (W08): what it needs to count, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ganger.core import events as ev
+from ganger.core.command_result import Effect, Refusal, task_named, text_of
+from ganger.core.delivery.forge_reviews import Opinion, Said, rework_text, too_few
+from ganger.core.model.records import Question, RunState, TaskState
+from ganger.core.scheduling.requeue import bring_back, but, close_questions, following
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+REVIEW = "review"
+APPROVED, REWORK, WANTED, WITHDRAWN = "approved", "rework", "wanted", "withdrawn"
+APPROVE_WORD = "approve"
+# Who was asked: somebody here or there, or those on the forge alone, who have objected or whom it wants to hear.
+PERSON, FORGE = "person", "forge"
+_HERE = Said(Opinion.NONE)
+
+
+def approve(state: RunState, data: Mapping[str, object], now: float) -> Effect:
+    """The delivery goes on from its ledger; nobody works on the task again for it."""
+    name, text = task_named(state, data), text_of(data, "text")
+    commit = _awaited(state, name, data.get("commit"))
+    events = _decided(state, name, APPROVED, text, commit, text or APPROVED, "approved by a person", "")
+    then = "merged" if not state.tasks[name].merged else "delivered"
+    return Effect(
+        f"{name} is approved ({commit[:12]}) and is {then} without another worker{_rest(state, name, now, events)}",
+        events,
+    )
+
+
+def rework(state: RunState, data: Mapping[str, object], now: float) -> Effect:
+    """The next worker is told why."""
+    name, text = task_named(state, data), text_of(data, "text")
+    if not text:
+        raise Refusal("it gives no reason; a worker needs one to do better")
+    commit = _awaited(state, name, data.get("commit"))
+    events = _decided(state, name, REWORK, text, commit, text, "sent back by a person", text)
+    return Effect(f"{name} is sent back; it runs again with your remark{_rest(state, name, now, events)}", events)
+
+
+def answer_review(state: RunState, question: Question, text: str, now: float) -> Effect:
+    """An answer to a review question is the review: its option approves, words of one's own send back."""
+    data = {"task": question.task, "text": "" if text.lower() in (APPROVE_WORD, APPROVED) else text}
+    return rework(state, data, now) if data["text"] else approve(state, data, now)
+
+
+def is_open(state: RunState, name: str) -> bool:
+    task = state.tasks.get(name)
+    return task is not None and task.delivery is not None and task.delivery.review == WANTED
+
+
+def on_forge(state: RunState, name: str, said: Said, *, needed: int = 0) -> tuple[ev.Event, ...]:
+    """What people said on the forge of a change that awaits their word, as if they had said it here; nothing where
+    there is nothing new in it. `needed`: so many approvals the forge itself asks for."""
+    if not awaits_people(state, name):
+        return ()
+    now = state.tasks[name].delivery
+    assert now is not None
+    commit = now.reviewed
+    if said.opinion is Opinion.REWORK:
+        text = rework_text(said)
+        return _decided(state, name, REWORK, text, commit, text, f"sent back on the forge by {said.who}", text, said)
+    if said.opinion is Opinion.APPROVED:
+        why = f"approved on the forge by {said.who}"
+        return _decided(state, name, APPROVED, "", commit, why, why, "", said)
+    if said.opinion is Opinion.NONE and now.review_of == FORGE and not needed:
+        why = "nobody on the forge objects any more"
+        return _decided(state, name, WITHDRAWN, "", commit, why, why, "", said)
+    if 0 < said.approvals < needed and state.tasks[name].detail != too_few(commit, said.approvals, needed):
+        return _looked_at_again(state, name, "somebody approved it on the forge, which asks for more")
+    return ()
+
+
+def shows_another(state: RunState, name: str) -> tuple[ev.Event, ...]:
+    """Its request was closed, or its branch shows another commit: the delivery says what is to be done about it."""
+    return (
+        _looked_at_again(state, name, "its request does not show its commit any more")
+        if awaits_people(state, name)
+        else ()
+    )
+
+
+def _looked_at_again(state: RunState, name: str, why: str) -> tuple[ev.Event, ...]:
+    """Nobody works for it, so nothing is granted."""
+    back = bring_back(state, name, why, "")
+    back = [replace(e, granted=0) if isinstance(e, ev.TaskRequeued) else e for e in back]
+    return (*close_questions(state, name, why), *back)
+
+
+def awaits_people(state: RunState, name: str) -> bool:
+    task = state.tasks[name]
+    waits = task.status is TaskStatus.BLOCKED and task.block_reason is BlockReason.AWAITING_REVIEW
+    return waits and task.delivery is not None and task.delivery.review == WANTED
+
+
+def has_request(task: TaskState) -> bool:
+    """Whether there is a place on a forge where its change can be reviewed."""
+    known = task.delivery.request if task.delivery is not None else None
+    return known is not None and bool(known.number)
+
+
+def _awaited(state: RunState, name: str, seen: object) -> str:
+    """The commit that awaits the review. `seen` is the one the person looked at, where that is known."""
+    task = state.tasks[name]
+    now = task.delivery
+    if now is None or now.review != WANTED:
+        told = (
+            f"it was {now.review} already ({now.reviewed[:12]})" if now is not None and now.review else "nobody asked"
+        )
+        raise Refusal(f"{name} is {task.status.value} and no change of it awaits a review: {told}")
+    if task.status is TaskStatus.RUNNING:
+        raise Refusal(f"{name} is being reviewed by an agent; its verdict comes first")
+    if task.block_reason is not BlockReason.AWAITING_REVIEW and task.status is not TaskStatus.ESCALATED:
+        raise Refusal(f"{name} is {task.status.value} and waits for something else; ganger why {name} says for what")
+    if isinstance(seen, str) and seen and seen != now.reviewed:
+        raise Refusal(f"{name} has another commit by now: {now.reviewed[:12]} awaits review, not {seen[:12]}")
+    return now.reviewed
+
+
+def _decided(
+    state: RunState, name: str, verdict: str, text: str, commit: str, answer: str, why: str, hint: str,
+    said: Said = _HERE,
+) -> tuple[ev.Event, ...]:  # fmt: skip
+    names = tuple(review.id for review in said.reviews)
+    reviewed = ev.Reviewed(name, verdict, PERSON, text, commit, said.who, said.url, names)
+    back = bring_back(state, name, why, hint)
+    if verdict != REWORK:
+        # Nobody works again for it, so nothing is granted.
+        back = [replace(e, granted=0) if isinstance(e, ev.TaskRequeued) else e for e in back]
+    return (reviewed, *close_questions(state, name, answer), *back)
+
+
+def _rest(state: RunState, name: str, now: float, events: tuple[ev.Event, ...]) -> str:
+    return f"{but(state, name, now)}{following(events, name)}"

@@ -1,0 +1,106 @@
+"""Decisions about change requests on their way into the target: whose turn it is, what is to be done, what landed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ganger.core.model.ci import MISSING_JOB, OVER, Ci, CiRules, Finding, RunFact, chosen, judge
+from ganger.core.model.ledger import RequestRef
+from ganger.core.model.records import RunState
+
+
+def next_in_line(state: RunState, waiting: Collection[str]) -> str:
+    """Whoever was brought up to date already goes first, as waiting makes that worthless; then in the run's order."""
+
+    def place(name: str) -> tuple[bool, int]:
+        known = _request_of(state, name)
+        return known is None or not (known.updates or known.merging), state.rank.get(name, len(state.rank))
+
+    return min(waiting, key=place, default="")
+
+
+def _request_of(state: RunState, name: str) -> RequestRef | None:
+    task = state.tasks.get(name)
+    return task.delivery.request if task is not None and task.delivery is not None else None
+
+
+class Step(StrEnum):
+    """What is to be done with a change request whose tested commit is green."""
+
+    LANDED = "landed"
+    MERGE = "merge"
+    UPDATE = "update"
+    CLOSED = "closed"
+    BRANCH_GONE = "branch_gone"
+    BRANCH_MOVED = "branch_moved"
+    OTHER_MERGED = "other_merged"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What forge and remote show at one moment. `state` and `head` are the request's there (empty: it is not found);
+    `tip` is its branch's, empty where there is none. `in_target`: the target holds the tested commit, or its tree in
+    one of the commits that came since. `holds_target`: the tested commit holds the target's tip."""
+
+    tested: str
+    state: str
+    head: str
+    tip: str
+    in_target: bool
+    holds_target: bool
+
+
+def next_step(look: Look, *, updates: bool) -> Step:
+    """What is in the target counts, whatever the forge says of the request: an answer that was lost can leave it open
+    for ever. `updates`: a request must hold its target before it is merged."""
+    if look.in_target:
+        return Step.LANDED
+    if look.state == "merged":
+        return Step.LANDED if look.head == look.tested else Step.OTHER_MERGED
+    if not look.tip:
+        return Step.BRANCH_GONE
+    if look.tip != look.tested:
+        return Step.BRANCH_MOVED
+    if look.state != "open":
+        return Step.CLOSED
+    return Step.UPDATE if updates and not look.holds_target else Step.MERGE
+
+
+class Landed(StrEnum):
+    """What CI says of a commit in the target, as far as it counts there."""
+
+    WAIT = "wait"
+    GREEN = "green"
+    RED = "red"
+    NONE = "none"
+
+
+def judge_landed(sha: str, runs: Iterable[RunFact], rules: CiRules) -> tuple[Landed, Finding]:
+    """A verdict that CI gives by itself, or none: what was tested has the same tree, so jobs that do not run in the
+    target, and runs that a later commit there stopped, prove nothing."""
+    runs = tuple(runs)
+    finding = judge(sha, runs, rules)
+    counted = chosen(sha, runs, rules.events)
+    real = [job for job in finding.jobs if job.reason != MISSING_JOB]
+    if finding.ci is Ci.RED and real:
+        return Landed.RED, finding
+    if finding.ci is Ci.GREEN:
+        return Landed.GREEN, finding
+    over = bool(counted) and all(run.word in OVER and run.asked == run.state for run in counted)
+    return (Landed.NONE if over or finding.ci is Ci.NEEDS_APPROVAL else Landed.WAIT), finding
+
+
+METHODS = ("merge", "squash", "rebase", "fast-forward")
+STRAIGHT = ("rebase", "fast-forward", "squash")
+LINEAR = frozenset({"rebase", "fast-forward"})
+
+
+def method_of(wanted: str, allowed: Collection[str], *, is_linear: bool = False) -> str:
+    """How a request is merged: as it is asked for, or in the first way that the forge allows. Empty: in none.
+    `is_linear`: by no merge commit."""
+    if wanted:
+        return wanted if not allowed or wanted in allowed else ""
+    methods = STRAIGHT if is_linear else METHODS
+    return next((method for method in methods if method in (allowed or methods)), "")

@@ -1,0 +1,99 @@
+"""Changes that go to the branch all share in one push: who waits for the next one, and whether it may go.
+
+One push at a time has no verdict yet. A forge gives up an older run of a branch when something newer is pushed to it,
+so whatever is merged meanwhile waits, and goes together.
+"""
+
+from __future__ import annotations
+
+from ganger.core.model.ledger import Delivery
+from ganger.core.model.records import RunState, TaskState
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+# How CI is made to run again where the forge cannot: with a later tip of the branch, for which a commit of nothing is
+# made where there is none.
+NEW_TIP = "empty_commit"
+# Causes that use up none of a task's `retriggers`: nobody is to blame that CI judged nothing, or the change differs.
+MEND, SUPERSEDED = "mend_", "superseded_"
+# What stands in the way of every push to the branch: one task asks about it, for all.
+TAKEN_OUT, PUSH_REFUSED, BASE_RED, UNREAD_WORKFLOW = FOR_ALL = (
+    *("taken out", "push refused", "base red", "workflow unread"),
+)
+_GOES_ON = (TaskStatus.PENDING, TaskStatus.RUNNING)
+
+
+def is_free(cause: str) -> bool:
+    return cause.startswith((MEND, SUPERSEDED))
+
+
+def needs_tip(now: Delivery) -> bool:
+    """Whether CI can only judge it once something newer was pushed."""
+    again = now.retrigger
+    return now.pushed != now.commit or (again is not None and again.how == NEW_TIP and again.sha == now.commit)
+
+
+def under_way(state: RunState, repo: str) -> list[str]:
+    """Tasks whose pushed tip CI has yet to judge."""
+    return [name for name in _delivering(state, repo) if _awaits_verdict(state, name)]
+
+
+def _awaits_verdict(state: RunState, name: str) -> bool:
+    now = _delivery(state, name)
+    rules = state.repos.get(state.specs[name].repo)
+    follows = rules is not None and rules.follows_ci
+    return follows and not needs_tip(now) and not now.needs_no_ci and not now.waits_for
+
+
+def waiting(state: RunState, repo: str) -> list[str]:
+    """Tasks that go with the next push, in the order of their merges."""
+    found = [n for n in _delivering(state, repo) if needs_tip(_delivery(state, n)) or _delivery(state, n).waits_for]
+    return sorted(found, key=lambda name: (_delivery(state, name).place, state.rank[name]))
+
+
+def culprit(state: RunState, repo: str) -> str:
+    """The task whose change keeps the branch red; empty where CI's last verdict on it was green, or the mend waits to
+    be pushed."""
+    last = next((one for one in reversed(state.verdicts) if one.repo == repo), None)
+    if last is None or last.green or last.task not in state.tasks:
+        return ""
+    task = state.tasks[last.task]
+    now = _delivery(state, last.task)
+    mended = task.status is TaskStatus.RUNNING and now.pending
+    return "" if mended or task.status is TaskStatus.DONE or now.commit != last.commit else last.task
+
+
+def mend(state: RunState, repo: str) -> str:
+    """The task whose mend waits to be pushed, where CI's last verdict on the branch was red."""
+    last = next((one for one in reversed(state.verdicts) if one.repo == repo), None)
+    return "" if last is None or last.green or last.task not in waiting(state, repo) else last.task
+
+
+def is_at_it(task: TaskState) -> bool:
+    """Whether it goes on by itself, so that waiting for it comes to an end."""
+    if task.status in _GOES_ON:
+        return True
+    return not task.final and (task.status is TaskStatus.FAILED or task.block_reason is BlockReason.QUOTA_WAIT)
+
+
+def suspects(state: RunState, repo: str) -> list[str]:
+    """Tasks whose changes are in the branch and have no green verdict, in the order of their merges."""
+    found = []
+    for name, task in state.tasks.items():
+        now = task.delivery
+        if now is None or state.specs[name].repo != repo or not now.merges or task.status is TaskStatus.DONE:
+            continue
+        if now.pushed and not now.needs_no_ci and not _changed_nothing(task):
+            found.append(name)
+    return sorted(found, key=lambda name: (_delivery(state, name).place, state.rank[name]))
+
+
+def _changed_nothing(task: TaskState) -> bool:
+    return task.change is not None and task.change.commit == task.change.base
+
+
+def _delivering(state: RunState, repo: str) -> list[str]:
+    return [name for name in state.delivering if state.specs[name].repo == repo]
+
+
+def _delivery(state: RunState, name: str) -> Delivery:
+    return state.tasks[name].delivery or Delivery()

@@ -1,0 +1,139 @@
+"""What upstream may have broken a repository: the ledger's verdicts, bisected; and the question a person gets (D13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ganger.core.model.ledger import RepoVerdict
+from ganger.core.model.records import RunState
+from ganger.core.planning.repos import graph_of, shown
+
+_MOST_SHOWN = 5
+_SHORT = 12
+REVERT, MEND, BOTH = "revert", "mend", "both"
+_CULPRIT = re.compile(rf"{REVERT} (?P<repo>.+?) (?P<commit>[0-9a-zA-Z]{{1,{_SHORT}}}) \(task (?P<task>.+)\)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A commit that was proved upstream since the repository was last green. `implicated` counts red verdicts of other
+    repositories that began with it, `cleared` repositories that were green with it."""
+
+    repo: str
+    task: str
+    commit: str
+    at: str
+    implicated: int = 0
+    cleared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeQuestion:
+    text: str
+    options: tuple[str, ...]
+
+
+def suspects(state: RunState, repo: str, red_sha: str) -> tuple[Suspect, ...]:
+    """Upstream commits that can have turned `repo` red at `red_sha`, the likeliest first; none: it broke by itself.
+
+    A commit the repository was green on is not it. Of the others, those it had when the redness began come first: a
+    later red may have another cause, but seldom has.
+    """
+    own = _until_red(state.verdicts, repo, red_sha)
+    if not own:
+        return ()
+    found: list[tuple[tuple[int, ...], Suspect]] = []
+    for distance, above in enumerate(graph_of(state.repos).upstream.get(repo, ())):
+        line = _line(state.verdicts, above)
+        low, first, last = _bounds(own, above, line)
+        for number in range(low + 1, last + 1):
+            suspect = _suspect(state, repo, number, line)
+            rank = (number > first, -suspect.implicated, suspect.cleared, distance, -number)
+            found.append((rank, suspect))
+    return tuple(suspect for _, suspect in sorted(found, key=lambda pair: pair[0]))
+
+
+def _until_red(verdicts: Sequence[RepoVerdict], repo: str, sha: str) -> list[RepoVerdict]:
+    """Everything CI said of the repository up to this red verdict; nothing when there is no such verdict."""
+    own = [verdict for verdict in verdicts if verdict.repo == repo]
+    while own and (own[-1].commit != sha or own[-1].green):
+        own.pop()
+    return own
+
+
+def _line(verdicts: Sequence[RepoVerdict], repo: str) -> list[RepoVerdict]:
+    """The proved commits of a repository in order, each once."""
+    found: dict[str, RepoVerdict] = {}
+    for verdict in verdicts:
+        if verdict.repo == repo and verdict.green:
+            found.setdefault(verdict.commit, verdict)
+    return list(found.values())
+
+
+def _bounds(own: Sequence[RepoVerdict], above: str, line: Sequence[RepoVerdict]) -> tuple[int, int, int]:
+    """How far up the line the repository was green, where it was first red since, and where it is now; -1 is what was
+    there before the run."""
+    place = {verdict.commit: number for number, verdict in enumerate(line)}
+    low = first = last = -1
+    red = False
+    for verdict in own:
+        last = place.get(dict(verdict.upstream).get(above, ""), -1)
+        if verdict.green:
+            low, red = max(low, last), False
+        else:
+            first, red = min(first, last) if red else last, True
+    return low, first, last
+
+
+def _suspect(state: RunState, repo: str, number: int, line: Sequence[RepoVerdict]) -> Suspect:
+    """What the other repositories that build on it say of this commit."""
+    proved = line[number]
+    implicated = cleared = 0
+    for other in graph_of(state.repos).downstream.get(proved.repo, ()):
+        told = [verdict for verdict in state.verdicts if verdict.repo == other != repo]
+        low, first, _ = _bounds(told, proved.repo, line)
+        implicated += bool(told) and not told[-1].green and low < number <= first
+        cleared += number <= low
+    return Suspect(proved.repo, proved.task, proved.commit, proved.at, implicated, cleared)
+
+
+def question(state: RunState, repo: str, red_sha: str) -> CascadeQuestion | None:
+    """What a person is asked when something upstream may be the cause; None when nothing there moved."""
+    found = suspects(state, repo, red_sha)
+    if not found:
+        return None
+    first = found[0]
+    culprit = f"{first.repo} {first.commit[:_SHORT]} (task {first.task})"
+    told = [f"{s.repo} {s.commit[:12]} (task {s.task}){_evidence(s)}" for s in found[:_MOST_SHOWN]]
+    more = f", and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+    here = shown(repo)
+    return CascadeQuestion(
+        f"{here} is red at {red_sha[:12]}. What it builds on has moved since it was last green; the likeliest cause "
+        f"comes first: {', '.join(told)}{more}. What shall be done?",
+        _options(culprit, here, known=first.task in state.tasks),
+    )
+
+
+def _options(culprit: str, here: str, *, known: bool) -> tuple[str, ...]:
+    """Only what can be done is offered: whose task is not in the run any more cannot be asked to change anything."""
+    mend = f"{MEND} {here}: its worker adapts it to what changed"
+    return (f"{REVERT} {culprit}", mend, f"{BOTH} {culprit} and {here}, changed together") if known else (mend,)
+
+
+def culprit_of(options: Sequence[str]) -> Suspect | None:
+    """Whom the options of such a question name."""
+    match = _CULPRIT.fullmatch(options[0]) if options else None
+    return None if match is None else Suspect(match["repo"], match["task"], match["commit"], "")
+
+
+def _evidence(suspect: Suspect) -> str:
+    parts = [
+        f"{suspect.implicated} other {'repository' if suspect.implicated == 1 else 'repositories'} red since"
+        if suspect.implicated
+        else "",
+        f"{suspect.cleared} green with it" if suspect.cleared else "",
+    ]
+    said = ", ".join(part for part in parts if part)
+    return f" [{said}]" if said else ""

@@ -1,0 +1,44 @@
+"""What agents tell of themselves, as events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ganger.core.model.records import Totals
+
+
+@dataclass(frozen=True, slots=True)
+class AgentHeard:
+    """What an agent's output tells of it while it works, at a modest pace."""
+
+    task: str
+    attempt: int
+    session: str = ""
+    model: str = ""
+    doing: str = ""
+    tools: int = 0
+    denials: int = 0
+    context_used: int = 0
+    context_window: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CostSettled:
+    """What an attempt really cost; its reservation ends. A healer's has no task and its round as the attempt.
+
+    Where the money (`known`) or the tokens (`counted`) are not known, what was set aside stands for them. `totals` is
+    what of the agent's session is counted by now. `doubted`: what its agent told and is not believed.
+    """
+
+    task: str
+    attempt: int
+    usd: float
+    input_tokens: int = 0
+    output_tokens: int = 0
+    known: bool = True
+    counted: bool = True
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    session: str = ""
+    totals: Totals | None = None
+    doubted: str = ""

@@ -1,0 +1,190 @@
+"""What follows a failed attempt: which counter pays, and whether the task runs again, waits or ends."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ganger.core.failures.classes import CLASSES, VERIFY_SIGNAL, Failure, known_class
+from ganger.core.model.records import Policy, TaskSpec, TaskState
+from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
+
+End = tuple[TaskStatus, BlockReason | None]
+
+
+class Then(StrEnum):
+    AGAIN_NOW = "again_now"
+    AGAIN_AFTER = "again_after"
+    AGAIN_LATER = "again_later"
+    SETTLE = "settle"
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The decision, with the counter that pays and a reason a person can read."""
+
+    then: Then
+    counter: str
+    why: str
+    status: TaskStatus = TaskStatus.FAILED
+    block_reason: BlockReason | None = None
+    delay_sec: float = 0.0
+
+
+def allowed_attempts(spec: TaskSpec, policy: Policy, granted: int = 0, by_person: int = 0) -> int:
+    """The policy's number, widened by `metadata.max_attempts` and by healing, narrowed by `retry_policy` (T13).
+
+    A person has the last word: what they granted comes on top.
+    """
+    limit = (spec.widened_attempts or policy.max_worker_attempts_per_task) + granted
+    return (min(limit, spec.max_attempts) if spec.max_attempts is not None else limit) + by_person
+
+
+def attempts_left(spec: TaskSpec, task: TaskState, policy: Policy) -> int:
+    return allowed_attempts(spec, policy, task.granted, task.granted_by_person) - task.worker_attempts
+
+
+REWORK = "rework"
+# What the project's own checks and rules said no to, as far as the class tells.
+_JUDGED = frozenset(
+    {
+        *(FailureClass.BUILD_ERROR, FailureClass.TEST_ERROR, FailureClass.SMOKE_ERROR),
+        *(FailureClass.POLICY_VIOLATION, FailureClass.NO_CHANGE),
+    }
+)
+_CHECK_TOO_LONG = f"{FailureClass.TIMEOUT}:{VERIFY_SIGNAL}"
+
+
+def end_of(failure_class: str | None, signature: str | None, policy: Policy, *, healing: bool) -> End:
+    """How a task ends whose attempts, and whose healing where there is a healer, are used up.
+
+    What no healer can mend goes to a person where there is one to mend the rest (the 2.0 format's rule). With
+    `policy.exhausted = "rework"` what checks or rules refused waits for a person to take up (W05 W07).
+    """
+    cls = known_class(failure_class)
+    judged = cls in _JUDGED or (signature or "").startswith(_CHECK_TOO_LONG)
+    if judged and policy.exhausted == REWORK:
+        return TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK
+    if healing and cls is not None and not CLASSES[cls].healable:
+        return TaskStatus.ESCALATED, None
+    return TaskStatus.FAILED, None
+
+
+_FIRST_DELAY_SEC, _LONGEST_DELAY_SEC = 5.0, 60.0
+
+
+def backoff_sec(task: str, retry: int) -> float:
+    """5 s, doubled up to 60 s, with up to a quarter more: the same for the same task and retry, spread over tasks."""
+    delay = min(_LONGEST_DELAY_SEC, _FIRST_DELAY_SEC * 2.0**retry)
+    share = zlib.crc32(f"{task}:{retry}".encode()) / 2**32
+    return round(delay * (1 + share / 4), 3)
+
+
+def may_retry_class(spec: TaskSpec, failure_class: str) -> bool:
+    if spec.retry_on is not None:
+        return failure_class in spec.retry_on
+    cls = known_class(failure_class)
+    return cls is not None and CLASSES[cls].retryable
+
+
+def _after_stall(task: TaskState, policy: Policy) -> Next:
+    """Z03: restarts, then another worker, then a person."""
+    if task.stalls < policy.stall_restarts:
+        why = f"the worker stalled; started again ({task.stalls + 1} of {policy.stall_restarts})"
+        return Next(Then.AGAIN_NOW, "stalls", why)
+    if task.stalls == policy.stall_restarts:
+        return Next(Then.AGAIN_NOW, "stalls", "it stalled again; another worker begins anew")
+    return Next(Then.SETTLE, "stalls", "it stalled under another worker too", TaskStatus.ESCALATED)
+
+
+def is_reassigned(task: TaskState, policy: Policy) -> bool:
+    """Whether the task is with another worker than the one that stalled: a fresh session, and the role's fallback."""
+    return task.stalls > policy.stall_restarts
+
+
+def _mends_ci(task: TaskState) -> bool:
+    """What a reviewer sent back after it was pushed is no fault that CI found."""
+    return task.delivery is not None and task.delivery.fixing and task.delivery.review != "rework"
+
+
+def _after_ci(task: TaskState, fixes: int) -> Next:
+    """D06: mended up to so many times, whatever a mend fails with."""
+    if task.ci_fixes < fixes:
+        return Next(Then.AGAIN_NOW, "ci_fixes", f"CI is red; mended, attempt {task.ci_fixes + 1} of {fixes}")
+    return Next(Then.SETTLE, "worker_attempts", f"CI is red after {fixes} attempts to mend it", TaskStatus.ESCALATED)
+
+
+def _after_review(task: TaskState, rounds: int) -> Next:
+    """W08: an agent that reviews may send back so often; then a person decides between the two."""
+    if task.reworks < rounds:
+        return Next(Then.AGAIN_NOW, "reworks", f"sent back by its reviewer; done again, {task.reworks + 1} of {rounds}")
+    times = f"{rounds + 1} times" if rounds else "and policy.rework_rounds is 0"
+    return Next(Then.SETTLE, "none", f"its reviewer sent it back {times}", TaskStatus.ESCALATED)
+
+
+# What stands outside the task uses up nothing of it.
+_PAID_BY = {
+    FailureClass.QUOTA: "none",
+    FailureClass.BLOCKED_EXTERNAL: "none",
+    FailureClass.ENVIRONMENT: "none",
+    FailureClass.PERMISSION_DENIED: "denials",
+}
+
+
+def after_failure(
+    spec: TaskSpec,
+    task: TaskState,
+    policy: Policy,
+    failure: Failure,
+    *,
+    healing: bool = False,
+    asks: bool = False,
+    fixes: int = 5,
+    sent_back: bool = False,
+) -> Next:
+    """`task` is the state while the failed attempt still runs, so its counters include that attempt. `asks`: its worker
+    left a question that is open. `fixes`: how often what CI found may be mended; `sent_back`: a reviewer said no."""
+    cls = failure.failure_class
+    if sent_back:
+        return _after_review(task, policy.rework_rounds)
+    if asks and cls is FailureClass.BLOCKED_EXTERNAL:
+        return Next(Then.SETTLE, "none", "it waits for an answer", TaskStatus.ESCALATED)
+    if cls is FailureClass.CONTRACT_ERROR and task.format_retries < policy.format_retries:
+        return Next(
+            Then.AGAIN_NOW, "format_retries", "the answer broke the contract; asked once more with a strict reminder"
+        )
+    if cls is FailureClass.CRASH and task.respawns < policy.respawns:
+        return Next(Then.AGAIN_NOW, "respawns", "the worker crashed; run again once")
+    if cls is FailureClass.STALLED:
+        return _after_stall(task, policy)
+    if cls is FailureClass.TRANSIENT_INFRA and task.transient_retries < policy.transient_retries:
+        delay = backoff_sec(spec.id, task.transient_retries)
+        why = f"trouble that tends to pass; tried again in {delay:.0f} s"
+        return Next(Then.AGAIN_AFTER, "transient_retries", why, delay_sec=delay)
+    if cls is FailureClass.MERGE_CONFLICT:
+        if task.merge_retries < policy.merge_retries:
+            why = "the change does not fit the newest head; done again on that head, with the conflict in the prompt"
+            return Next(Then.AGAIN_NOW, "merge_retries", why)
+        return Next(Then.SETTLE, "worker_attempts", "it conflicts again", TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
+    if cls is FailureClass.NO_CHANGE and task.no_change_retries < policy.no_change_retries:
+        return Next(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked once more")
+    if failure.undecided:
+        why = "its check is ended by a signal, with the change and without it"
+        return Next(Then.SETTLE, "none", why, TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
+    row = CLASSES[cls]
+    if cls is FailureClass.CI_ERROR or (_mends_ci(task) and row.retryable):
+        return _after_ci(task, fixes)
+    if row.blocks_as is not None:
+        pays = _PAID_BY.get(cls, "worker_attempts")
+        return Next(Then.SETTLE, pays, row.then, TaskStatus.BLOCKED, row.blocks_as)
+    limit = allowed_attempts(spec, policy, task.granted, task.granted_by_person)
+    used = f"{task.worker_attempts} of {limit} worker attempts used"
+    ended = end_of(cls.value, failure.signature, policy, healing=healing)
+    if not may_retry_class(spec, cls.value):
+        by = "the task's retry_on" if spec.retry_on is not None else "its class"
+        return Next(Then.SETTLE, "worker_attempts", f"{cls.value} is not retried ({by}); {used}", *ended)
+    hopeful = healing and row.healable and (spec.max_attempts is None or task.worker_attempts < spec.max_attempts)
+    if task.worker_attempts < limit or hopeful:
+        return Next(Then.AGAIN_LATER, "worker_attempts", used)
+    return Next(Then.SETTLE, "worker_attempts", used, *ended)

@@ -1,0 +1,1 @@
+"""Healing: when, and what a patch may do."""

@@ -1,0 +1,1 @@
+"""Logs of checks and CI jobs, read for what failed and why."""

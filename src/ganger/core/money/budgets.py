@@ -1,0 +1,133 @@
+"""Budgets: what may be set aside for one more attempt, so that a run stops before it overspends."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ganger.core.model.ledger import NO_RULES
+from ganger.core.model.records import Budget, RunState, Spending, TaskState
+from ganger.core.times import seconds_between
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Set aside before a launch, settled after it."""
+
+    usd: float = 0.0
+    tokens: int = 0
+
+
+@dataclass(slots=True)
+class Purse:
+    """What the attempts of one decision have set aside already, beyond what the state knows."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    attempts: int = 0
+
+    def add(self, reservation: Reservation) -> None:
+        self.usd += reservation.usd
+        self.tokens += reservation.tokens
+        self.attempts += 1
+
+
+def reservation(state: RunState) -> Reservation:
+    """The operator's estimate, or the dearest attempt's mean so far where that is higher."""
+    budget, spent = state.budget, state.spent
+    settled = max(1, spent.attempts - len(state.running))
+    usd = max(budget.attempt_usd, spent.usd / settled) if budget.usd is not None or budget.task_usd is not None else 0.0
+    tokens = 0
+    if budget.tokens is not None or budget.task_tokens is not None:
+        tokens = max(budget.attempt_tokens, spent.tokens // settled)
+    return Reservation(round(usd, 6), tokens)
+
+
+def run_refusal(state: RunState, now: str, purse: Purse | None = None) -> str:
+    """Why the run's budget allows no further attempt; empty when it does."""
+    budget, spent, taken = state.budget, state.spent, purse or Purse()
+    wanted = reservation(state)
+    if budget.attempts is not None and spent.attempts + taken.attempts >= budget.attempts:
+        return f"budget.attempts: {spent.attempts} of {budget.attempts} attempts are used"
+    if (budget.usd is not None or budget.task_usd is not None) and spent.unpriced and not budget.attempt_usd:
+        return (
+            "budget: there is one in dollars, and nobody knows what an attempt costs; "
+            "set prices.MODEL.input and output, or budget.attempt_usd"
+        )
+    if budget.usd is not None and _total(spent) + taken.usd + wanted.usd > budget.usd:
+        return f"budget.usd: ${_total(spent):.2f} of ${budget.usd:.2f} are spent or set aside"
+    if budget.usd is not None and spent.usd >= budget.usd:
+        return f"budget.usd: ${spent.usd:.2f} of ${budget.usd:.2f} are spent"
+    if budget.tokens is not None:
+        used = spent.tokens + spent.reserved_tokens
+        if used + taken.tokens + wanted.tokens > budget.tokens or spent.tokens >= budget.tokens:
+            return f"budget.tokens: {used} of {budget.tokens} tokens are used or set aside"
+    if budget.wall_sec is not None and (used_sec := active_seconds(state, now)) >= budget.wall_sec:
+        return f"budget.wall_sec: the run has worked for {used_sec:.0f} of {budget.wall_sec:.0f} s"
+    return _unknown_price(state, wanted, taken)
+
+
+def spent_out(state: RunState, now: str) -> str:
+    """Why nobody at all may be asked any more, also who makes no attempt, such as a reviewer; empty when they may."""
+    budget, spent = state.budget, state.spent
+    if budget.usd is not None and spent.usd >= budget.usd:
+        return f"budget.usd: ${spent.usd:.2f} of ${budget.usd:.2f} are spent"
+    if budget.tokens is not None and spent.tokens >= budget.tokens:
+        return f"budget.tokens: {spent.tokens} of {budget.tokens} tokens are used"
+    if budget.wall_sec is not None and (used_sec := active_seconds(state, now)) >= budget.wall_sec:
+        return f"budget.wall_sec: the run has worked for {used_sec:.0f} of {budget.wall_sec:.0f} s"
+    return ""
+
+
+def budget_named(text: str) -> str:
+    """Which limit a sentence about a budget is about; without one, an estimate is what is missing."""
+    found = re.search(r"\bbudget\.\w+(?=:)", text)
+    return found[0] if found else "budget.attempt_usd"
+
+
+def _unknown_price(state: RunState, wanted: Reservation, taken: Purse) -> str:
+    """Without an estimate one attempt goes ahead alone: several at once could spend any number of times the budget."""
+    budget = state.budget
+    unknown = (budget.usd is not None and not wanted.usd) or (budget.tokens is not None and not wanted.tokens)
+    under_way = len(state.running) + taken.attempts
+    if not unknown or not under_way or state.spent.attempts > len(state.running):
+        return ""
+    return "the first attempt shows what one costs; budget.attempt_usd and attempt_tokens let more start at once"
+
+
+def task_refusal(budget: Budget, task: TaskState, wanted: Reservation) -> str:
+    """Why this task's own budget allows no further attempt; empty when it does."""
+    spent = task.spent
+    if budget.task_usd is not None and (spent.usd + wanted.usd > budget.task_usd or spent.usd >= budget.task_usd):
+        return f"budget.task_usd: ${spent.usd:.2f} of ${budget.task_usd:.2f} are spent"
+    if budget.task_tokens is not None and (
+        spent.tokens + wanted.tokens > budget.task_tokens or spent.tokens >= budget.task_tokens
+    ):
+        return f"budget.task_tokens: {spent.tokens} of {budget.task_tokens} tokens are used"
+    if budget.task_wall_sec is not None and spent.wall_sec >= budget.task_wall_sec:
+        return f"budget.task_wall_sec: {spent.wall_sec:.0f} of {budget.task_wall_sec:.0f} s are used"
+    return ""
+
+
+def time_limit(state: RunState, task: str, now: str) -> float:
+    """How long an attempt may take: its own limit, that of a mend of CI (D06), and what is left of the run's and the
+    task's wall time."""
+    own = state.tasks[task].timeout_sec or state.specs[task].timeout_sec
+    limits = [own]
+    mending = state.tasks[task].delivery
+    if mending is not None and mending.fixing:
+        limits.append(state.repos.get(state.specs[task].repo, NO_RULES).fix_sec)
+    if state.budget.wall_sec is not None:
+        limits.append(state.budget.wall_sec - active_seconds(state, now))
+    if state.budget.task_wall_sec is not None:
+        limits.append(state.budget.task_wall_sec - state.tasks[task].spent.wall_sec)
+    return max(0.1, min(limits))
+
+
+def active_seconds(state: RunState, now: str) -> float:
+    """How long the run has been led, all leads together; `now` is a time as events carry it."""
+    return state.active_sec + seconds_between(state.lead_since, now)
+
+
+def _total(spent: Spending) -> float:
+    return spent.usd + spent.reserved_usd

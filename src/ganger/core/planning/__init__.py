@@ -1,0 +1,1 @@
+"""What is to be done, and in which order."""

@@ -1,0 +1,1 @@
+"""What starts now, what waits, and when a run ends."""

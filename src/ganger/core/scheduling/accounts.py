@@ -1,0 +1,60 @@
+"""Accounts whose key, login or credit was refused: nobody of them starts, one question is asked, one worker tries.
+
+A rate limit is the business of `quota`: it ends by itself and asks nobody.
+"""
+
+from __future__ import annotations
+
+from ganger.core import events as ev
+from ganger.core.command_result import Effect, counted
+from ganger.core.model.records import Question, RunState
+from ganger.core.scheduling.quota import ACCOUNT, account_of, question_about
+from ganger.core.state.apply_delivery import rules_of
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+_COMES_BACK = frozenset({BlockReason.EXTERNAL, BlockReason.QUOTA_WAIT})
+
+
+def needs_answer(state: RunState, account: str) -> bool:
+    """Whether nobody of the account can start before a person has done something."""
+    return state.accounts_shut.get(account) == 0.0
+
+
+def after_refusal(state: RunState, account: str, why: str, text: str, until: float = 0.0) -> list[ev.Event]:
+    """Its key, login or credit was refused: only the first worker that meets it asks. `until`: see `AccountShut`."""
+    events: list[ev.Event] = [ev.AccountShut(account, why, until)]
+    if question_about(state, account) is None:
+        events.append(ev.QuestionAsked("", "", ACCOUNT, text, account=account))
+    return events
+
+
+def after_doubtful_refusal(state: RunState, task: str, why: str, text: str) -> list[ev.Event]:
+    """Words on a screen may be a model's own: where somebody else of the account is through with its task, another one
+    tries it first. Only if that one is refused as well, the account rests and a person is asked."""
+    account = state.tasks[task].account
+    others = [name for name, other in state.tasks.items() if name != task and other.account == account]
+    worked = any(state.tasks[name].status is TaskStatus.DONE for name in others)
+    if not worked or any(_waits_for(state, name, account) for name in others):
+        return after_refusal(state, account, why, text)
+    tried = "it worked before in this run, so another worker tries it before anybody is asked"
+    return [ev.AccountShut(account, why, 0.0), ev.AccountTried(account, tried)]
+
+
+def answer_account(state: RunState, question: Question, text: str) -> Effect:
+    """Whatever the answer says, it means that the account is worth a try."""
+    account = question.account
+    back = [name for name in state.by_rank if _waits_for(state, name, account)]
+    events: list[ev.Event] = [ev.QuestionAnswered(question.id, text)]
+    if account in state.accounts_shut:
+        events.append(ev.AccountTried(account, f"{question.id} was answered"))
+    events += [ev.TaskRequeued(name, f"{question.id} was answered: account {account} is tried again") for name in back]
+    then = f"one worker of account {account} tries it, the others follow when it works"
+    waiting = f"; {counted(len(back), 'task')} it was refused to may run again" if back else ""
+    return Effect(f"{question.id} is answered; {then}{waiting}", tuple(events))
+
+
+def _waits_for(state: RunState, name: str, account: str) -> bool:
+    task = state.tasks[name]
+    if task.status is not TaskStatus.BLOCKED or task.final or task.block_reason not in _COMES_BACK:
+        return False
+    return account in (task.account, account_of(state, name), state.accounts.get(rules_of(state, name).reviewer))

@@ -1,0 +1,1 @@
+"""Events in plain words, and which of them are told outside."""

@@ -1,0 +1,70 @@
+"""Which events are worth telling somebody outside, and in which words.
+
+Wanted are events by the name of their type, or by a group:
+question   a person is asked, or asked again
+finish     whoever led the run has nothing more to do, or may do no more
+failure    a task is given up or waits for a person; the run is aborted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ganger.core.events import EVENT_TYPES, Event, QuestionAsked, QuestionRaised, RunFinished, TaskSettled, type_name
+from ganger.core.sentences.delivery import delivery_sentence
+from ganger.core.state.hosts import host_sentence
+from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
+
+GROUPS = ("question", "finish", "failure")
+_GIVEN_UP = (TaskStatus.FAILED, TaskStatus.ESCALATED, TaskStatus.BLOCKED)
+_LONGEST = 2000
+
+
+def is_known(name: str) -> bool:
+    return name in GROUPS or name in EVENT_TYPES
+
+
+def is_wanted(event: Event, names: Collection[str]) -> bool:
+    return type_name(event) in names or any(_belongs(event, group) for group in GROUPS if group in names)
+
+
+def _belongs(event: Event, group: str) -> bool:
+    if group == "question":
+        return isinstance(event, QuestionAsked | QuestionRaised)
+    if group == "finish":
+        return isinstance(event, RunFinished)
+    if isinstance(event, TaskSettled):
+        # What waits for a failed task is one failure with it, not another one.
+        return event.final and event.status in _GIVEN_UP and event.block_reason is not BlockReason.DEPENDENCY_FAILED
+    return isinstance(event, RunFinished) and event.run_status is RunStatus.ABORTED
+
+
+def task_of(event: Event) -> str:
+    return str(getattr(event, "task", ""))
+
+
+def kind_of(event: Event) -> str:
+    """What a question is about; for all else the event's own name."""
+    return event.kind if isinstance(event, QuestionAsked) else type_name(event)
+
+
+def sentence(event: Event) -> str:
+    """One line for a person, with nothing in it that steers a terminal."""
+    text = _text(event)
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_LONGEST]
+
+
+def _text(event: Event) -> str:
+    if isinstance(event, QuestionAsked):
+        return f"{event.question} {event.kind}: {event.text}"
+    if isinstance(event, QuestionRaised):
+        return f"{event.question} still waits for an answer, asked {event.times} times; see ganger inbox"
+    if isinstance(event, RunFinished):
+        counts = ", ".join(f"{number} {status}" for status, number in event.counts.items() if number)
+        return "; ".join(filter(None, [f"run {event.run_status}", counts, event.abort_reason or event.why]))
+    if isinstance(event, TaskSettled):
+        return f"{event.status}: {event.detail}"
+    if said := delivery_sentence(event) or host_sentence(event):
+        return said
+    words = (getattr(event, name, "") for name in ("text", "why", "detail", "message", "summary", "name", "note"))
+    return f"{type_name(event).replace('_', ' ')}: {next((str(word) for word in words if word), '')}".removesuffix(": ")

@@ -1,0 +1,1 @@
+"""Settings: where each has an effect, and names that are nearly right."""

@@ -1,0 +1,1 @@
+"""The state of a run, and the one place where events change it."""

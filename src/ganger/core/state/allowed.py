@@ -1,0 +1,224 @@
+"""Which events do not fit a run as it stands: the table of allowed pairs, and the rules no event may break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ganger.core import events as ev
+from ganger.core.model.records import HealRound, RunState, TaskState
+from ganger.core.planning.plan import plan_if_sound
+from ganger.core.planning.repos import why_not
+from ganger.core.state.apply_delivery import DELIVERY_CHANGES, delivery_misfit, not_proved
+from ganger.core.state.apply_worker import WORKER_CHANGES
+from ganger.core.state.hosts import HOST_CHANGES, host_misfit
+from ganger.core.vocabulary import TaskStatus
+
+P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
+B, F, E = TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.ESCALATED
+
+ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
+    ev.AttemptStarted: {P: R},
+    ev.AttemptLaunched: {R: R},
+    ev.AgentHeard: {R: R},
+    ev.AttemptExited: {R: R},
+    ev.CostSettled: {R: R},
+    ev.ResultAccepted: {R: R},
+    ev.ResultRefused: {R: R},
+    ev.WritesIntended: {R: R},
+    ev.WritesApplied: {R: R},
+    ev.WritesRolledBack: {R: R},
+    ev.VerifyStarted: {R: R},
+    ev.VerifyFinished: {R: R},
+    ev.VerifyRecovered: {R: R},
+    ev.EditsSeen: {R: R},
+    ev.GatesRestored: {R: R},
+    ev.ExpectedMissing: {R: R},
+    ev.WorkspaceReady: {R: R},
+    ev.ChangeTaken: {R: R},
+    ev.WorkSaved: {R: R},
+    ev.MergeQueued: {R: R},
+    ev.Merged: {R: R},
+    ev.AttemptFailed: {R: R},
+    ev.AttemptInterrupted: {R: P},
+    ev.AttemptCheckpointed: {R: P},
+    **{kind: {R: R} for kind in WORKER_CHANGES},
+    **{kind: {R: R} for kind in DELIVERY_CHANGES},
+    ev.Reviewed: {status: status for status in (P, R, B, F, E)},
+    ev.TaskSettled: {R: None, P: None, F: None, B: None, E: None},
+    ev.TaskRequeued: {R: P, F: P, B: P, E: P, D: P},
+    ev.TaskHeld: {F: F},
+}
+SETTLED = frozenset({D, B, F, E})
+COUNTERS = frozenset(
+    {
+        *("worker_attempts", "format_retries", "respawns", "transient_retries"),
+        *("merge_retries", "no_change_retries", "denials", "stalls", "ci_fixes", "reworks", "none"),
+    }
+)
+
+
+def run_misfit(state: RunState, event: ev.Event) -> str:
+    if isinstance(event, ev.RunStarted):
+        return "the run has begun already" if state.specs else ""
+    if not state.specs:
+        return "no run has begun"
+    rule = _RUN_RULES.get(type(event))
+    return rule(state, event) if rule is not None else ""
+
+
+def _window_opened(state: RunState, event: ev.WindowOpened) -> str:
+    if state.window is not None:
+        return f"window {state.window.index} is still open"
+    if open_round(state) is not None:
+        return "a healer is at work"
+    return "a task of it does not exist" if not state.specs.keys() >= set(event.tasks) else ""
+
+
+def _window_closed(state: RunState, event: ev.WindowClosed) -> str:
+    return "that window is not open" if state.window is None or state.window.index != event.index else ""
+
+
+def _heal_started(state: RunState, event: ev.HealStarted) -> str:
+    if state.window is not None:
+        return "a window is open: healing never runs inside one"
+    if open_round(state) is not None:
+        return "another round is open"
+    if event.round != len(state.heal_rounds) + 1:
+        return f"round {event.round} does not follow {len(state.heal_rounds)}"
+    if event.round > state.policy.max_total_heal_rounds:
+        return f"the total of {state.policy.max_total_heal_rounds} heal rounds is used up"
+    return "a task of it does not exist" if not state.specs.keys() >= set(event.failed) else ""
+
+
+def _of_open_round(state: RunState, event: Any) -> str:
+    now = open_round(state)
+    return "" if now is not None and now.number == event.round else f"round {event.round} is not open"
+
+
+def _patch_applied(state: RunState, event: ev.PatchApplied) -> str:
+    return "there is a patch of that name" if event.patch in state.patches else _of_open_round(state, event)
+
+
+def _patch_undone(state: RunState, event: ev.PatchUndone) -> str:
+    known = state.patches.get(event.patch)
+    return "no such patch" if known is None else "it is undone already" if known.undone else ""
+
+
+def _cost_settled(state: RunState, event: ev.CostSettled) -> str:
+    return "" if 0 < event.attempt <= len(state.heal_rounds) else "no such round"
+
+
+def _question_asked(state: RunState, event: ev.QuestionAsked) -> str:
+    return "there is a question of that name" if event.question in state.questions else ""
+
+
+def _question_answered(state: RunState, event: ev.QuestionAnswered) -> str:
+    known = state.questions.get(event.question)
+    return "no such question" if known is None else "it is answered already" if known.answer is not None else ""
+
+
+def _question_raised(state: RunState, event: ev.QuestionRaised) -> str:
+    known = state.questions.get(event.question)
+    return "no such question" if known is None else "it is answered already" if known.answer is not None else ""
+
+
+def open_round(state: RunState) -> HealRound | None:
+    """The heal round whose healer has not answered yet."""
+    return state.heal_rounds[-1] if state.heal_rounds and not state.heal_rounds[-1].decision else None
+
+
+def _reconciled(state: RunState, event: ev.Reconciled) -> str:
+    running = state.running.intersection((*event.removed, *event.changed))
+    if running:
+        return f"{min(running)} is still RUNNING"
+    if open_round(state) is not None:
+        return "a healer is at work"
+    if not state.specs.keys() >= {*event.changed, *event.removed}:
+        return "a task of it does not exist"
+    return "" if plan_if_sound(event.tasks) is not None else "its tasks can have no order"
+
+
+def _head_intended(state: RunState, event: ev.HeadIntended) -> str:
+    if not event.tasks or event.tasks[0] not in state.specs:
+        return "it names no task"
+    if state.specs[event.tasks[0]].repo in state.intents:
+        return "another move of the branch is under way"
+    lost = [name for name in event.tasks if name not in state.parked]
+    return f"{lost[0]} does not wait to be merged" if lost else ""
+
+
+def _head_kept(state: RunState, event: ev.HeadKept) -> str:
+    return "" if event.repo in state.intents else "no move of the branch is under way"
+
+
+_RUN_RULES: dict[type, Callable[[RunState, Any], str]] = {
+    ev.Reconciled: _reconciled,
+    ev.HeadIntended: _head_intended,
+    ev.HeadKept: _head_kept,
+    ev.WindowOpened: _window_opened,
+    ev.WindowClosed: _window_closed,
+    ev.HealStarted: _heal_started,
+    ev.HealRefused: _of_open_round,
+    ev.HealFinished: _of_open_round,
+    ev.PatchApplied: _patch_applied,
+    ev.PatchRefused: _of_open_round,
+    ev.PatchUndone: _patch_undone,
+    ev.CostSettled: _cost_settled,
+    ev.QuestionAsked: _question_asked,
+    ev.QuestionAnswered: _question_answered,
+    ev.QuestionRaised: _question_raised,
+    **dict.fromkeys(HOST_CHANGES, host_misfit),
+}
+
+
+def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
+    if task.status not in ALLOWED[type(event)]:
+        return f"not possible while {task.status.value}"
+    if isinstance(event, ev.AttemptEvent | ev.MessageLeft) and event.attempt != task.attempts:
+        return f"attempt {event.attempt} is not the current one ({task.attempts})"
+    if isinstance(event, ev.AttemptStarted):
+        return _start_misfit(state, task, event)
+    if isinstance(event, ev.TaskSettled):
+        return _settle_misfit(state, task, event)
+    if type(event) in DELIVERY_CHANGES:
+        return delivery_misfit(task, event)
+    if isinstance(event, ev.MergeQueued):
+        return "" if task.verified_attempt == task.attempts else "it is not verified"
+    if isinstance(event, ev.Merged):
+        return _merged_misfit(state, task, event)
+    if isinstance(event, ev.AttemptFailed | ev.AttemptInterrupted | ev.AttemptCheckpointed) and task.step == "failed":
+        return "this attempt has failed already"
+    if isinstance(event, ev.AttemptFailed):
+        return "" if event.counter in COUNTERS else f"there is no counter {event.counter!r}"
+    return ""
+
+
+def _start_misfit(state: RunState, task: TaskState, event: ev.AttemptStarted) -> str:
+    if event.attempt != task.attempts + 1:
+        return f"attempt {event.attempt} does not follow {task.attempts}"
+    if state.unmet[event.task]:
+        return "a dependency is not DONE"
+    if state.finished:
+        return "the run has ended"
+    return "" if event.delivers or not state.repos else why_not(state, event.task)
+
+
+def _merged_misfit(state: RunState, task: TaskState, event: ev.Merged) -> str:
+    if not event.commit:
+        return "" if task.verified_attempt == task.attempts else "it is not verified"
+    moved = state.intents.get(state.specs[event.task].repo)
+    if moved is None or event.task not in moved.tasks:
+        return "the branch was not about to move for it"
+    return "" if event.commit == moved.commits[moved.tasks.index(event.task)] else "another commit was to be merged"
+
+
+def _settle_misfit(state: RunState, task: TaskState, event: ev.TaskSettled) -> str:
+    if event.status not in SETTLED:
+        return f"{event.status.value} settles nothing"
+    if event.status is D and (task.status is not R or task.verified_attempt != task.attempts):
+        return "DONE without passed verification of this attempt"
+    if event.status is D and state.mode != "direct" and not task.merged:
+        return "DONE although its change is not merged"
+    lacking = not_proved(state, event.task, task) if event.status is D else ()
+    return f"DONE without proof of {', '.join(lacking)}" if lacking else ""

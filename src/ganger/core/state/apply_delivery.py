@@ -1,0 +1,526 @@
+"""How events change a task's ledger, and which of them can not enter it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ganger.core.events import delivery as ev, requests as rq
+from ganger.core.model.ci import is_sha, mark
+from ganger.core.model.ledger import (
+    NO_RULES,
+    TAKEN_UP,
+    UPDATE,
+    Delivery,
+    Fact,
+    Milestone,
+    RepoRules,
+    RepoVerdict,
+    RequestRef,
+    Retrigger,
+    TargetVerdict,
+    may_move,
+    missing,
+)
+from ganger.core.model.records import Rebase, RunState, TaskState
+
+_MOST_FACTS = 200
+
+
+def rules_of(state: RunState, name: str) -> RepoRules:
+    return state.repos.get(state.specs[name].repo, NO_RULES)
+
+
+def not_proved(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
+    """What the task's completion still needs."""
+    verified = task.verified_attempt is not None and task.verified_attempt == task.attempts
+    return missing(rules_of(state, name), task.delivery, verified=verified, committed=bool(task.merged))
+
+
+def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> TaskState:
+    """Its change is merged as `commit`: it is to be delivered, where the completion asks for that. A mend of CI that
+    changed nothing (no `commit`) leaves what is tracked."""
+    rules = rules_of(state, name)
+    if not rules.delivers:
+        return task
+    old = task.delivery or Delivery(repo=rules.name, since=at)
+    if not commit:
+        return replace(task, parked=False, delivery=replace(old, pending=True))
+    state.merge_count += 1
+    now = replace(
+        _afresh(_anew(old)),
+        commit=commit,
+        pending=True,
+        branch="",
+        retriggered=(),
+        review="",
+        reviewed="",
+        merges=(*old.merges, commit),
+        place=state.merge_count,
+    )
+    if now.request is not None:
+        now = replace(now, request=replace(now.request, alike=()))
+    return replace(task, parked=False, delivery=_with(now, at, "merge", "merged", commit))
+
+
+def _anew(delivery: Delivery) -> Delivery:
+    """Nothing that was said of another commit holds for the next one."""
+    return replace(
+        delivery,
+        tree="",
+        runs=(),
+        finding="",
+        why="",
+        passed=0,
+        total=0,
+        current="",
+        mirror="",
+        retrigger=None,
+        stale=(),
+        waits_for="",
+    )
+
+
+def _afresh(delivery: Delivery) -> Delivery:
+    """Its change request may be brought up to date as often as one that is new."""
+    known = delivery.request
+    return delivery if known is None else replace(delivery, request=replace(known, updates=0, merging="", replaces=""))
+
+
+def taken_up(delivery: Delivery, at: str) -> Delivery:
+    """A person wants it to go on: what was tried before may be tried again, and time begins anew."""
+    delivery = _afresh(delivery)
+    since = at if delivery.pushed_at else ""
+    return _with(replace(delivery, retriggered=(), pushed_at=since), at, "person", TAKEN_UP, delivery.commit)
+
+
+def _with(delivery: Delivery, at: str, source: str, what: str, commit: str = "") -> Delivery:
+    return replace(delivery, facts=(*delivery.facts, Fact(at, source, what, commit))[-_MOST_FACTS:])
+
+
+def _moved(delivery: Delivery, milestone: Milestone, substate: str, at: str) -> Delivery:
+    since = at if delivery.milestone is not milestone else delivery.since
+    return replace(delivery, milestone=milestone, substate=substate, since=since)
+
+
+def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIntended, at: str) -> TaskState:
+    old = task.delivery or Delivery(repo=event.repo, since=at)
+    now = old if old.commit == event.commit and not old.runs else _anew(old)
+    now = replace(now, commit=event.commit, tree=event.tree, branch=event.branch, upstream=event.upstream, pending=True)
+    now = replace(now, onto=event.onto or now.onto)
+    if event.replaces and now.request is not None:
+        now = replace(now, request=replace(now.request, replaces=event.replaces))
+    told = f"to be pushed to {event.branch}" + ("" if event.cause == "change" else f" ({event.cause})")
+    told += f", with {event.own[:12]} in it" if event.own not in ("", event.commit) else ""
+    if event.cause not in ("change", UPDATE):
+        now = replace(now, retriggered=(*now.retriggered, event.cause))
+    return replace(task, delivery=_with(now, at, "ganger", told, event.commit))
+
+
+def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: str) -> TaskState:
+    old = task.delivery or Delivery()
+    rules = rules_of(state, name)
+    if rules.style == "branch" and event.branch == rules.branch and event.how != "together":
+        # Who goes with another's push may take up a tip that is not the newest.
+        state.tips[rules.name] = event.commit
+    now = replace(old, pushed=event.commit, pushed_at=at, pushes=old.pushes + (event.how == "pushed"))
+    now = _moved(now, Milestone.PUSHED_TO_CI, "push_complete", at)
+    if now.request is not None and event.branch == now.request.branch:
+        now = replace(now, request=replace(now.request, replaces="", tested=""))
+    return replace(task, delivery=_with(now, at, "remote", f"{event.how} on {event.branch}", event.commit))
+
+
+def _push_refused(_s: RunState, _n: str, task: TaskState, event: ev.PushRefused, at: str) -> TaskState:
+    return _noted(task, at, "remote", f"push refused: {event.why}", event.commit)
+
+
+def _noted(task: TaskState, at: str, source: str, what: str, commit: str = "") -> TaskState:
+    return replace(task, delivery=_with(task.delivery or Delivery(), at, source, what, commit))
+
+
+_STAGES = {"absent": "push_complete", "waiting": "ci_queued", "running": "ci_running"}
+
+
+def _ci_seen(_s: RunState, _n: str, task: TaskState, event: ev.CiSeen, at: str) -> TaskState:
+    old = task.delivery or Delivery()
+    now = replace(
+        old,
+        runs=event.runs,
+        finding=event.finding,
+        why=event.why,
+        passed=event.passed,
+        total=event.total,
+        current=event.current,
+        mirror=event.mirror,
+        substate=_STAGES.get(event.finding, "ci_finishing"),
+        stale=tuple(one for one in old.stale if not any(one.startswith(f"{run.id}:") for run in event.runs)),
+    )
+    if (event.finding, event.passed) != (old.finding, old.passed):
+        jobs = f", {event.passed} of {event.total} jobs passed" if event.total else ""
+        now = _with(now, at, event.source, f"CI is {event.finding}{jobs}: {event.why}", event.sha)
+    return replace(task, delivery=now)
+
+
+def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, at: str) -> TaskState:
+    old = task.delivery or Delivery()
+    green = event.verdict == "green"
+    state.verdicts.append(RepoVerdict(old.repo, event.sha, name, green, at, old.upstream))
+    now = _with(old, at, event.source, f"CI verdict {event.verdict}: {event.why}", event.sha)
+    if green:
+        state.proved[old.repo] = event.sha
+        return replace(task, delivery=replace(now, green=event.sha, substate="ci_finishing", waits_for=""))
+    now = replace(now, pending=False, signatures=(*now.signatures, event.signature), log=event.log)
+    return replace(task, delivery=_moved(now, Milestone.FIXING_CI, "diagnosing", at))
+
+
+def _ci_waived(state: RunState, _n: str, task: TaskState, event: ev.CiWaived, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"no green verdict of CI is needed ({event.cause}): {event.why}", event.sha)
+    now = task.delivery
+    assert now is not None
+    state.proved[now.repo] = event.sha
+    now = replace(now, waived=event.sha, waived_why=event.why, substate="ci_finishing", waits_for="")
+    return replace(task, delivery=now)
+
+
+def _mirror_proved(_s: RunState, _n: str, task: TaskState, event: ev.MirrorProved, at: str) -> TaskState:
+    task = _noted(task, at, event.how, "mirrored", event.sha)
+    assert task.delivery is not None
+    return replace(task, delivery=replace(task.delivery, mirrored=event.sha))
+
+
+def _retrigger_intended(_s: RunState, _n: str, task: TaskState, event: ev.RetriggerIntended, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"CI to run again ({event.cause}, by {event.how})", event.sha)
+    assert task.delivery is not None
+    wanted = Retrigger(event.sha, event.cause, event.how, event.run)
+    return replace(task, delivery=replace(task.delivery, retrigger=wanted, pending=True))
+
+
+def _retriggered(_s: RunState, _n: str, task: TaskState, event: ev.Retriggered, at: str) -> TaskState:
+    task = _noted(task, at, "forge", f"CI runs again ({event.cause}, by {event.how})", event.sha)
+    now = task.delivery
+    assert now is not None
+    causes = now.retriggered if event.cause in now.retriggered else (*now.retriggered, event.cause)
+    asked = now.retrigger.run.split() if now.retrigger is not None else []
+    again = [run for run in now.runs if run.id in asked or not asked]
+    stale = tuple(map(mark, again)) if event.how == "rerun" else ()
+    now = replace(now, retrigger=None, retriggered=causes, stale=stale, runs=(), finding="", why="", pushed_at=at)
+    return replace(task, delivery=_moved(now, Milestone.PUSHED_TO_CI, "ci_queued", at))
+
+
+def _request_intended(_s: RunState, _n: str, task: TaskState, event: ev.RequestIntended, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"change request of {event.branch} into {event.into} to be opened")
+    assert task.delivery is not None
+    return replace(
+        task, delivery=replace(task.delivery, request=RequestRef(event.branch, event.into, draft=event.draft))
+    )
+
+
+def _request_opened(_s: RunState, _n: str, task: TaskState, event: ev.RequestOpened, at: str) -> TaskState:
+    how = "found" if event.found else "opened"
+    task = _noted(task, at, "forge", f"change request #{event.number} {how}: {event.url}")
+    now = task.delivery
+    assert now is not None
+    known = now.request or RequestRef("", "")
+    known = replace(known, number=event.number, url=event.url, title=event.title)
+    known = replace(known, shows="" if event.found else now.commit)
+    return replace(task, delivery=replace(now, request=known))
+
+
+def _request_changed(_s: RunState, _n: str, task: TaskState, event: ev.RequestChanged, at: str) -> TaskState:
+    told = _OF_REQUESTS.get(event.what, f"is {event.what}")
+    task = _noted(task, at, "forge", f"change request #{event.number} {told}", event.commit)
+    now = task.delivery
+    assert now is not None
+    known = now.request or RequestRef("", "")
+    match event.what:
+        case "rewritten":
+            known = replace(known, title=event.title or known.title, shows=event.commit)
+        case "branch_removed":
+            known = replace(known, branch_removed=True)
+        case "merged":
+            tested = event.tested or now.commit
+            known = replace(known, draft=False, merged=event.commit, tested=tested, same=event.same)
+            known = replace(known, merging="", settled=False)
+            now = replace(now, landed=(*now.landed, event.commit))
+            now = replace(now, substate="landed") if now.milestone is Milestone.PUSHED_TO_CI else now
+        case "closed":
+            # Whoever goes on opens another one.
+            known = replace(known, draft=False, number="", url="", merging="")
+        case "branch_gone":
+            # Whoever goes on pushes it again.
+            known = replace(known, draft=False)
+            now = replace(now, pushed="", runs=(), finding="", why="")
+        case _:
+            known = replace(known, draft=False)
+    return replace(task, delivery=replace(now, request=known))
+
+
+_OF_REQUESTS = {
+    "rewritten": "tells of the newest commit",
+    "branch_removed": "is merged, and its branch is removed",
+    "branch_gone": "shows a branch that is gone",
+}
+
+
+def _remarked(_s: RunState, _n: str, task: TaskState, event: ev.Remarked, at: str) -> TaskState:
+    now = task.delivery or Delivery()
+    known = now.request or RequestRef("", "")
+    if event.url != known.remark:
+        now = _with(now, at, "ganger", f"commented on change request #{event.number}: {event.url or 'not taken'}")
+    return replace(task, delivery=replace(now, request=replace(known, remark=event.url, mark=event.mark)))
+
+
+def _update_intended(_s: RunState, _n: str, task: TaskState, event: rq.UpdateIntended, at: str) -> TaskState:
+    """An approval was given to the change, and that is the same as before."""
+    task = _noted(task, at, "ganger", f"change request #{event.number} to be brought up to date", event.onto)
+    now = task.delivery
+    assert now is not None and now.request is not None
+    replaced = event.before if event.replaces else ""
+    known = replace(now.request, onto=event.onto, updates=now.request.updates + 1, replaces=replaced, merging="")
+    known = replace(known, alike=(*known.alike, event.before))
+    kept = now.review == "approved" and now.reviewed == event.before
+    return replace(
+        task, delivery=replace(now, request=known, reviewed=event.commit if kept else now.reviewed, pending=True)
+    )
+
+
+def _update_conflicted(_s: RunState, _n: str, task: TaskState, event: rq.UpdateConflicted, at: str) -> TaskState:
+    said = f"change request #{event.number} does not fit its target, in {', '.join(event.files[:10])}"
+    task = _noted(task, at, "ganger", said, event.onto)
+    assert task.delivery is not None
+    return replace(task, delivery=replace(task.delivery, pending=False))
+
+
+def _merge_intended(_s: RunState, _n: str, task: TaskState, event: rq.MergeIntended, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"change request #{event.number} to be merged ({event.how})", event.commit)
+    now = task.delivery
+    assert now is not None and now.request is not None
+    onto = event.onto or now.request.onto
+    known = replace(now.request, merging=event.commit, how=event.how, onto=onto)
+    return replace(task, delivery=replace(now, request=known))
+
+
+def _tracking_moved(_s: RunState, _n: str, task: TaskState, event: rq.TrackingMoved, at: str) -> TaskState:
+    old = task.delivery or Delivery()
+    now = replace(_anew(old), commit=event.commit, branch=event.branch, pushed=event.commit, pushed_at=at, pending=True)
+    if now.request is not None:
+        now = replace(now, request=replace(now.request, tested=event.of, merging=""))
+    now = _moved(now, Milestone.PUSHED_TO_CI, "landed" if event.what == "landed" else "ci_queued", at)
+    told = f"CI is followed for what the forge made of {event.of[:12]} on {event.branch}"
+    return replace(task, delivery=_with(now, at, "forge", told, event.commit))
+
+
+def _landed_unjudged(_s: RunState, _n: str, task: TaskState, event: rq.LandedUnjudged, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"no verdict of CI on what landed: {event.why}", event.commit)
+    now = task.delivery
+    assert now is not None and now.request is not None
+    return replace(task, delivery=replace(now, request=replace(now.request, settled=True)))
+
+
+def _review_asked(_s: RunState, _n: str, task: TaskState, event: ev.ReviewAsked, at: str) -> TaskState:
+    task = _noted(task, at, "ganger", f"review asked of {event.of}", event.commit)
+    assert task.delivery is not None
+    now = replace(task.delivery, review="wanted", reviewed=event.commit, substate="awaiting_review", pending=True)
+    return replace(task, delivery=replace(now, review_of=event.of, review_url=""))
+
+
+def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: str) -> TaskState:
+    by = f"{event.who} on the forge" if event.who else event.by
+    where = f" ({event.url})" if event.url else ""
+    said = f"{event.verdict} by {by}{where}" + (f": {event.text}" if event.text else "")
+    task = _noted(task, at, "forge" if event.who else event.by, said, event.commit)
+    assert task.delivery is not None
+    sent_back = event.verdict == "rework"
+    now = replace(task.delivery, review=event.verdict, reviewed=event.commit or task.delivery.reviewed)
+    now = replace(now, review_url=event.url)
+    if sent_back:
+        now = replace(now, pending=False, heeded=(*now.heeded, *event.reviews))
+        if not task.merged and task.change is not None:
+            # Whoever does it again can take over what was good.
+            change = task.change
+            task = replace(task, saved=change.commit, saved_files=change.files, saved_refused=False)
+        if now.milestone is Milestone.PUSHED_TO_CI:
+            now = _moved(now, Milestone.FIXING_CI, "diagnosing", at)
+    return replace(task, delivery=now)
+
+
+def _milestone(_s: RunState, _n: str, task: TaskState, event: ev.MilestoneReached, at: str) -> TaskState:
+    return replace(task, delivery=_moved(task.delivery or Delivery(), event.milestone, event.substate, at))
+
+
+DELIVERY_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskState]] = {
+    ev.PushIntended: _push_intended,
+    ev.Pushed: _pushed,
+    ev.PushRefused: _push_refused,
+    ev.CiSeen: _ci_seen,
+    ev.CiJudged: _ci_judged,
+    ev.CiWaived: _ci_waived,
+    ev.MirrorProved: _mirror_proved,
+    ev.RetriggerIntended: _retrigger_intended,
+    ev.Retriggered: _retriggered,
+    ev.RequestIntended: _request_intended,
+    ev.RequestOpened: _request_opened,
+    ev.RequestChanged: _request_changed,
+    ev.Remarked: _remarked,
+    rq.UpdateIntended: _update_intended,
+    rq.UpdateConflicted: _update_conflicted,
+    rq.MergeIntended: _merge_intended,
+    rq.TrackingMoved: _tracking_moved,
+    rq.LandedUnjudged: _landed_unjudged,
+    ev.ReviewAsked: _review_asked,
+    ev.Reviewed: _reviewed,
+    ev.MilestoneReached: _milestone,
+}
+
+
+def delivery_misfit(task: TaskState, event: object) -> str:
+    """Why this can not enter the task's ledger; empty when it can."""
+    now = task.delivery or Delivery()
+    match event:
+        case ev.PushIntended():
+            return "" if is_sha(event.commit) else f"{event.commit!r} names no commit"
+        case ev.Pushed():
+            return "" if event.commit == now.commit else f"{event.commit[:12]} was not to be pushed"
+        case ev.CiSeen():
+            other = [run.id for run in event.runs if run.sha != event.sha]
+            return f"run {other[0]} is of another commit" if other else _of_tracked(now, event.sha)
+        case ev.CiJudged():
+            if event.verdict == "green" and now.finding not in ("green", "mirror"):
+                return f"a green verdict although CI is {now.finding or 'unknown'}"
+            return _of_tracked(now, event.sha)
+        case ev.CiWaived():
+            wanted = "red" if event.cause == "base_red" else "absent"
+            if now.finding != wanted:
+                return f"CI is waived although it is {now.finding or 'unknown'}"
+            return _of_tracked(now, event.sha)
+        case ev.Remarked() | ev.RequestChanged():
+            known = now.request.number if now.request is not None else ""
+            return "" if event.number == known else f"#{event.number} is not its change request ({known or 'none'})"
+        case ev.Reviewed():
+            return "" if event.commit == now.reviewed else f"{event.commit[:12]} is not what awaits a review"
+        case ev.MirrorProved() | ev.RetriggerIntended() | ev.Retriggered():
+            return _of_tracked(now, event.sha)
+        case (
+            rq.UpdateIntended() | rq.UpdateConflicted() | rq.MergeIntended() | rq.TrackingMoved() | rq.LandedUnjudged()
+        ):
+            return _request_misfit(now, event)
+        case ev.MilestoneReached(milestone=after) if after is not now.milestone:
+            return "" if may_move(now.milestone, after) else f"{now.milestone.value} does not lead to {after.value}"
+    return ""
+
+
+def _request_misfit(now: Delivery, event: object) -> str:
+    known = now.request
+    if known is None or not known.number:
+        return "there is no change request"
+    match event:
+        case rq.UpdateIntended(before=tested, onto=onto, commit=commit):
+            bad = next((one for one in (onto, commit) if not is_sha(one)), "")
+            return f"{bad!r} names no commit" if bad else _of_tracked(now, tested)
+        case rq.UpdateConflicted(commit=tested) | rq.MergeIntended(commit=tested):
+            return _of_tracked(now, tested)
+        case rq.TrackingMoved(commit=commit, of=tested, what=what):
+            if what == "landed" and commit != known.merged:
+                return f"{commit[:12]} is not what it was merged as"
+            return _of_tracked(now, tested) if is_sha(commit) else f"{commit!r} names no commit"
+        case rq.LandedUnjudged(commit=commit):
+            return "" if commit and commit == known.merged else f"{commit[:12]} is not what it was merged as"
+    return ""
+
+
+def _of_tracked(now: Delivery, sha: str) -> str:
+    if not is_sha(sha):
+        return f"{sha!r} names no commit"
+    if sha != now.commit:
+        return f"{sha[:12]} is not the commit that is tracked ({now.commit[:12] or 'none'})"
+    return "" if now.pushed == sha else f"{sha[:12]} is not known to be on the remote"
+
+
+# --- chains of repositories -----------------------------------------------------------------------------------------
+
+
+def _rebase_intended(state: RunState, event: ev.RebaseIntended, _at: str) -> None:
+    state.rebases[event.repo] = Rebase(event.head, event.tip, event.commits)
+
+
+def _head_moved(state: RunState, event: ev.HeadMoved, at: str) -> None:
+    state.heads[event.repo] = event.head
+    rebase = state.rebases.get(event.repo)
+    if rebase is None or (rebase.head, rebase.tip) != (event.before, event.head):
+        return
+    places = dict(rebase.commits)
+    for name, task in state.tasks.items():
+        if state.specs[name].repo == event.repo and places.keys() & {task.merged, *_merges_of(task)}:
+            state.tasks[name] = _placed(task, places, at)
+
+
+def _merges_of(task: TaskState) -> tuple[str, ...]:
+    return task.delivery.merges if task.delivery is not None else ()
+
+
+def _placed(task: TaskState, places: Mapping[str, str], at: str) -> TaskState:
+    """Its commits have another place. What is intended to be pushed, or was, stays what it is."""
+    task = replace(task, merged=places.get(task.merged, task.merged))
+    now = task.delivery
+    if now is None:
+        return task
+    commit = now.commit if now.branch else places.get(now.commit, now.commit)
+    now = replace(now, commit=commit, merges=tuple(places.get(one, one) for one in now.merges))
+    return replace(task, delivery=_with(now, at, "ganger", "put on top of what others pushed", now.own))
+
+
+def _halted(state: RunState, event: ev.ChainHalted, _at: str) -> None:
+    state.halted[event.repo] = event.why
+
+
+def _paused(state: RunState, event: ev.ChainPaused, _at: str) -> None:
+    state.broken[event.repo] = event.task
+
+
+def _cleared(state: RunState, event: ev.ChainCleared, _at: str) -> None:
+    state.broken.pop(event.repo, None)
+
+
+def _unlocked(state: RunState, event: ev.RepoUnlocked, _at: str) -> None:
+    if event.lifts:
+        state.halted.pop(event.repo, None)
+        state.broken.pop(event.repo, None)
+    for name in event.tasks:
+        if name in state.tasks:
+            state.tasks[name] = replace(state.tasks[name], locked=False)
+            state.locks.get(state.specs[name].repo, set()).discard(name)
+
+
+def _half_judged(state: RunState, event: ev.HalfJudged, _at: str) -> None:
+    state.halves[event.commit] = event.verdict
+
+
+def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
+    """Whoever else is in that tip waits for the mend."""
+    state.blamed[event.tip] = event.task
+    for name, task in state.tasks.items():
+        now = task.delivery
+        if now is None or not now.pending or now.commit != event.tip or state.specs[name].repo != event.repo:
+            continue
+        if name != event.task:
+            now = replace(now, waits_for=event.task)
+            now = _with(now, at, "ganger", f"CI is red by {event.task} ({event.how}), which mends it", event.tip)
+            state.tasks[name] = replace(task, delivery=now)
+
+
+def _target_judged(state: RunState, event: ev.TargetJudged, _at: str) -> None:
+    state.bases[event.repo] = TargetVerdict(event.commit, event.verdict, event.why, event.jobs, event.url, event.faults)
+
+
+CHAIN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
+    ev.TargetJudged: _target_judged,
+    ev.HalfJudged: _half_judged,
+    ev.CulpritFound: _culprit_found,
+    ev.RebaseIntended: _rebase_intended,
+    ev.HeadMoved: _head_moved,
+    ev.ChainHalted: _halted,
+    ev.ChainPaused: _paused,
+    ev.ChainCleared: _cleared,
+    ev.RepoUnlocked: _unlocked,
+}

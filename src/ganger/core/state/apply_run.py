@@ -1,0 +1,275 @@
+"""How each event changes the run as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from ganger.core import events as ev
+from ganger.core.model.records import Intent, Question, RunState, Scope, TaskSpec, TaskState, Window
+from ganger.core.planning.repos import phase_of
+from ganger.core.state.allowed import SETTLED
+from ganger.core.state.apply_delivery import CHAIN_CHANGES
+from ganger.core.state.apply_healing import HEAL_CHANGES
+from ganger.core.state.apply_worker import escalated_by
+from ganger.core.state.hosts import HOST_CHANGES, try_all
+from ganger.core.state.indexes import index_levels, index_locks, index_order, index_tasks
+from ganger.core.times import seconds_between
+from ganger.core.vocabulary import HealSchedule, RunStatus
+
+
+def _run_started(state: RunState, event: ev.RunStarted, at: str) -> None:
+    state.run_id, state.manifest_digest, state.started_at = event.run_id, event.manifest_digest, at
+    state.policy = event.policy
+    state.specs = {spec.id: spec for spec in event.tasks}
+    state.tasks = {spec.id: TaskState() for spec in event.tasks}
+    state.contents = contents_by_task(event.tasks, event.contents)
+    index_tasks(state)
+    state.current_batch_size = _first_size(state)
+
+
+def contents_by_task(tasks: tuple[TaskSpec, ...], contents: tuple[str, ...]) -> dict[str, str]:
+    return {spec.id: text for spec, text in zip(tasks, contents, strict=False)}
+
+
+def _reconciled(state: RunState, event: ev.Reconciled, _at: str) -> None:
+    """Changed tasks begin anew; their attempts go on counting, because logs are named after them."""
+    before, anew = state.tasks, frozenset(event.changed)
+    state.manifest_digest = event.manifest_digest
+    state.specs = {spec.id: spec for spec in event.tasks}
+    state.contents = contents_by_task(event.tasks, event.contents)
+    state.tasks = {}
+    state.retired.update({name: before[name].attempts for name in event.removed if name in before})
+    for name in state.specs:
+        old = before.get(name, TaskState(attempts=state.retired.get(name, 0)))
+        state.tasks[name] = (
+            TaskState(attempts=old.attempts, history=old.history, spent=old.spent) if name in anew else old
+        )
+    index_tasks(state)
+    forget_window(state)
+    state.retry_now = tuple(name for name in state.retry_now if name in state.tasks)
+
+
+def _contents_seen(state: RunState, event: ev.ContentsSeen, _at: str) -> None:
+    state.contents.update(event.contents)
+
+
+def _first_size(state: RunState) -> int:
+    schedule = state.policy.heal_schedule
+    if schedule is HealSchedule.BATCH:
+        return state.policy.batch_size
+    return max(1, len(state.specs)) if schedule in (HealSchedule.EPOCH, HealSchedule.OFF) else 1
+
+
+def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
+    changed = state.policy.heal_schedule is not event.policy.heal_schedule
+    state.policy = event.policy
+    if changed:
+        forget_window(state)
+        state.retry_now, state.retry_of = (), 0
+    if changed or event.policy.heal_schedule is not HealSchedule.AUTO:
+        state.current_batch_size = _first_size(state)
+    for patch in state.patches.values():
+        if patch.concurrency is not None and not patch.undone and state.policy.concurrency == patch.before[0]:
+            state.policy = replace(state.policy, concurrency=patch.concurrency)
+    state.budget, state.limits, state.healer = event.budget, event.limits, event.healer
+    # Whoever goes on may have said meanwhile what things cost.
+    state.spent = replace(state.spent, unpriced=0)
+    state.accounts = dict(event.accounts)
+    state.mode, state.merging = event.mode, event.merging
+    state.in_place_roles.update(event.in_place)
+    state.pull_roles = set(event.pull_roles)
+    known, state.repos = phase_of(state.repos), {rules.name: rules for rules in event.repos}
+    if phase_of(state.repos) != known:
+        index_order(state)
+    index_locks(state)
+    state.rebooted = bool(state.boot_id) and event.boot_id != state.boot_id
+    state.boot_id = event.boot_id
+    if event.merging == "level":
+        index_levels(state, event.levels)
+    state.active_sec += seconds_between(state.lead_since, state.last_at)
+    state.lead_since = at
+    state.leads += 1
+    state.scope = Scope(None if event.only is None else frozenset(event.only), event.max_tasks)
+    state.touched = set()
+    state.status, state.abort_reason = RunStatus.RUNNING, None
+    try_all(state)
+    if state.finished:
+        # A person took the run up again, perhaps with another key: one worker sees whether it works.
+        for account in list(state.accounts_shut):
+            _let_try(state, account)
+    state.stopping = state.finished = state.draining = False
+    state.heal_abandoned = state.finished_at = ""
+
+
+def _window_opened(state: RunState, event: ev.WindowOpened, _at: str) -> None:
+    state.window = Window(event.index, event.size, event.tasks, event.retry_of)
+    state.retry_now, state.retry_of = (), 0
+    state.window_open = {t for t in event.tasks if state.tasks[t].status not in SETTLED and t not in state.parked}
+    state.window_ready = sorted(state.rank[t] for t in state.window_open if not state.unmet[t])
+    state.windows_opened = event.index
+
+
+def _gates_checked(state: RunState, event: ev.GatesChecked, _at: str) -> None:
+    state.gate_runs += 1
+    if event.passed and event.evidence:
+        state.evidence.setdefault(event.evidence, event.log)
+
+
+def _head_intended(state: RunState, event: ev.HeadIntended, _at: str) -> None:
+    repo = state.specs[event.tasks[0]].repo
+    state.intents[repo] = Intent(event.head, event.tip, event.tasks, event.commits)
+
+
+def _head_kept(state: RunState, event: ev.HeadKept, _at: str) -> None:
+    state.intents.pop(event.repo, None)
+
+
+def _unclaimed_edits(state: RunState, event: ev.UnclaimedEdits, _at: str) -> None:
+    state.in_place_roles.add(event.role)
+    state.written.update(event.files)
+
+
+def _landed(state: RunState, event: ev.Landed, _at: str) -> None:
+    state.landed[event.repo] = event.commit
+
+
+def _window_closed(state: RunState, event: ev.WindowClosed, _at: str) -> None:
+    forget_window(state)
+    state.current_batch_size = event.next_size
+
+
+def forget_window(state: RunState) -> None:
+    state.window, state.window_open, state.window_ready = None, set(), []
+
+
+def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
+    state.questions[event.question] = Question(
+        event.question,
+        event.task,
+        event.kind,
+        event.text,
+        at,
+        attempt=event.attempt,
+        context=event.context,
+        options=event.options,
+        default=event.default,
+        deadline=event.deadline,
+        account=event.account,
+        host=event.host,
+        by_worker=bool(event.report),
+    )
+    state.asked += 1
+    task = state.tasks.get(event.task)
+    if task is not None and event.report and task.attempts == event.attempt:
+        state.tasks[event.task] = escalated_by(task, event.question, event.report)
+
+
+def _question_answered(state: RunState, event: ev.QuestionAnswered, _at: str) -> None:
+    state.questions[event.question] = replace(state.questions[event.question], answer=event.text)
+
+
+def _question_raised(state: RunState, event: ev.QuestionRaised, at: str) -> None:
+    state.questions[event.question] = replace(state.questions[event.question], raised=event.times, raised_at=at)
+
+
+def _account_paused(state: RunState, event: ev.AccountPaused, at: str) -> None:
+    since = datetime.fromisoformat(at).timestamp() if at else 0.0
+    state.accounts_rested[event.account] = max(0.0, event.until - since)
+    state.accounts_paused[event.account] = max(event.until, state.accounts_paused.get(event.account, 0.0))
+
+
+def _account_limited(state: RunState, event: ev.AccountLimited, _at: str) -> None:
+    if event.at_once:
+        state.accounts_limited[event.account] = event.at_once
+    else:
+        state.accounts_limited.pop(event.account, None)
+
+
+def _account_shut(state: RunState, event: ev.AccountShut, _at: str) -> None:
+    state.accounts_shut[event.account] = event.until
+
+
+def _account_tried(state: RunState, event: ev.AccountTried, _at: str) -> None:
+    _let_try(state, event.account)
+    state.accounts_paused.pop(event.account, None)
+
+
+def _let_try(state: RunState, account: str) -> None:
+    """Any moment of the past is one from which on somebody may try."""
+    state.accounts_shut[account] = 1.0
+
+
+def _account_works(state: RunState, event: ev.AccountWorks, _at: str) -> None:
+    state.accounts_shut.pop(event.account, None)
+
+
+def _command_taken(state: RunState, event: ev.CommandTaken, _at: str) -> None:
+    state.commands_taken = max(state.commands_taken, event.number)
+
+
+def _run_paused(state: RunState, _event: ev.RunPaused, _at: str) -> None:
+    state.paused = True
+
+
+def _run_resumed(state: RunState, _event: ev.RunResumed, _at: str) -> None:
+    state.paused = False
+
+
+def _settings_changed(state: RunState, event: ev.SettingsChanged, _at: str) -> None:
+    state.policy, state.budget = event.policy, event.budget
+
+
+def _drain_requested(state: RunState, _event: ev.DrainRequested, _at: str) -> None:
+    state.draining = True
+
+
+def _stop_requested(state: RunState, _event: ev.StopRequested, _at: str) -> None:
+    state.stopping = True
+
+
+def _nothing(_state: RunState, _event: object, _at: str) -> None:
+    """Recorded for people; changes nothing."""
+
+
+def _run_finished(state: RunState, event: ev.RunFinished, at: str) -> None:
+    state.status, state.abort_reason = event.run_status, event.abort_reason
+    state.finished, state.finished_at = True, at
+
+
+RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
+    ev.RunStarted: _run_started,
+    ev.LeadStarted: _lead_started,
+    ev.WindowOpened: _window_opened,
+    ev.WindowClosed: _window_closed,
+    ev.Reconciled: _reconciled,
+    ev.ContentsSeen: _contents_seen,
+    ev.PatchRefused: _nothing,
+    ev.GatesChecked: _gates_checked,
+    ev.HeadIntended: _head_intended,
+    ev.HeadKept: _head_kept,
+    ev.Landed: _landed,
+    ev.UnclaimedEdits: _unclaimed_edits,
+    ev.FixedRestored: _nothing,
+    ev.RefsMoved: _nothing,
+    ev.QuestionAsked: _question_asked,
+    ev.QuestionAnswered: _question_answered,
+    ev.QuestionRaised: _question_raised,
+    ev.AccountPaused: _account_paused,
+    ev.AccountLimited: _account_limited,
+    ev.AccountShut: _account_shut,
+    ev.AccountTried: _account_tried,
+    ev.AccountWorks: _account_works,
+    ev.CommandTaken: _command_taken,
+    ev.RunPaused: _run_paused,
+    ev.RunResumed: _run_resumed,
+    ev.SettingsChanged: _settings_changed,
+    ev.DrainRequested: _drain_requested,
+    ev.StopRequested: _stop_requested,
+    ev.RunFinished: _run_finished,
+    **HEAL_CHANGES,
+    **CHAIN_CHANGES,
+    **HOST_CHANGES,
+}

@@ -1,0 +1,246 @@
+"""Hosts of remotes and forges that are away, or refuse the token: who waits, who is asked, what follows.
+
+Nobody fails for it. Its tasks wait, one question is asked for all of them, and they go on when it answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from ganger.core import events as ev
+from ganger.core.command_result import Effect, counted
+from ganger.core.model.records import HostTrouble, Question, RunState, TaskState
+from ganger.core.state.indexes import is_delivering
+from ganger.core.times import seconds_between, stamp, unix_time
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+HOST = "host"
+AWAY, DENIED = "away", "denied"
+# What people say of it, for what programs say; the first that fits counts.
+_REASONS = (
+    (re.compile(r"connection refused", re.I), "connection refused"),
+    (re.compile(r"couldn't connect|failed to connect|connection attempts failed", re.I), "no connection"),
+    (re.compile(r"could not resolve|name or service not known|name resolution|nodename nor", re.I),
+     "its name cannot be resolved"),
+    (re.compile(r"(?:returned error: |it answered )(5\d\d)", re.I), "it answers {0}"),
+    (re.compile(r"no answer within|did not answer within|timed? ?out", re.I), "no answer in time"),
+    (re.compile(r"connection reset|disconnected|closed by", re.I), "it hangs up"),
+    (re.compile(r"certificate|\btls\b|\bssl\b", re.I), "no secure connection"),
+)  # fmt: skip
+_MOST_WHY = 160
+
+
+def short_reason(said: str) -> str:
+    for pattern, words in _REASONS:
+        if found := pattern.search(said):
+            return words.format(*found.groups())
+    return " ".join(said.split())[:_MOST_WHY]
+
+
+def waiting(state: RunState, host: str) -> list[str]:
+    """Those that can only go on when it is back, in plan order."""
+    trouble = state.hosts.get(host)
+    named = set(trouble.waiting) if trouble is not None else set()
+    return [name for name in state.by_rank if name in named and _waits(state, name)]
+
+
+def _waits(state: RunState, name: str) -> bool:
+    task = state.tasks[name]
+    if task.status is TaskStatus.BLOCKED:
+        return _is_parked(state, name)
+    return is_delivering(task) and task.status in (TaskStatus.RUNNING, TaskStatus.PENDING)
+
+
+def _is_parked(state: RunState, name: str) -> bool:
+    """Its patience is over: nobody leads it until the host is back."""
+    task = state.tasks[name]
+    return task.status is TaskStatus.BLOCKED and task.block_reason is BlockReason.EXTERNAL and not task.final
+
+
+def awaited_by(state: RunState, name: str) -> str:
+    """The host that this task waits for; empty where it waits for none."""
+    return next((host for host in state.hosts if name in state.hosts[host].waiting and _waits(state, name)), "")
+
+
+def is_away(state: RunState, hosts: Iterable[str]) -> str:
+    """The first of them that is in trouble."""
+    return next((host for host in hosts if host in state.hosts), "")
+
+
+def question_about_host(state: RunState, host: str) -> Question | None:
+    """What was asked about it and is not answered."""
+    asked = (q for q in state.questions.values() if q.kind == HOST and q.host == host and q.answer is None)
+    return next(asked, None)
+
+
+def told(host: str, trouble: HostTrouble) -> str:
+    """What is the matter with it, since when and why."""
+    since = f"{trouble.since[11:16]} UTC" if trouble.since else "a while"
+    why = f" ({trouble.why})" if trouble.why else ""
+    if trouble.kind == DENIED:
+        return f"{host} has refused the token since {since}{why}"
+    return f"{host} has not answered since {since}{why}"
+
+
+def asking(state: RunState, host: str, hint: str = "") -> list[ev.QuestionAsked]:
+    """One question, whoever waits; nothing where it is asked already."""
+    trouble = state.hosts.get(host)
+    if trouble is None or question_about_host(state, host) is not None:
+        return []
+    if trouble.kind == DENIED:
+        how = hint or "renew what delivery.token_env or delivery.token_file names"
+        then = (
+            f"To go on: {how}; a file is read anew, a variable only when `ganger run` starts. It is tried again by "
+            "itself; an answer tries it at once"
+        )
+    else:
+        then = "It is tried again by itself, and everything goes on when it answers; an answer tries it at once"
+    return [ev.QuestionAsked("", "", HOST, f"{told(host, trouble)}. {then}", host=host)]
+
+
+def nobody_s(state: RunState, hosts: Iterable[str]) -> list[ev.Event]:
+    """Trouble that is nobody's any more: of hosts which the run does not use now, or for which nobody waits."""
+    used, events = frozenset(hosts), list[ev.Event]()
+    for host, trouble in state.hosts.items():
+        if host not in used or not waiting(state, host):
+            asked = question_about_host(state, host)
+            events += [ev.HostBack(host, way) for way in trouble.ways]
+            events += [ev.QuestionAnswered(asked.id, "nobody waits for it any more")] if asked is not None else []
+    return events
+
+
+def after_answer(state: RunState, host: str, way: str) -> list[ev.Event]:
+    """It answers by this way. Once it does by every way it was asked, everybody goes on."""
+    trouble = state.hosts.get(host)
+    if trouble is None or way not in trouble.ways:
+        return []
+    events: list[ev.Event] = [ev.HostBack(host, way)]
+    if trouble.ways != (way,):
+        return events
+    asked = question_about_host(state, host)
+    if asked is not None:
+        events.append(ev.QuestionAnswered(asked.id, f"{host} answers again"))
+    return [*events, *_back(state, host, f"{host} answers again")]
+
+
+def _back(state: RunState, host: str, why: str, but: str = "") -> list[ev.Event]:
+    return [ev.TaskRequeued(name, why) for name in waiting(state, host) if name != but and _is_parked(state, name)]
+
+
+def tried(state: RunState, name: str) -> list[ev.Event]:
+    """A person wants this task to go on: so the host it waits for is asked at once, for all that wait for it."""
+    host = awaited_by(state, name)
+    if not host:
+        return []
+    asked, why = question_about_host(state, host), f"{name} was retried"
+    answered = [ev.QuestionAnswered(asked.id, why)] if asked is not None else []
+    return [*answered, ev.HostTried(host, why), *_back(state, host, why, but=name)]
+
+
+def answer_host(state: RunState, question: Question, text: str) -> Effect:
+    """Whatever the answer says, it means that the host is worth a try."""
+    events: list[ev.Event] = [ev.QuestionAnswered(question.id, text)]
+    if question.host in state.hosts:
+        events.append(ev.HostTried(question.host, f"{question.id} was answered"))
+    back = _back(state, question.host, f"{question.id} was answered: {question.host} is tried again")
+    waits = waiting(state, question.host)
+    then = f"; {counted(len(waits), 'task')} that wait{'s' if len(waits) == 1 else ''} for it go on when it answers"
+    said = f"{question.id} is answered; {question.host} is asked at once{then if waits else ''}"
+    return Effect(said, (*events, *back))
+
+
+# --- how events change it ----------------------------------------------------------------------------------------
+
+
+def _away(state: RunState, event: ev.HostAway, at: str) -> None:
+    old = state.hosts.get(event.host)
+    if old is None:
+        state.hosts[event.host] = HostTrouble(event.kind, event.why, at, (event.way,), event.tries, event.next_at, at)
+        return
+    ways = tuple(dict.fromkeys((*old.ways, event.way)))
+    known = replace(old, ways=ways, tries=event.tries, next_at=event.next_at)
+    if event.way == old.ways[0]:
+        # Two ways tell it in two words: one of them is enough.
+        known = replace(known, kind=event.kind, why=event.why)
+    state.hosts[event.host] = known
+
+
+def _awaited(state: RunState, event: ev.HostAwaited, _at: str) -> None:
+    old = state.hosts[event.host]
+    state.hosts[event.host] = replace(old, waiting=tuple(dict.fromkeys((*old.waiting, event.task))))
+
+
+def _tried(state: RunState, event: ev.HostTried, at: str) -> None:
+    state.hosts[event.host] = replace(state.hosts[event.host], next_at=0.0, patient_since=at)
+
+
+def _is_back(state: RunState, event: ev.HostBack, at: str) -> None:
+    old = state.hosts[event.host]
+    ways = tuple(way for way in old.ways if way != event.way)
+    if ways:
+        state.hosts[event.host] = replace(old, ways=ways)
+        return
+    del state.hosts[event.host]
+    for name in old.waiting:
+        if name in state.tasks:
+            state.tasks[name] = _uncounted(state.tasks[name], old.since, at)
+
+
+def _uncounted(task: TaskState, since: str, at: str) -> TaskState:
+    """CI had no time while nobody could be asked: what it may take begins that much later."""
+    now = task.delivery
+    if now is None or not now.pushed_at:
+        return task
+    lost = seconds_between(max(since, now.pushed_at), at)
+    return replace(task, delivery=replace(now, pushed_at=stamp(unix_time(now.pushed_at) + lost)))
+
+
+def try_all(state: RunState) -> None:
+    """A new lead asks each of them at once."""
+    for host, trouble in state.hosts.items():
+        state.hosts[host] = replace(trouble, next_at=0.0)
+
+
+HOST_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
+    ev.HostAway: _away,
+    ev.HostAwaited: _awaited,
+    ev.HostTried: _tried,
+    ev.HostBack: _is_back,
+}
+
+
+def host_misfit(state: RunState, event: Any) -> str:
+    """Why this can not be true of the hosts as they are known; empty when it can."""
+    if isinstance(event, ev.HostAway):
+        return "" if event.kind in (AWAY, DENIED) else f"there is no trouble called {event.kind!r}"
+    known = state.hosts.get(event.host)
+    if known is None:
+        return f"nothing is the matter with {event.host}"
+    if isinstance(event, ev.HostAwaited) and event.task not in state.tasks:
+        return "no such task"
+    return f"it was not asked by {event.way}" if isinstance(event, ev.HostBack) and event.way not in known.ways else ""
+
+
+def is_patience_over(trouble: HostTrouble, now: float, limit_sec: float) -> bool:
+    return now - unix_time(trouble.patient_since) >= limit_sec
+
+
+def host_sentence(event: object) -> str:
+    """Empty for what is no event of a host."""
+    match event:
+        case ev.HostAway(host=host, kind=kind, why=why, tries=tries):
+            if tries > 1:
+                # The first one said it.
+                return ""
+            what = "refuses the token" if kind == DENIED else "does not answer"
+            return f"{host} {what}{f': {why}' if why else ''}"
+        case ev.HostAwaited(host=host, task=task):
+            return f"{task} waits for {host}"
+        case ev.HostTried(host=host, why=why):
+            return f"{host} is asked at once: {why}"
+        case ev.HostBack(host=host, way=way):
+            return f"{host} answers again ({way})"
+    return ""

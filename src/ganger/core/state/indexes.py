@@ -1,0 +1,99 @@
+"""What the state keeps for speed, made anew from its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ganger.core.model.records import RunState, TaskState
+from ganger.core.planning.plan import make_plan
+from ganger.core.planning.repos import phase_of
+from ganger.core.vocabulary import BlockReason, TaskStatus
+
+P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
+
+
+def index_tasks(state: RunState) -> None:
+    """Makes every index anew from `specs` and `tasks`."""
+    specs, tasks = state.specs, state.tasks
+    _rank_tasks(state)
+    state.counts = dict.fromkeys(TaskStatus, 0)
+    for task in tasks.values():
+        state.counts[task.status] += 1
+    done = {name for name, task in tasks.items() if task.status is D}
+    state.unmet = {name: len(set(spec.depends_on) - done) for name, spec in specs.items()}
+    state.dependents = {}
+    for spec in specs.values():
+        for need in dict.fromkeys(spec.depends_on):
+            state.dependents.setdefault(need, []).append(spec.id)
+    state.ready = [r for r, name in enumerate(state.by_rank) if tasks[name].status is P and not state.unmet[name]]
+    state.running = {name for name, task in tasks.items() if task.status is R}
+    state.pulled = {name for name in state.running if (worker := tasks[name].worker) is not None and worker.pulled}
+    state.answered = {name for name, task in tasks.items() if is_answered(task)}
+    state.waiting = {name for name, task in tasks.items() if waits(task)}
+    state.parked = {name for name in state.running if tasks[name].parked}
+    state.busy_files = {file: name for name in state.running for file in files_of(state, name)}
+    state.delivering = {name for name in state.running if is_delivering(tasks[name])}
+    index_locks(state)
+    state.held = {}
+    for name, task in tasks.items():
+        if task.held_by:
+            state.held.setdefault(task.held_by, []).append(name)
+
+
+def _rank_tasks(state: RunState) -> None:
+    state.by_rank = list(make_plan(tuple(state.specs.values()), phase_of(state.repos)).order)
+    state.rank = {task: rank for rank, task in enumerate(state.by_rank)}
+
+
+def index_order(state: RunState) -> None:
+    """Makes the order anew, and what is kept by it, because repositories build on each other otherwise than before."""
+    _rank_tasks(state)
+    ready = [name for name in state.by_rank if state.tasks[name].status is P and not state.unmet[name]]
+    state.ready = [state.rank[name] for name in ready]
+    state.window_ready = [state.rank[name] for name in ready if name in state.window_open]
+
+
+def index_locks(state: RunState) -> None:
+    """Who holds which repository."""
+    state.locks = {}
+    for name, task in state.tasks.items():
+        if task.locked:
+            state.locks.setdefault(state.specs[name].repo, set()).add(name)
+
+
+def is_delivering(task: TaskState) -> bool:
+    """Whether its change is merged and on its way: it needs no worker."""
+    return task.delivery is not None and task.delivery.pending
+
+
+def files_of(state: RunState, name: str) -> tuple[str, ...]:
+    """Files no two tasks should write at once: those a task declared, and those it conflicted in before."""
+    spec = state.specs[name]
+    files = (*spec.writes, *state.tasks[name].contended)
+    return tuple(f"{spec.repo}:{file}" for file in files) if spec.repo else files
+
+
+def index_levels(state: RunState, given: Mapping[str, int]) -> None:
+    """Levels as they were given, else by depth; and how many tasks of each are not through."""
+    levels = make_plan(tuple(state.specs.values())).levels
+    depth = {name: number for number, names in enumerate(levels) for name in names}
+    state.level_of = {name: given.get(name, depth[name]) for name in state.specs}
+    state.level_open = {}
+    for name, level in state.level_of.items():
+        if under_way(state.tasks[name]):
+            state.level_open[level] = state.level_open.get(level, 0) + 1
+
+
+def under_way(task: TaskState) -> bool:
+    """Whether something may still happen to the task by itself."""
+    return task.status in (P, R) or (task.status is not D and not task.final)
+
+
+def is_answered(task: TaskState) -> bool:
+    """Whether an answer is kept that is to be judged, or a delivery that goes on, and nobody must be asked for one."""
+    return task.status is P and (bool(task.harvest) or is_delivering(task))
+
+
+def waits(task: TaskState) -> bool:
+    """Whether only time must pass until the task may run."""
+    return bool(task.not_before) and (task.status is P or task.block_reason is BlockReason.QUOTA_WAIT)

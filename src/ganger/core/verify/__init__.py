@@ -1,0 +1,1 @@
+"""Verification: commands, tiers, environment, and which tests ran."""
