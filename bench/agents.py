@@ -21,7 +21,7 @@ from ganger.agents.table import make_agent
 from ganger.contracts.parser import Parsed
 from ganger.core.model.records import TaskSpec
 from ganger.dev.server import ModelServer
-from ganger.engine.prompts import assemble
+from ganger.engine.prompts.assemble import assemble
 from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Agent, AttemptContext
 

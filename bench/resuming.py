@@ -34,7 +34,7 @@ from ganger.core.state.snapshot import decode_state, encode_state
 from ganger.core.vocabulary import HealSchedule, TaskStatus
 from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.errors import EXIT_INTERRUPTED
 from ganger.launchers.ledger import Ledger
 from ganger.launchers.paths import House, is_held

@@ -22,12 +22,14 @@ from ganger.core.names import worker_log
 from ganger.core.scheduling import choosing, windows
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine import attempt, files, projector, recover, run
-from ganger.engine.in_place import InPlace
+from ganger.engine import files, lead, recover
+from ganger.engine.attempt import attempt
+from ganger.engine.change_strategy import Reader
+from ganger.engine.changes.direct import InPlace
 from ganger.engine.journal import Journal
-from ganger.engine.projector import Projector
-from ganger.engine.road import Reader
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
+from ganger.engine.output import state_file
+from ganger.engine.output.state_file import Projector
 from ganger.ports import Entry
 from ganger.stores import sqlite
 from ganger.workspaces.direct.workspace import DirectWorkspace
@@ -139,7 +141,7 @@ def _state_in_place() -> None:
                 file.flush()
                 os.fsync(file.fileno())
 
-    _swap(projector, "replace_file", write)
+    _swap(state_file, "replace_file", write)
 
 
 def _state_not_synced() -> None:
@@ -272,7 +274,7 @@ def _never_adopts() -> None:
 
 def _same_token() -> None:
     """Every attempt has the same token."""
-    _swap(run, "secrets", _Constant())
+    _swap(lead, "secrets", _Constant())
 
 
 class _Constant:
@@ -299,7 +301,7 @@ def _window_closed_early() -> None:
         found: list[windows.Decision] = real(state, now)
         return found
 
-    real = _swap(run, "decide", decide)
+    real = _swap(lead, "decide", decide)
 
 
 def _budget_checked_late() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ganger.core import events as ev
-from ganger.engine.merging import In, Merging, _Layer
+from ganger.engine.merging.merge_queue import In, Merging, _Layer
 from ganger.workspaces.git import bare_repo, git, repository
 from ganger.workspaces.git.repository import GitRepository
 

@@ -11,11 +11,11 @@ from ganger.core import events as ev
 from ganger.core.delivery.request_merges import Look, Step, next_step
 from ganger.core.model.ci import RunFact, Word
 from ganger.core.model.ledger import RepoRules
-from ganger.engine import request_merging
-from ganger.engine.messages import trigger_message
-from ganger.engine.sending import Sending
-from ganger.engine.straightening import Placed, Straightening, placed
-from ganger.engine.train import Train
+from ganger.engine.delivery.requests import merge
+from ganger.engine.delivery.shared_push import Train
+from ganger.engine.merging.commit_messages import trigger_message
+from ganger.engine.merging.push_queue import Sending
+from ganger.engine.merging.straightening import Placed, Straightening, placed
 from ganger.forges.pull_requests import GiteaPulls
 from ganger.ports import Conflict
 from ganger.ports.forge import PushOutcome, Request
@@ -105,7 +105,7 @@ def _merge_believed_open() -> None:
     def step(look: Look, *, updates: bool) -> Step:
         return next_step(replace(look, in_target=False), updates=updates)
 
-    setattr(request_merging, "next_step", step)  # noqa: B010
+    setattr(merge, "next_step", step)  # noqa: B010
 
 
 def _merged_without_an_update() -> None:
@@ -114,7 +114,7 @@ def _merged_without_an_update() -> None:
     def step(look: Look, *, updates: bool) -> Step:
         return next_step(look, updates=False)
 
-    setattr(request_merging, "next_step", step)  # noqa: B010
+    setattr(merge, "next_step", step)  # noqa: B010
 
 
 def _rebased_without_intent() -> None:

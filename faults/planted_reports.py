@@ -9,8 +9,8 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.model.records import TaskState
-from ganger.engine.desk import Desk
-from ganger.engine.pulling import Pulling, Waiter
+from ganger.engine.workers.claims import Pulling, Waiter
+from ganger.engine.workers.protocol import Desk
 from ganger.worker.spool import Spool
 
 

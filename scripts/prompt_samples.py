@@ -12,9 +12,9 @@ from ganger.core.logs.check_logs import note_of, telling
 from ganger.core.model.records import TaskSpec
 from ganger.core.prompts.tokens import estimate
 from ganger.core.vocabulary import Tier
-from ganger.engine.prompts import Advice, assemble, continuation
-from ganger.engine.verification import why_red
-from ganger.engine.verify import StepResult, Verdict
+from ganger.engine.prompts.assemble import Advice, assemble, continuation
+from ganger.engine.verification.checks import why_red
+from ganger.engine.verification.steps import StepResult, Verdict
 
 PAGE = Path("docs/guide/prompts.md")
 LOG = Path("tests/data/check_logs/unittest.log")

@@ -22,7 +22,7 @@ from ganger.core.logs.telling_line import ESCAPE_SEQUENCE
 from ganger.core.verify.commands import DEFAULT_DENY
 from ganger.core.verify.environment import tool_environment
 from ganger.core.verify.tiers import TieredStep
-from ganger.engine.verify import run_steps
+from ganger.engine.verification.steps import run_steps
 from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Room
 from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from ganger.engine import files, journal, overlay, projector, report
+from ganger.engine import files, journal
+from ganger.engine.output import report, state_file
+from ganger.engine.prompts import patched_prompts
 from sim.life import Life
 from sim.plan import Plan
 
@@ -42,9 +44,9 @@ class Hands:
 def borrowed(hands: Hands, plan: Plan) -> Iterator[None]:
     """With long ticks the lead looks at the world more seldom, so that a long night takes seconds."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(patch.object(projector, "_AT_MOST_SEC", plan.tick_sec))
+        stack.enter_context(patch.object(state_file, "_AT_MOST_SEC", plan.tick_sec))
         stack.enter_context(patch.object(journal, "_SNAPSHOT_EVERY_EVENTS", plan.snapshot_events))
         stack.enter_context(patch.object(secrets, "token_hex", hands.token))
-        for module in (projector, report, overlay):
+        for module in (state_file, report, patched_prompts):
             stack.enter_context(patch.object(module, "replace_file", hands.replace_file))
         yield

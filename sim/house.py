@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from ganger.contracts.verify_profile import Profile, Step
 from ganger.core.model.records import RunState
 from ganger.engine.files import LEASE_SEC, RunFolder
-from ganger.engine.homes import Homes
 from ganger.engine.journal import Journal
-from ganger.engine.overlay import Overlay
-from ganger.engine.run import Lead, Order
-from ganger.engine.tools import Tools
-from ganger.engine.turns import Turns
-from ganger.engine.verification import Checks
+from ganger.engine.lead import Lead, Order
+from ganger.engine.prompts.patched_prompts import Overlay
+from ganger.engine.resources.agent_homes import Homes
+from ganger.engine.resources.folder_lock import Turns
+from ganger.engine.resources.run_resources import Tools
+from ganger.engine.verification.checks import Checks
 from ganger.ports import Owner
 from ganger.sandboxes.none import Bare
 from ganger.stores.memory import Memory, MemoryStore

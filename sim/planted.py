@@ -18,9 +18,10 @@ from ganger.core.scheduling import health, quota, windows
 from ganger.core.scheduling.windows import Decision, Start, decide
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import FailureClass, HealSchedule, TaskStatus
-from ganger.engine import run, vigil
+from ganger.engine import lead
 from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
+from ganger.engine.workers import monitor
 from ganger.ports import Entry, Launcher, Workspace
 from ganger.stores.memory import MemoryStore
 from sim.life import Death
@@ -187,13 +188,13 @@ PLANTED = (
     Planted(
         "silence is a stall",
         ("ended at work",),
-        lambda: patch.object(vigil, "look", _ends_whoever_is_silent),
+        lambda: patch.object(monitor, "look", _ends_whoever_is_silent),
         _with_long_work,
         seeds=5,
     ),
-    Planted("recovery starts again", ("paid twice",), lambda: patch.object(run, "recover", _throws_away)),
+    Planted("recovery starts again", ("paid twice",), lambda: patch.object(lead, "recover", _throws_away)),
     Planted("endless healing", ("heal rounds", "replay"), _heals_for_ever),
-    Planted("unmet dependency", ("dependencies", "replay"), lambda: patch.object(run, "decide", _starts_too_early)),
+    Planted("unmet dependency", ("dependencies", "replay"), lambda: patch.object(lead, "decide", _starts_too_early)),
     Planted(
         "acknowledged before append",
         ("unrecorded start",),

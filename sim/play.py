@@ -15,7 +15,7 @@ from ganger.core.invariants import Seen, broken
 from ganger.core.times import stamp
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.files import LEASE_SEC, RunFolder
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.errors import GangerError
 from ganger.stores.memory import Memory, MemoryStore
 from sim.borrowed import Hands, borrowed

@@ -28,19 +28,19 @@ from ganger.core.state.apply import apply
 from ganger.core.state.projection import state_text
 from ganger.core.verify.environment import child_environment, withheld_names
 from ganger.delivery import Delivery, names_of, path_of, rules_of_run
-from ganger.engine.badges import Badges
 from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file, write_private
-from ganger.engine.homes import Homes
+from ganger.engine.healing.learned_rules import learned_elsewhere
 from ganger.engine.journal import Journal
-from ganger.engine.outlets import Outlet
-from ganger.engine.overlay import Overlay
-from ganger.engine.projections import show_ignored
-from ganger.engine.rules import learned_elsewhere
-from ganger.engine.run import Lead, Order, Reconcile
-from ganger.engine.tools import Tools, WorkerProgram
-from ganger.engine.turns import Turns
-from ganger.engine.verification import Checks
-from ganger.engine.verify import Recovery
+from ganger.engine.lead import Lead, Order, Reconcile
+from ganger.engine.output.published_files import show_ignored
+from ganger.engine.prompts.patched_prompts import Overlay
+from ganger.engine.resources.agent_homes import Homes
+from ganger.engine.resources.delivery_target import Outlet
+from ganger.engine.resources.folder_lock import Turns
+from ganger.engine.resources.run_resources import Tools, WorkerProgram
+from ganger.engine.resources.worker_tokens import Badges
+from ganger.engine.verification.checks import Checks
+from ganger.engine.verification.steps import Recovery
 from ganger.errors import GangerError, NotFoundError
 from ganger.fleet import (
     HEALER as HEALER,

@@ -12,7 +12,7 @@ from ganger.config import Project
 from ganger.core.model.records import RunState
 from ganger.core.names import file_stem, repo_place, repo_store
 from ganger.engine.files import RunFolder, is_led
-from ganger.engine.homes import Homes
+from ganger.engine.resources.agent_homes import Homes
 from ganger.errors import NotFoundError, StoreError
 from ganger.places import at_place, gone_projects, runs_of
 from ganger.runs import keeper_pid, read_state, size_of

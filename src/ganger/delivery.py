@@ -17,7 +17,7 @@ from ganger.core.model.ledger import CI, MIRRORED, PUSHED, RepoRules, completion
 from ganger.core.model.records import RunState, TaskSpec
 from ganger.core.names import repo_place, repo_store
 from ganger.engine.files import RunFolder
-from ganger.engine.outlets import Outlet
+from ganger.engine.resources.delivery_target import Outlet
 from ganger.errors import ForgeDenied, GangerError
 from ganger.ports import Clock, Launcher, Repository, Sandbox
 from ganger.ports.forge import Forge, Remote

@@ -20,7 +20,7 @@ from ganger.errors import GangerError
 from ganger.ports import Agent, AgentHealth
 
 if TYPE_CHECKING:
-    from ganger.engine.tools import Stronger
+    from ganger.engine.resources.run_resources import Stronger
 
 
 def agent_settings(section: AgentSection) -> AgentSettings:
@@ -111,7 +111,7 @@ def agent_of_role(project: Project, name: str, *, strong: bool = False) -> Agent
 def strong_agents(project: Project, roles: Collection[str]) -> dict[str, Stronger]:
     """The stronger agents of roles that have a stronger model for some tasks."""
     # Imported here: commands that only read need no engine.
-    from ganger.engine.tools import Stronger
+    from ganger.engine.resources.run_resources import Stronger
 
     config = project.config.roles
     named = [name for name in roles if config[name].strong_model or config[name].strong_effort]

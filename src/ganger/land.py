@@ -18,8 +18,8 @@ from ganger.core.planning.repos import PROJECT, shown
 from ganger.core.times import stamp
 from ganger.delivery import path_of
 from ganger.engine.files import RunFolder, is_led, leading
-from ganger.engine.gate import Gate
-from ganger.engine.verification import why_red
+from ganger.engine.stop_guard import Gate
+from ganger.engine.verification.checks import why_red
 from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.launcher import KeptLauncher
 from ganger.places import at_place

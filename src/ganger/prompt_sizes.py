@@ -10,11 +10,11 @@ from ganger.check import Checked
 from ganger.config import Project
 from ganger.core.prompts.tokens import calibrations, estimate
 from ganger.delivery import rules_for
-from ganger.engine.handoff import handoff_of
-from ganger.engine.prompts import Advice, CiNote, ci_text, edits_files, pieces
-from ganger.engine.rules import learned_elsewhere
-from ganger.engine.usage import usage_of_runs
-from ganger.engine.verification import commands_of
+from ganger.engine.healing.learned_rules import learned_elsewhere
+from ganger.engine.output.usage import usage_of_runs
+from ganger.engine.prompts.assemble import Advice, CiNote, ci_text, edits_files, pieces
+from ganger.engine.verification.checks import commands_of
+from ganger.engine.workers.handoff import handoff_of
 from ganger.errors import GangerError
 from ganger.places import place_of
 from ganger.ports import RoleRules

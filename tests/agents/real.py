@@ -19,7 +19,7 @@ from installed import Installed
 from ganger.agents.settings import AgentSettings
 from ganger.core.model.records import TaskSpec
 from ganger.core.signs import Heard
-from ganger.engine.prompts import assemble
+from ganger.engine.prompts.assemble import assemble
 from ganger.ports import Agent, AttemptContext, Launch
 from ganger.ports.sessions import Mending
 

@@ -9,7 +9,7 @@ import pytest
 from cli_project import ganger, kept, make_project, task
 
 from ganger.core.prompts.tokens import Sample
-from ganger.engine.usage import usage_of_runs
+from ganger.engine.output.usage import usage_of_runs
 
 LINES = "\n".join(f"Rule {number}: keep to it." for number in range(200))
 

@@ -27,7 +27,7 @@ from ganger.core.healing.policy import converging
 from ganger.core.model.records import TaskSpec
 from ganger.core.state.projection import state_data
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
-from ganger.engine.report import report_text
+from ganger.engine.output.report import report_text
 
 TASK, BATCH, EPOCH = HealSchedule.TASK, HealSchedule.BATCH, HealSchedule.EPOCH
 GAP_SIGN = "prompt_gap:the header is missing"

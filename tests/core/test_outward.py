@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ganger.core.delivery.public_text import quoted, uncalling, unmarked, unsilencing
-from ganger.engine.messages import MadeBy, change_message, request_title, trigger_message
+from ganger.engine.merging.commit_messages import MadeBy, change_message, request_title, trigger_message
 
 _HEEDED = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]", "***no_ci***", "[skipci]")
 

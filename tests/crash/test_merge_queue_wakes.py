@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ganger.core.model.records import RunState
-from ganger.engine.merging import In, Merging, Outcome, Waiting
+from ganger.engine.merging.merge_queue import In, Merging, Outcome, Waiting
 
 
 class AtOnce(Merging):

@@ -11,7 +11,7 @@ from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal
-from ganger.engine.progress_log import ProgressLog
+from ganger.engine.output.progress import ProgressLog
 from ganger.stores.sqlite import SqliteStore
 
 TASKS = ("a", "b", "c")

@@ -27,7 +27,7 @@ from ganger.core.events import Event, Recorded, type_name
 from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.launchers.proc import ATTEMPT_MARK as MARK, tag_of
 from ganger.places import place_of
 from ganger.runs import read_state

@@ -16,7 +16,7 @@ from speaking_agent import Speech, speaking
 from ganger.core import events as ev
 from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 
 pytestmark = pytest.mark.whole
 

@@ -18,7 +18,7 @@ from speaking_agent import Speech, speaking
 from ganger.core import events as ev
 from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.errors import InputError
 
 pytestmark = pytest.mark.whole

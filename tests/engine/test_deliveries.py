@@ -12,7 +12,7 @@ from run_projects import kill, task, until
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 
 pytestmark = pytest.mark.whole
 

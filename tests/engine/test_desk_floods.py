@@ -14,9 +14,9 @@ from test_desk_refusals import PULL, Lead
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine import run
-from ganger.engine.desk_files import limit_of
-from ganger.engine.drawers import Allowance, new_names, read
+from ganger.engine import lead as run
+from ganger.engine.workers.file_inbox import Allowance, new_names, read
+from ganger.engine.workers.file_protocol import limit_of
 
 MANY_LISTS = b"[" + b"[]," * 2_990_000 + b"[]]"
 # One large text under many names: it fills no disk, and is read anew each time it was touched.

@@ -12,8 +12,8 @@ from test_desk_refusals import PULL, Lead
 from ganger.core import events as ev
 from ganger.core.scheduling.health import HealthPolicy, Signs, Watch, What, look
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine import desk
-from ganger.engine.posts import Post
+from ganger.engine.resources.live_attempts import Post
+from ganger.engine.workers import protocol
 
 EVERY = 15.0
 
@@ -50,7 +50,7 @@ ganger worker done"""
 
 def test_who_has_said_enough_still_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """H07: what is too much is refused for good, and nothing waits behind it."""
-    monkeypatch.setattr(desk, "_MOST_KEPT", 3)
+    monkeypatch.setattr(protocol, "_MOST_KEPT", 3)
     agent = 'kind = "command"\nargv = ["sh", "agent.sh"]'
     project = Project(tmp_path, [task("a", timeout_sec=60)], agent=agent, files={"agent.sh": SAYS}).make()
     assert project.run() == 0 and project.status() is TaskStatus.DONE

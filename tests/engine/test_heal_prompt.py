@@ -14,7 +14,7 @@ from ganger.core.healing.patches import Planned
 from ganger.core.model.records import HealRound, HistoryItem, Limits, PatchRecord, Policy, RunState, TaskSpec, TaskState
 from ganger.core.names import verify_log, worker_log
 from ganger.core.vocabulary import HealSchedule, Phase, TaskStatus
-from ganger.engine.heal_prompt import (
+from ganger.engine.healing.prompt import (
     LOGS_OF_TASK_BYTES,
     MOST_BYTES,
     Bundle,
@@ -25,7 +25,7 @@ from ganger.engine.heal_prompt import (
     render,
     tail_of,
 )
-from ganger.engine.overlay import Overlay, record_of
+from ganger.engine.prompts.patched_prompts import Overlay, record_of
 from ganger.workspaces.direct.workspace import DirectWorkspace
 from ganger.workspaces.rules.protected import Protection
 

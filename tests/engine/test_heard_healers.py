@@ -15,7 +15,7 @@ from speaking_agent import SpeakingAgent, Speech, speaking
 from ganger.core import events as ev
 from ganger.core.model.records import HealRound
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine import heal
+from ganger.engine.healing import heal_round
 from ganger.views.costs import spending
 
 pytestmark = pytest.mark.whole
@@ -98,7 +98,7 @@ def test_trouble_that_passes_is_tried_again_as_often_as_for_a_worker(
     tmp_path: Path, speech: Speech, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W07: up to `policy.transient_retries`; then the round has no answer, and says why."""
-    monkeypatch.setattr(heal, "backoff_sec", lambda _who, _retry: 0.01)
+    monkeypatch.setattr(heal_round, "backoff_sec", lambda _who, _retry: 0.01)
     cut = [{"say": {"type": "over", "how": "network"}, "exit": 1}]
     policy = "transient_retries = 2\nformat_retries = 0"
     project = sick(tmp_path / "p", speech, cut, cut, [RIGHT], policy=policy)

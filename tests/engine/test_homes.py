@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.engine.homes import Homes
+from ganger.engine.resources.agent_homes import Homes
 from ganger.errors import GangerError
 from ganger.workspaces.files.removal import discard
 

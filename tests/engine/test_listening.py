@@ -12,7 +12,7 @@ import pytest
 
 from ganger.core.failures.agent_errors import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC
 from ganger.core.signs import Alive, Denied, Heard, Limited, Over, Retrying, Said, Session, Sign, ToolStarted
-from ganger.engine.listening import Listening
+from ganger.engine.agent_calls.log_follower import Listening
 from ganger.errors import GangerError
 
 NOW = 1_000_000.0

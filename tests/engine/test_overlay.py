@@ -16,8 +16,8 @@ from ganger.contracts.parser import Refused, parse_result
 from ganger.core import events as ev
 from ganger.core.healing.patches import Planned
 from ganger.core.model.records import PatchRecord, Policy, TaskSpec
-from ganger.engine.overlay import Kept, Overlay, record_of
-from ganger.engine.prompts import Advice, assemble
+from ganger.engine.prompts.assemble import Advice, assemble
+from ganger.engine.prompts.patched_prompts import Kept, Overlay, record_of
 from ganger.errors import InputError, NotFoundError, WriteRefused
 from ganger.ports import Entry, Owner, Rules
 from ganger.stores.sqlite import SqliteStore

@@ -22,7 +22,7 @@ from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal
-from ganger.engine.progress_log import ProgressLog
+from ganger.engine.output.progress import ProgressLog
 from ganger.errors import GangerError
 from ganger.ports import Entry, Owner
 from ganger.stores.memory import MemoryStore

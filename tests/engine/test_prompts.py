@@ -8,7 +8,7 @@ import pytest
 
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.core.model.records import TaskSpec
-from ganger.engine.prompts import FORMAT_REMINDER, assemble
+from ganger.engine.prompts.assemble import FORMAT_REMINDER, assemble
 from ganger.errors import InputError
 from ganger.workspaces.direct.workspace import DirectWorkspace
 from ganger.workspaces.rules.protected import Protection

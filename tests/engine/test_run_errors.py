@@ -17,7 +17,7 @@ from run_projects import Project, done, require_state_2_0, task, write
 from ganger.core import events as ev
 from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.errors import DiskFullError, RollbackFailed, StoreError
 from ganger.ports import Entry, Launch, Running, Store
 

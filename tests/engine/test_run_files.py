@@ -14,8 +14,8 @@ from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.files import replace_file
-from ganger.engine.report import report_text
-from ganger.engine.run import exit_code
+from ganger.engine.lead import exit_code
+from ganger.engine.output.report import report_text
 from ganger.errors import GangerError
 
 REPLACE = "import sys; from pathlib import Path; from ganger.engine.files import replace_file; replace_file(Path(sys.argv[1]), 'new')"  # noqa: E501

@@ -19,7 +19,7 @@ from ganger.core import events as ev
 from ganger.core.events import type_name
 from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import RunStatus, TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.errors import GangerError
 
 pytestmark = pytest.mark.whole
@@ -132,7 +132,7 @@ def test_a_stop_in_the_tick_of_a_claim_launches_nothing_that_outlives_it(tmp_pat
     project = Project(tmp_path, script={"a": SLOW}).make()
 
     def stop_on_claim(lead: object) -> None:
-        from ganger.engine.run import Lead
+        from ganger.engine.lead import Lead
 
         assert isinstance(lead, Lead)
 

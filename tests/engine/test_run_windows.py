@@ -13,7 +13,7 @@ from run_projects import Project, done, leading, require_state_2_0, task, until,
 from ganger.core import events as ev
 from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import RunStatus, TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 
 pytestmark = pytest.mark.whole
 

@@ -14,7 +14,7 @@ from run_projects import Project, done, task, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.errors import StaleToken
 
 TWO = [task("a"), task("b")]

@@ -13,7 +13,7 @@ from run_projects import Project, done, kill, leading, task, until, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.errors import NotFoundError, RollbackFailed
 from ganger.ports import Taken
 

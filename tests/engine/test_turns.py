@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.engine.turns import Turns
+from ganger.engine.resources.folder_lock import Turns
 
 
 async def _rest(rounds: int = 5) -> None:

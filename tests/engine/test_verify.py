@@ -17,7 +17,7 @@ from ganger.core.logs.telling_line import first_error
 from ganger.core.verify.commands import DEFAULT_DENY
 from ganger.core.verify.tiers import TieredStep
 from ganger.core.vocabulary import Tier
-from ganger.engine.verify import Verdict, run_steps
+from ganger.engine.verification.steps import Verdict, run_steps
 from ganger.errors import GangerError
 from ganger.launchers.launcher import KeptLauncher
 

@@ -12,10 +12,11 @@ from ganger import forges
 from ganger.core.delivery.request_merges import Look as RequestLook, Step, next_step
 from ganger.core.model import ci
 from ganger.core.model.ci import CiRules, Finding, RunFact, Word
-from ganger.engine import ci_waiting, request_merging
-from ganger.engine.culprits import Culprits
-from ganger.engine.following import Following, Look
-from ganger.engine.request_merging import RequestMerging
+from ganger.engine.delivery.ci import wait
+from ganger.engine.delivery.ci.culprits import Culprits
+from ganger.engine.delivery.pollers.ci import Following, Look
+from ganger.engine.delivery.requests import merge
+from ganger.engine.delivery.requests.merge import RequestMerging
 from ganger.forges import ForgeSettings, Hosts
 from ganger.forges.forgejo import read_run
 from ganger.ports.forge import Forge
@@ -53,7 +54,7 @@ def skipped_is_success(patch: pytest.MonkeyPatch) -> None:
         ]
         return ci.judge(sha, rosy, rules)
 
-    patch.setattr(ci_waiting, "judge", judge)
+    patch.setattr(wait, "judge", judge)
 
 
 def old_commit(patch: pytest.MonkeyPatch) -> None:
@@ -83,7 +84,7 @@ def run_s_own_word(patch: pytest.MonkeyPatch) -> None:
             return Finding(ci.Ci.GREEN, "the run says so", mirror="success")
         return ci.judge(sha, seen, rules)
 
-    patch.setattr(ci_waiting, "judge", judge)
+    patch.setattr(wait, "judge", judge)
 
 
 def untested_head(patch: pytest.MonkeyPatch) -> None:
@@ -107,7 +108,7 @@ def no_update(patch: pytest.MonkeyPatch) -> None:
     def step(look: RequestLook, *, updates: bool) -> Step:
         return next_step(look, updates=False)
 
-    patch.setattr(request_merging, "next_step", step)
+    patch.setattr(merge, "next_step", step)
 
 
 PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {

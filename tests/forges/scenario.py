@@ -30,7 +30,7 @@ from ganger.core import events as ev
 from ganger.core.delivery.request_text import BEGIN
 from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 
 SECRET = "hook-secret"
 LEAK = "AKIA" + "IOSFODNN7EXAMPLX"

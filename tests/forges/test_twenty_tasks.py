@@ -12,7 +12,7 @@ from loopback.script import by_tree
 from scenario import Outcome, Row, main_of, play, require
 
 from ganger.core import events as ev
-from ganger.engine import train
+from ganger.engine.delivery import shared_push
 
 CI_SEC, FOLD_SEC = 12.0, 2.0
 # CI of 12 s and pushes that fold within 2 s, as by a clock that goes so many times faster.
@@ -83,7 +83,7 @@ def require_paid_once(row: Row, outcome: Outcome) -> None:
 @pytest.mark.slow
 def test_a_train_that_waits_for_no_verdict_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """D02: planted: each change is pushed at once, and takes the run of the one before away."""
-    monkeypatch.setattr(train, "under_way", lambda state, repo: [])
+    monkeypatch.setattr(shared_push, "under_way", lambda state, repo: [])
     row = night("planted", faster=FASTEST, tasks=3, pace=uneven(3))
     outcome = play(row, tmp_path)
     with pytest.raises(AssertionError, match=r"BLOCKED\(external\)"):

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ganger.core import events as ev
-from ganger.engine.posts import Post
-from ganger.engine.vigil import Vigil
+from ganger.engine.resources.live_attempts import Post
+from ganger.engine.workers.monitor import Vigil
 
 
 async def die(*_given: Any) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from ganger.core import events as ev
 from ganger.core.scheduling.health import Signs
-from ganger.engine.desk import Desk
-from ganger.engine.posts import Post
-from ganger.engine.reception import Reception
-from ganger.engine.vigil import Vigil
+from ganger.engine.resources.live_attempts import Post
+from ganger.engine.workers.gateway import Reception
+from ganger.engine.workers.monitor import Vigil
+from ganger.engine.workers.protocol import Desk
 
 Change = Callable[[Signs], Signs]
 _LATE_SEC = 1.0

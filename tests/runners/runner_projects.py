@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganger.core.verify.census import TestCensus, TestOutcome
-from ganger.engine.proof import PlantedOutcome, ReportedRun, planted_outcome, write_planted
+from ganger.engine.verification.proof import PlantedOutcome, ReportedRun, planted_outcome, write_planted
 from ganger.ports.runners import CheckedChange, Planting, RunnerCall
 from ganger.runners.table import KnownRunners
 

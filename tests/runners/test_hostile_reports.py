@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ganger.core.verify.census import TestCensus, TestOutcome, regression
-from ganger.engine.proof import ReportedRun
+from ganger.engine.verification.proof import ReportedRun
 from ganger.ports.runners import CheckedChange, RunnerCall
 from ganger.runners.table import KnownRunners
 

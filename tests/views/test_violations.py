@@ -18,8 +18,8 @@ from ganger.core.prompts.parts import SPAWN_BOUND, Part, joined
 from ganger.core.prompts.tokens import estimate
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
-from ganger.engine.handoff import ci_note
-from ganger.engine.prompts import Advice, Handoff, assemble, pieces
+from ganger.engine.prompts.assemble import Advice, Handoff, assemble, pieces
+from ganger.engine.workers.handoff import ci_note
 from ganger.views.codes import find
 from ganger.views.violations import VIOLATIONS, named, violated
 

@@ -17,7 +17,7 @@ from ganger.cli.screens import JsonLines, Lines, Screen
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
 from ganger.doctor import sandbox_lacks
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.errors import EXIT_INTERRUPTED, GangerError
 from ganger.land import land
 from ganger.places import place_of, stays_within_reach

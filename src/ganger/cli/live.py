@@ -19,7 +19,7 @@ from ganger.core.model.workers import WorkerNow
 from ganger.core.names import verify_log, worker_log
 from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.views.board import GLYPHS, counts_line, open_questions, rest_seconds, sentence, shown_duration
 from ganger.views.deliveries import delivery_row
 from ganger.views.hosts import troubled_hosts

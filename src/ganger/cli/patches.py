@@ -83,7 +83,7 @@ def _shown(project: Path | None, folder: RunFolder, row: PatchRow) -> str:
 
 def _text(folder: RunFolder, row: PatchRow) -> str:
     """A diff for a patch of a file, the text of a hint, the numbers of a setting."""
-    from ganger.engine.overlay import logged_hint
+    from ganger.engine.prompts.patched_prompts import logged_hint
 
     if row.settings:
         return "\n".join(f"{name} = {value:g}" for name, value in row.settings)

@@ -15,7 +15,7 @@ from ganger.core.delivery.landings import is_pushed, is_requested, repos_merged,
 from ganger.core.model.records import RunState
 from ganger.core.times import seconds_between
 from ganger.core.vocabulary import RunStatus, TaskStatus
-from ganger.engine.run import Lead
+from ganger.engine.lead import Lead
 from ganger.views.board import GLYPHS, counts_line, sentence, shown_duration
 from ganger.views.inbox import inbox, inbox_row
 from ganger.views.stream import event_line

@@ -40,7 +40,7 @@ def init_command(manifest: Path | None, output: Path | None, project: Path | Non
     from ganger.app import fresh_state_text
     from ganger.check import check_project
     from ganger.engine.files import replace_file
-    from ganger.engine.projections import show
+    from ganger.engine.output.published_files import show
     from ganger.places import place_of
 
     opened = open_project(project, manifest)

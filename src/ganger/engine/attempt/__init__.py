@@ -1,0 +1,1 @@
+"""One attempt, from its prompt to its end."""

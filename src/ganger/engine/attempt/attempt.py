@@ -1,0 +1,587 @@
+"""One attempt, from prompt to verdict: prompt → agent → log → parse → the road of its changes → settle.
+
+Every step first looks whether it was done already, so a new lead re-enters an attempt where the old one died:
+
+- claimed, perhaps launched: the agent is found by its key, adopted if it runs, harvested if it ended, started if never;
+- exited: its log is read again;
+- changes under way: the road goes on from its own records (`in_place`, `in_git`);
+- verdict recorded: nothing is left but clearing away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from ganger.contracts.parser import Parsed, Refused, parse_result
+from ganger.contracts.task_result import TaskResult
+from ganger.core import events as ev
+from ganger.core.control.worker_commands import SKIPPED, is_ended_by_person
+from ganger.core.failures.agent_errors import Trouble
+from ganger.core.failures.classes import classify_hint, failure
+from ganger.core.failures.retries import Next, Then, after_failure
+from ganger.core.healing.policy import healing_on, questions_for
+from ganger.core.model.records import Ended
+from ganger.core.planning.dependents import blocked_behind
+from ganger.core.scheduling.accounts import after_doubtful_refusal, after_refusal
+from ganger.core.scheduling.quota import after_quota, spread_after
+from ganger.core.scheduling.requeue import close_questions
+from ganger.core.state.apply_delivery import rules_of
+from ganger.core.times import stamp
+from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
+from ganger.engine.agent_calls.account_questions import question_text
+from ganger.engine.agent_calls.agent_output import Hearing
+from ganger.engine.agent_calls.last_words import explain_end
+from ganger.engine.attempt.unexpected import concerns_run, told
+from ganger.engine.attempt.worker_phase import Shift
+from ganger.engine.attempt_context import Case, Failed, Lost
+from ganger.engine.attempt_outcome import Left, Waits, heed_person, meaning, open_question, result_of, speaks_for_itself
+from ganger.engine.change_strategy import Road
+from ganger.engine.journal import Journal
+from ganger.engine.prompts.assemble import FORMAT_REMINDER
+from ganger.engine.resources.run_resources import one_line
+from ganger.engine.stop_guard import Stopped
+from ganger.errors import GangerError, MachineRefused, RollbackFailed
+from ganger.ports import Agent
+
+_PARSE_ASIDE_BYTES = 4 * 1024 * 1024
+_MOST_LOSSES = 5
+_MOST_SAID = 4000
+# After these an agent's session goes on: it was cut off, or only its last words were wrong.
+_CUT_OFF = frozenset(
+    {
+        *(FailureClass.CRASH, FailureClass.STALLED, FailureClass.TRANSIENT_INFRA, FailureClass.QUOTA),
+        FailureClass.CONTRACT_ERROR,
+    }
+)
+_TOO_LONG = "You ran out of time before you answered. Do what is left, leave out what is not needed, and answer."
+# What a worker may ask a person in the `failure_class` of a BLOCKED result.
+QUESTION_KINDS = ("ambiguous_spec", "dependency_missing", "verification_unclear")
+
+
+class Attempt:
+    """One worker process on one task."""
+
+    def __init__(self, case: Case, road: Road) -> None:
+        self.case, self.road, self.tools, self.gate = case, road, case.tools, case.gate
+        self.task, self.number, self.spec, self.state = case.task, case.number, case.spec, case.state
+        self._answered = case.now.ended is not None
+        self._work: asyncio.Task[None] | None = None
+        self._is_broken_off = False
+        self.agent = starts = case.tools.agent_of(case.spec, case.now, case.state.policy)
+        pulled = case.now.worker is not None and case.now.worker.pulled
+        known = case.now.worked_by in ("", f"{self.agent.name}/{self.agent.kind}")
+        if (case.again or case.now.harvest or pulled) and not known:
+            # The settings changed under it, or nobody started it: its output is still read by those who know it.
+            self.agent = case.tools.reading(case.now.worked_by) or self.agent
+        self._folder: Path | None = None
+        self.hearing = Hearing(case, self.agent)
+        self.shift = Shift(case, road, self.hearing, self.agent, starts)
+
+    async def run(self) -> None:
+        """Trouble of this attempt ends this attempt, whatever it is. What concerns the whole run is raised and leaves
+        everything as it is: the next lead goes on from there."""
+        self._work = asyncio.current_task()
+        try:
+            await self._to_its_end()
+        except asyncio.CancelledError:
+            if not self._is_broken_off or self._work is None:
+                raise
+            self._work.uncancel()
+            await self._end_broken_off()
+        except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
+            self._require_own(problem)
+            await self._end_in_trouble(problem)
+        await self._leave()
+
+    def break_off(self) -> None:
+        """A person has decided about it, which is recorded: nothing that is under way is waited for any more."""
+        if self._work is not None and not self._is_broken_off:
+            self._is_broken_off = True
+            self._work.cancel()
+
+    async def _end_broken_off(self) -> None:
+        await self.gate.end_started()
+        try:
+            if self._is_open:
+                heed_person(self.case.now)
+        except Left as left:
+            await self._undo(left.why)
+            await self._hand_over(left)
+
+    async def _to_its_end(self) -> None:
+        try:
+            await self._run()
+        except Failed as met:
+            problem = await self._explained(met)
+            if not problem.keep_changes:
+                await self._undo(problem.failed.detail, refused=problem.refused)
+            await self._fail(problem)
+        except Lost:
+            await self._undo("the keeper was lost", keep_place=self._answered)
+            await self.case.record(*await self.hearing.unsettled(), *await self._after_loss())
+        except Stopped:
+            # The merge queue may have settled the task while everything was being stopped.
+            if self._is_open:
+                await self._interrupt("the run was stopped", harvest=self._answered)
+        except Left as left:
+            await self._undo(left.why)
+            await self._hand_over(left)
+        except Waits as waits:
+            await self._wait(waits)
+        except GangerError as damage:
+            if damage.code != "REPO_DAMAGED":
+                raise
+            # Whatever else would be done here would be built on what is lost (D12).
+            await self._fail(self.case.failed(FailureClass.FATAL, damage.code, f"{damage.message}; {damage.hint}"))
+
+    async def _run(self) -> None:
+        agent = self.agent
+        if self.road.past_agent:
+            heed_person(self.case.now)
+            await self.road.go_on(lambda ended: self._result(agent, ended))
+            return
+        if self.case.again and self.state.rebooted and self.tools.repositories:
+            # What an agent wrote shortly before a power cut may be gone from its workspace, and nothing tells.
+            self._answered = False
+            raise Lost
+        folder = self._folder = await self.road.enter()
+        if self.road.lost_work:
+            await self._begin_anew()
+            return
+        if self.case.now.ended is None and not self.case.again:
+            self._require_checkable()
+        ended = self.case.now.ended or await self._execute(folder)
+        self._require_whole_log(ended)
+        heed_person(self.case.now)
+        self.road.recall_verdict()
+        words = await self.hearing.refused_session()
+        if words and isinstance(await self._extract(agent, self.case.log_path), Refused):
+            await self._begin_afresh(words)
+            return
+        result = await self._read_result(agent, ended)
+        await self._heed_status(result)
+        await self.road.deliver(result)
+
+    async def _result(self, agent: Agent, ended: Ended) -> TaskResult:
+        self._require_whole_log(ended)
+        return await self._read_result(agent, ended)
+
+    # --- the agent ------------------------------------------------------------------------------------------------
+
+    def _require_checkable(self) -> None:
+        """Nobody is paid for work that no check could pass."""
+        missing = self.tools.checks.missing_program(self.spec.verify_profile)
+        if missing is not None:
+            raise self.case.red(missing)
+
+    async def _execute(self, folder: Path) -> Ended:
+        ended, self._answered = await self.shift.work(folder)
+        self.gate.check()
+        return ended
+
+    def _require_whole_log(self, ended: Ended) -> None:
+        """A log that is shorter than it was lost its end in a power cut: the answer is gone, and nobody is to blame."""
+        if not self.case.again or ended.log_bytes is None:
+            return
+        log = self.case.log_path
+        try:
+            size = log.stat().st_size
+        except OSError:
+            size = 0
+        if size < ended.log_bytes:
+            self._answered = False
+            raise Lost
+
+    async def _read_result(self, agent: Agent, ended: Ended) -> TaskResult:
+        if ended.error:
+            raise self.case.failed(
+                FailureClass.ENVIRONMENT,
+                f"not started: {ended.error}",
+                f"the agent could not be started: {ended.error}",
+            )
+        answer = await self._extract(agent, self.case.log_path)
+        if isinstance(answer, Refused) and speaks_for_itself(self.case.now):
+            value = result_of(self.task, self.case.now)
+            answer = Parsed(value, False, {})
+        if isinstance(answer, Refused):
+            raise await self._refusal(answer, ended)
+        self._note_result(answer)
+        return answer.value
+
+    async def _extract(self, agent: Agent, log: Path) -> Parsed[TaskResult] | Refused:
+        """An agent can remove or replace its own log; then it has given no answer. A report counts before the log."""
+        worker = self.case.now.worker
+        try:
+            if worker is not None and worker.report:
+                return await asyncio.to_thread(parse_result, self.tools.folder.path / worker.report, task_id=self.task)
+            if log.stat().st_size <= _PARSE_ASIDE_BYTES and not agent.capabilities.stream:
+                return agent.extract_result(log, self.task)
+            return await asyncio.to_thread(agent.extract_result, log, self.task)
+        except (OSError, GangerError) as error:
+            return Refused("NO_SENTINEL", f"the log cannot be read: {error}")
+
+    async def _refusal(self, answer: Refused, ended: Ended) -> Failed:
+        """No usable answer: what its agent told, a limit or a crash explain it better than the missing block does."""
+        left = None if ended.over_output else meaning(self.case, ended)
+        if left is not None:
+            return left
+        worker = self.case.now.worker
+        if worker is None or not worker.verdict:
+            self.case.mention(ev.ResultRefused(self.task, self.number, answer.code, one_line(answer.message)))
+        if ended.over_output:
+            detail = f"the agent printed more than {self.tools.output_limit_bytes} bytes and was ended"
+            return self.case.failed(FailureClass.OUTPUT_FORMAT, "output limit", detail)
+        if full := await self.hearing.is_full():
+            raise Left("context", f"the model takes no more of its conversation: {full}")
+        trouble = await self.hearing.trouble(ended)
+        if trouble is not None:
+            return self._troubled(trouble)
+        if ended.timed_out:
+            detail = f"the agent ran out of its {self.spec.timeout_sec:g} s without a result"
+            problem = self.case.failed(FailureClass.TIMEOUT, "worker", detail, _TOO_LONG)
+            problem.cut_off = True
+            return problem
+        abnormal = ended.signal is not None or ended.code != 0
+        if abnormal and answer.code == "NO_SENTINEL":
+            said = await self.hearing.said_at_the_end()
+            return await asyncio.to_thread(explain_end, self.case, self.road, self.agent, ended, self._folder, said)
+        return self._contract_error(answer.code, answer.message)
+
+    async def _explained(self, problem: Failed) -> Failed:
+        """Who was refused its tools and changed nothing would be refused them again."""
+        if problem.failed.failure_class is not FailureClass.NO_CHANGE:
+            return problem
+        trouble = await self.hearing.trouble(self.case.now.ended or Ended(code=0))
+        if trouble is None or trouble.failure_class is not FailureClass.PERMISSION_DENIED:
+            return problem
+        return self._troubled(trouble)
+
+    def _troubled(self, trouble: Trouble) -> Failed:
+        problem = self.case.failed(trouble.failure_class, trouble.signal, trouble.detail, trouble.reminder)
+        problem.reset_at = trouble.reset_at
+        problem.account = "key" if trouble.refused else "credit" if trouble.empty else ""
+        return problem
+
+    def _contract_error(self, code: str, message: str) -> Failed:
+        problem = self.case.failed(FailureClass.CONTRACT_ERROR, code, f"{code}: {message}")
+        problem.reminder = FORMAT_REMINDER.format(code=code, message=one_line(message, 300))
+        return problem
+
+    def _note_result(self, answer: Parsed[TaskResult]) -> None:
+        value = answer.value
+        count = len(value.writes or ())
+        if self.case.again and self.case.now.summary:
+            return
+        self.case.mention(
+            ev.ResultAccepted(self.task, self.number, value.status, self._said(value), answer.repaired, count)
+        )
+
+    def _said(self, result: TaskResult) -> str:
+        """What goes into events, and from there to screens, hooks and notices."""
+        return one_line(self.case.tools.shown(result.summary[:_MOST_SAID]))
+
+    async def _heed_status(self, result: TaskResult) -> None:
+        if result.status == "DONE":
+            return
+        trouble = await self.hearing.trouble(self.case.now.ended or Ended(code=0))
+        if trouble is not None and (
+            trouble.refused or trouble.failure_class in (FailureClass.QUOTA, FailureClass.PERMISSION_DENIED)
+        ):
+            # The agent's own output explains a result that is none better than its words do.
+            raise self._troubled(trouble)
+        summary = self._said(result)
+        if result.status == "CONTRACT_ERROR":
+            raise self._contract_error("CONTRACT_ERROR", f"the worker itself reported it: {summary}")
+        if result.status == "BLOCKED":
+            cls = classify_hint(result.failure_class, FailureClass.BLOCKED_EXTERNAL)
+            if cls not in (FailureClass.QUOTA, FailureClass.PERMISSION_DENIED):
+                cls = FailureClass.BLOCKED_EXTERNAL
+            problem = self.case.failed(cls, summary, f"the worker is blocked: {summary}")
+            problem.escalated = open_question(self.case) is not None
+            asks = result.failure_class in QUESTION_KINDS and not problem.escalated
+            problem.question = result.failure_class or "" if asks else ""
+            raise problem
+        cls = classify_hint(result.failure_class, FailureClass.PROMPT_GAP)
+        raise self.case.failed(cls, summary, f"the worker reported failure: {summary}")
+
+    # --- trouble ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_open(self) -> bool:
+        return self.tools.journal.is_open(self.task, self.case.token)
+
+    def _require_own(self, problem: Exception) -> None:
+        """Raises what is no matter of this attempt alone. Over a tree in an unknown state nobody goes on, unless a
+        person has given the attempt up."""
+        given_up = isinstance(problem, RollbackFailed) and is_ended_by_person(self.case.now)
+        if (concerns_run(problem) and not given_up) or self.tools.journal.error is not None:
+            if isinstance(problem, OSError):
+                raise MachineRefused(told(problem)) from problem
+            raise problem
+
+    async def _end_in_trouble(self, problem: Exception) -> None:
+        """Nobody foresaw it, so no counter pays. An answer is looked at once more; then a person has to look."""
+        if not self._is_open:
+            return
+        words = told(problem)
+        await self.gate.end(str(self.case.log_path))
+        if self._answered and self.road.keeps_answer and not self.case.now.harvest:
+            await self._interrupt(f"{words}; its answer is kept and looked at once more", harvest=True)
+            return
+        detail = f"this attempt could not be carried on: {words}"
+        met = self.case.failed(FailureClass.BLOCKED_EXTERNAL, words, detail)
+        await self._undo(words)
+        await self._fail(met)
+
+    async def _undo(self, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
+        """What cannot be undone is told with the outcome, and left where a person finds it."""
+        for last in (False, True):
+            try:
+                await self.road.undo(why, keep_place=keep_place, refused=refused)
+                return
+            except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
+                self._require_own(problem)
+                # What was refused for a moment is not to be left where everybody works.
+                if last:
+                    self.road.leave_as_it_is(told(problem))
+
+    async def _leave(self) -> None:
+        """The outcome is recorded: what cannot be cleared away is found by the next lead, or by `ganger clean`."""
+        for leave in (self.road.leave, self.shift.leave):
+            try:
+                await leave()
+            except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
+                self._require_own(problem)
+
+    # --- ends -------------------------------------------------------------------------------------------------------
+
+    async def _after_loss(self) -> list[ev.Event]:
+        """No counter pays, but one that loses its keeper again and again (does it kill it?) waits, then asks."""
+        losses = self.case.now.losses + 1
+        if losses > _MOST_LOSSES:
+            detail = f"its keeper died {losses} times while it worked; does the agent end its own parent?"
+            settled: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.BLOCKED, detail, BlockReason.PAUSED)]
+            return [*settled, *questions_for(settled), *blocked_behind(self.state, [self.task])]
+        due = self.tools.clock.now() + 2.0**losses if losses > 1 else 0.0
+        why = "the keeper or the end of its log was lost; run again"
+        again = ev.AttemptInterrupted(
+            self.task,
+            self.number,
+            why,
+            harvest=self._answered and self.road.keeps_answer,
+            lost=True,
+            not_before=round(due, 3),
+            resume="" if self.state.rebooted else await self._resumable(),
+        )
+        return [again]
+
+    async def _resumable(self) -> str:
+        """The session the next attempt can go on with, where its work is still there."""
+        return "" if self._answered or not self.road.keeps_work else await self.hearing.session()
+
+    async def _hand_over(self, left: Left) -> None:
+        """Its worker's part is over although its task is not: no counter pays, and somebody else goes on."""
+        if self.road.lost_changes:
+            await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
+        elif left.how == "context" and self.case.now.checkpoints >= self.state.policy.checkpoints:
+            times = self.state.policy.checkpoints
+            detail = f"{left.why}; after {times} checkpoints the task is still not done"
+            await self._fail(self.case.failed(FailureClass.TIMEOUT, "checkpoints", detail))
+        elif left.how == "context":
+            await self.case.record(ev.AttemptCheckpointed(self.task, self.number, left.why))
+        elif left.how in ("ended", "skipped"):
+            settled: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.BLOCKED, left.why, BlockReason.PAUSED)]
+            besides = self._left_out() if left.how == "skipped" else []
+            await self.case.record(*settled, *besides, *blocked_behind(self.state, [self.task]))
+        else:
+            await self.case.record(ev.AttemptInterrupted(self.task, self.number, left.why))
+
+    def _left_out(self) -> list[ev.Event]:
+        """As of any task that is skipped: nobody waits for its answers, and it holds no repository."""
+        freed = [ev.RepoUnlocked(self.spec.repo, SKIPPED, (self.task,), lifts=False)] if self.case.now.locked else []
+        return [*close_questions(self.state, self.task, "skipped"), *freed]
+
+    async def _wait(self, waits: Waits) -> None:
+        """Its dependents wait with it: nothing has failed."""
+        if waits.escalated:
+            ended: ev.Event = ev.TaskSettled(self.task, TaskStatus.ESCALATED, waits.why)
+        else:
+            ended = ev.TaskSettled(self.task, TaskStatus.BLOCKED, waits.why, waits.reason, final=False)
+        settled = [ended]
+        if waits.question:
+            text, options = waits.text or waits.why, waits.options
+            settled.append(ev.QuestionAsked("", self.task, waits.question, text, attempt=self.number, options=options))
+        behind = blocked_behind(self.state, [self.task]) if waits.escalated else []
+        await self.case.record(*waits.before, *settled, *behind)
+
+    async def abandon(self, why: str) -> None:
+        """Ends an attempt whose process is gone already, as if it had not been."""
+        try:
+            await self._interrupt(why, resume=False)
+        except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
+            self._require_own(problem)
+            self._answered = False
+            await self._end_in_trouble(problem)
+        await self._leave()
+
+    async def _begin_anew(self) -> None:
+        """What was done is gone with the folder, whatever is said of it; who still works there works for nobody."""
+        key = str(self.case.log_path)
+        if await self.gate.find(key) is not None:
+            await self.gate.end(key)
+        await self._interrupt("the workspace it worked in is gone; begun anew", resume=False)
+
+    async def _begin_afresh(self, words: str) -> None:
+        """A session that is not taken up again is never tried twice; what it had done is kept as for any new worker."""
+        why = f"its session could not go on ({words}); begun afresh from where it stood"
+        await self._undo(why)
+        if self.road.lost_changes:
+            await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
+        else:
+            again = ev.AttemptInterrupted(self.task, self.number, why, afresh=words)
+            await self.case.record(*await self.hearing.told_until_now(), again)
+
+    async def _interrupt(self, why: str, *, harvest: bool = False, resume: bool = True) -> None:
+        """Ends the attempt as if it had not been; nothing pays for it. `harvest`: its answer is used by the next."""
+        await self._undo(why, keep_place=harvest)
+        if self.road.lost_changes:
+            await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
+        else:
+            kept = harvest and self.road.keeps_answer
+            session = await self._resumable() if resume and not harvest else ""
+            again = ev.AttemptInterrupted(self.task, self.number, why, harvest=kept, resume=session)
+            await self.case.record(*await self.hearing.told_until_now(), again)
+
+    async def _fail(self, problem: Failed) -> None:
+        failed = problem.failed
+        if self.road.lost_changes:
+            lost = f"{self.road.lost_changes} ({failed.detail})"
+            await self.case.record(*changes_lost(self.tools.journal, self.task, lost))
+            return
+        policy = self.state.policy
+        asks = problem.escalated
+        fixes = rules_of(self.state, self.task).fixes
+        chosen = after_failure(
+            self.spec,
+            self.case.now,
+            policy,
+            failed,
+            healing=healing_on(self.state),
+            asks=asks,
+            fixes=fixes,
+            sent_back=problem.sent_back,
+        )
+        mark = ev.AttemptFailed(
+            self.task,
+            self.number,
+            failed.failure_class.value,
+            failed.signature,
+            failed.detail,
+            chosen.counter,
+            problem.reminder,
+            problem.files,
+            session := await self._goes_on(problem, chosen),
+            remade=bool(session) and problem.goes_on,
+        )
+        if problem.account:
+            # Others of its account may meet the same in this very moment, and only one of them asks.
+            await self.tools.journal.idle()
+        await self.case.record(*problem.before, mark, *self._halts(problem), *self._after(chosen, problem))
+
+    def _halts(self, problem: Failed) -> list[ev.Event]:
+        """D12: where changes leave the machine or repositories build on each other, a fatal one stops them all."""
+        rules = rules_of(self.state, self.task)
+        if problem.failed.failure_class is not FailureClass.FATAL or not (rules.delivers or rules.locks != "none"):
+            return []
+        detail = one_line(problem.failed.detail, 400)
+        where = rules.name or "the project"
+        unlock = f"ganger unlock {rules.name or '.'} --why TEXT"
+        text = f"{detail}; {where} and everything in its chain is halted until {unlock}"
+        asked = ev.QuestionAsked("", self.task, "fatal", text, attempt=self.number)
+        return [ev.ChainHalted(rules.name, self.task, detail), asked]
+
+    async def _goes_on(self, problem: Failed, chosen: Next) -> str:
+        """The session that the next attempt continues: this one's work was cut off, or can be mended by who did it."""
+        cls, waits, now = problem.failed.failure_class, bool(problem.account), self.case.now
+        if problem.goes_on:
+            # Who was told already what is wrong, and did it again, is stuck in what it believes.
+            stuck = bool(now.continued) and now.last_failure_signature == problem.failed.signature
+            return "" if chosen.then is Then.SETTLE or stuck else await self.hearing.session()
+        comes_back = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER) or chosen.block_reason is BlockReason.QUOTA_WAIT
+        if problem.cut_off:
+            # Out of time, perhaps because its model's answer stood still; once, as it may be lost in its work.
+            return await self.hearing.session() if self.road.keeps_work and not now.continued else ""
+        if not (waits or (cls in _CUT_OFF and comes_back)) or not self.road.keeps_work:
+            return ""
+        if cls is FailureClass.STALLED and self.case.now.stalls >= self.state.policy.stall_restarts:
+            return ""
+        return await self.hearing.session()
+
+    def _after(self, chosen: Next, problem: Failed) -> list[ev.Event]:
+        """What follows a failure, in the words of events."""
+        detail = problem.failed.detail if chosen.block_reason else f"{problem.failed.detail} ({chosen.why})"
+        if chosen.then is Then.SETTLE and self.case.now.afresh:
+            detail = f"{detail}; before, its session could not go on: {self.case.now.afresh}"
+        if chosen.then is Then.AGAIN_NOW:
+            return [ev.TaskRequeued(self.task, chosen.why)]
+        if chosen.then is Then.AGAIN_AFTER:
+            due = round(self.tools.clock.now() + chosen.delay_sec, 3)
+            return [ev.TaskRequeued(self.task, chosen.why, not_before=due)]
+        if chosen.then is Then.AGAIN_LATER:
+            after: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.FAILED, detail, final=False)]
+            if self.state.policy.heal_schedule is HealSchedule.OFF:
+                after.append(ev.TaskRequeued(self.task, chosen.why))
+            return after
+        if chosen.block_reason is BlockReason.QUOTA_WAIT:
+            return self._wait_for_quota(problem, detail)
+        if problem.account:
+            return self._wait_for_account(detail)
+        if problem.escalated and chosen.status is TaskStatus.ESCALATED:
+            waits: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.ESCALATED, detail)]
+            return [*waits, *blocked_behind(self.state, [self.task])]
+        settled: list[ev.Event] = [ev.TaskSettled(self.task, chosen.status, detail, chosen.block_reason)]
+        if problem.question:
+            settled.append(ev.QuestionAsked("", self.task, problem.question, detail))
+        settled += questions_for(settled)
+        return [*settled, *blocked_behind(self.state, [self.task])]
+
+    def _wait_for_quota(self, problem: Failed, detail: str) -> list[ev.Event]:
+        """No counter pays, and dependents wait with it instead of being blocked: it comes back by itself."""
+        now = self.tools.clock.now()
+        paused = after_quota(self.state, self.case.now.account, now, problem.reset_at)
+        until = max([p.until for p in paused if isinstance(p, ev.AccountPaused)], default=0.0)
+        due = until or self.state.accounts_paused.get(self.case.now.account, now)
+        detail = f"{detail}; goes on at {stamp(spread_after(self.state, due, self.task))}"
+        settled = ev.TaskSettled(
+            self.task, TaskStatus.BLOCKED, detail, BlockReason.QUOTA_WAIT, final=False, not_before=due
+        )
+        asked = self._ask_about_account(detail, due) if problem.account else []
+        return [*paused, settled, *asked]
+
+    def _wait_for_account(self, detail: str) -> list[ev.Event]:
+        """Nothing of this is the task's: it waits, and so does every other one of its account."""
+        settled = ev.TaskSettled(self.task, TaskStatus.BLOCKED, detail, BlockReason.EXTERNAL, final=False)
+        return [settled, *self._ask_about_account(detail)]
+
+    def _ask_about_account(self, detail: str, until: float = 0.0) -> list[ev.Event]:
+        account = self.case.now.account
+        text = question_text(self.agent, account, detail, until)
+        if until:
+            return after_refusal(self.state, account, detail, text, until)
+        return after_doubtful_refusal(self.state, self.task, detail, text)
+
+
+def changes_lost(journal: Journal, task: str, detail: str) -> list[ev.Event]:
+    """Unverified changes that nobody can put back: said plainly, and never tried again by itself."""
+    failed = failure(FailureClass.FATAL, "backup missing", detail)
+    mark = ev.AttemptFailed(
+        task,
+        journal.state.tasks[task].attempts,
+        failed.failure_class.value,
+        failed.signature,
+        detail,
+        "worker_attempts",
+    )
+    settled = ev.TaskSettled(task, TaskStatus.FAILED, f"{detail}; look at its files by hand")
+    return [mark, settled, *blocked_behind(journal.state, [task])]

@@ -1,0 +1,256 @@
+"""The part of an attempt in which its worker works: prompt, desk, process or session, until it has ended.
+
+A process is found by its key, adopted if it runs, harvested if it ended, started if it never was. A session that asked
+for the task is waited for: its report ends the wait, and so does the end of its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+from ganger.core import events as ev
+from ganger.core.control.questions import answers_of
+from ganger.core.model.records import Ended
+from ganger.core.money.budgets import time_limit
+from ganger.core.names import desk_folder, prompt_file
+from ganger.core.state.apply_delivery import rules_of
+from ganger.core.times import seconds_between, stamp
+from ganger.core.vocabulary import FailureClass
+from ganger.engine.agent_calls.agent_output import Hearing
+from ganger.engine.agent_calls.launching import at_home, confined, forget_login, owner_of, reporting, with_desk
+from ganger.engine.attempt.declared_reads import unread
+from ganger.engine.attempt_context import Case, Lost
+from ganger.engine.attempt_outcome import heed_person
+from ganger.engine.change_strategy import Road
+from ganger.engine.files import named_os_errors, write_private
+from ganger.engine.log_masks import note_masks
+from ganger.engine.prompts.assemble import Advice, assemble, continuation, edits_files
+from ganger.engine.resources.live_attempts import Post
+from ganger.engine.resources.run_resources import one_line
+from ganger.engine.workers.file_protocol import is_bare, make_desk
+from ganger.engine.workers.handoff import ci_note, handoff_of
+from ganger.engine.workers.protocol import gone
+from ganger.errors import GangerError, InputError
+from ganger.ports import Agent, AttemptContext, Exit, Launch
+
+
+class Shift:
+    def __init__(self, case: Case, road: Road, hearing: Hearing, agent: Agent, starts: Agent) -> None:
+        """`starts` is who would be started now; `agent` reads what an earlier one printed."""
+        self.case, self.road, self.hearing, self.agent = case, road, hearing, agent
+        self.tools, self.state, self.gate = case.tools, case.state, case.gate
+        self.desk = case.tools.folder.path / desk_folder(case.task, case.number)
+        self._starts = starts
+
+    @property
+    def pulled(self) -> bool:
+        worker = self.case.now.worker
+        return worker is not None and worker.pulled
+
+    async def work(self, folder: Path) -> tuple[Ended, bool]:
+        """How its worker ended, and whether that may be an answer; raises Lost or Stopped."""
+        post = self._post(folder)
+        self.tools.posts.enter(post)
+        try:
+            ended = await (self._wait_for_session(post) if post.pulled else self._wait_for_process(post, folder))
+            if not ended.lost:
+                await self.tools.posts.take_rest(post, ended)
+        finally:
+            self.tools.posts.leave(post)
+        if ended.lost:
+            self.gate.check()
+            raise Lost
+        if self.tools.journal.masker:
+            await asyncio.to_thread(note_masks, self.case.log_path, self.tools.journal.masker)
+        self.case.mention(self._exited(ended), *await self.hearing.settled(ended))
+        error = "" if ended.started else ended.error
+        how = Ended(ended.code, ended.signal, ended.timed_out, ended.over_output, error, ended.log_bytes)
+        worker = self.case.now.worker
+        answered = bool(worker and worker.report) if post.pulled else ended.started
+        return how, answered
+
+    def _post(self, folder: Path) -> Post:
+        case = self.case
+        at = stamp(self.tools.clock.now())
+        post = Post(
+            case.task,
+            case.number,
+            case.token,
+            case.log,
+            self.tools.clock.monotonic(),
+            folder,
+            self.desk,
+            pulled=self.pulled,
+            time_limit_sec=time_limit(self.state, case.task, at),
+            window_tokens=self.tools.windows_tokens.get(self.agent.name, 0),
+            eye=self.tools.eye(folder) if self.tools.eye is not None else None,
+        )
+        if post.pulled:
+            post.ready = asyncio.get_running_loop().create_future()
+            post.over = asyncio.get_running_loop().create_future()
+        return post
+
+    # --- a session that asked ---------------------------------------------------------------------------------------
+
+    async def _wait_for_session(self, post: Post) -> Exit:
+        """It is nobody's child: only what it says, does to its files, or fails to do ends this."""
+        limit = post.time_limit_sec
+        assert post.over is not None and post.ready is not None
+        self.gate.check()
+        prompt = await asyncio.to_thread(self._write_prompt)
+        self._make_desk(post.folder)
+        post.ready.set_result(prompt.read_text(encoding="utf-8"))
+        worker = self.case.now.worker
+        if worker is not None and (worker.report or worker.verdict):
+            # It was said while nobody waited for it yet.
+            post.finish(gone())
+        self.tools.journal.wake()
+        used = seconds_between(self.case.now.started_at, stamp(self.tools.clock.now()))
+        now = self.tools.clock.monotonic
+        post.limit_at = None if limit is None else now() + max(0.0, limit - used)
+        timed_out = False
+        while not post.over.done() and not timed_out:
+            # A person may have given it more time meanwhile.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if post.limit_at is None else max(0.0, post.limit_at - now())):
+                    await asyncio.shield(post.over)
+            timed_out = not post.over.done() and post.limit_at is not None and now() >= post.limit_at
+        used = seconds_between(self.case.now.started_at, stamp(self.tools.clock.now()))
+        size: int | None = None
+        with contextlib.suppress(OSError):
+            size = self.case.log_path.stat().st_size
+        return Exit(None if timed_out else 0, None, timed_out, max(0.0, used), True, "", log_bytes=size)
+
+    def _make_desk(self, folder: Path) -> None:
+        if self.tools.endpoint is not None:
+            make_desk(self.desk, owner_of(folder))
+
+    # --- a process --------------------------------------------------------------------------------------------------
+
+    async def _wait_for_process(self, post: Post, folder: Path) -> Exit:
+        case = self.case
+        running = await self.gate.find(str(case.log_path)) if case.again else None
+        if running is None and case.again and not self.gate.knows_all():
+            # After a power cut nobody can tell whether it was started; as a new attempt it is counted for certain.
+            raise Lost
+        if running is None and self.agent is not self._starts:
+            raise Lost
+        if running is None:
+            heed_person(case.now)
+            running = await self.agent.execute(await self._prepare(folder), self.gate)
+        if running.pid is not None and running.start_time is not None and case.now.launched is None:
+            case.mention(ev.AttemptLaunched(case.task, case.number, running.pid, running.start_time))
+        post.running, post.followed = running, self.agent.capabilities.stream
+        if post.ending or (case.now.worker is not None and case.now.worker.verdict):
+            # Its end was decided while it was being started, or by a lead that may have died before it came.
+            post.ending = True
+            await self.gate.end(str(case.log_path))
+        ended = await self.hearing.wait(running, folder, post)
+        forget_login(self.tools, self._context(self._prompt_path, folder))
+        return ended
+
+    async def _prepare(self, folder: Path) -> Launch:
+        """What stands in the way here concerns this task's prompt or its agent's settings, never the run."""
+        prompt, agent = self._write_prompt(), self.agent
+        self._make_desk(folder)
+        try:
+            hidden = unread(folder, self.case.spec) if self._hides else ()
+            room = with_desk(self.tools, replace(self.road.room(folder), unread=hidden), self.desk)
+            context = self._context(prompt, folder)
+            context = replace(context, environment=reporting(self.tools, self.case.token, self.desk))
+            if not agent.capabilities.stream:
+                return confined(self.tools, agent, context, room)
+            # Some programs are asked something first, which takes seconds.
+            return await asyncio.to_thread(confined, self.tools, agent, context, room)
+        except GangerError as error:
+            detail = f"{error.code}: {error.message}" + (f"; {error.hint}" if error.hint else "")
+            raise self.case.failed(FailureClass.BLOCKED_EXTERNAL, error.code, detail) from error
+
+    def _exited(self, ended: Exit) -> ev.AttemptExited:
+        return ev.AttemptExited(
+            self.case.task,
+            self.case.number,
+            ended.code,
+            ended.signal,
+            ended.timed_out,
+            round(ended.duration_sec, 3),
+            one_line(ended.error) if not ended.started else "",
+            ended.over_output,
+            ended.log_bytes,
+        )
+
+    async def leave(self) -> None:
+        """A desk ends with its attempt; a session ends with its task, until then it may go on.
+
+        A bare desk is swept with all others at the end: where files come and go, file systems make new ones slowly.
+        """
+        if self.tools.endpoint is not None and not is_bare(self.desk):
+            await asyncio.to_thread(self.tools.homes.discard, self.desk)
+        if self.agent.capabilities.stream and self.case.now.final:
+            await asyncio.to_thread(self.tools.homes.remove, self.case.task)
+
+    # --- the prompt -------------------------------------------------------------------------------------------------
+
+    def _context(self, prompt: Path, folder: Path) -> AttemptContext:
+        context = AttemptContext(
+            run_id=self.state.run_id,
+            task_id=self.case.task,
+            attempt=self.case.number,
+            role=self.case.spec.role,
+            workspace=folder,
+            prompt_file=prompt,
+            log_path=self.case.log_path,
+            timeout_sec=time_limit(self.state, self.case.task, stamp(self.tools.clock.now())),
+            session=self.case.now.continued,
+        )
+        return at_home(self.tools, self.agent, self.case.task, context)
+
+    @property
+    def _prompt_path(self) -> Path:
+        return self.tools.folder.path / prompt_file(self.case.task, self.case.number)
+
+    @property
+    def _hides(self) -> bool:
+        """Whether what its task does not declare to read is kept from it."""
+        return self.tools.sandbox.name == "bubblewrap" and not self.pulled
+
+    def _write_prompt(self) -> Path:
+        path = self._prompt_path
+        try:
+            text = self.tools.masked(self._prompt_text())
+        except InputError as error:
+            raise self.case.failed(FailureClass.MISSING_PATHS, error.message, error.message) from error
+        with named_os_errors(path):
+            write_private(path, text)
+        return path
+
+    def _prompt_text(self) -> str:
+        now, spec = self.case.now, self.case.spec
+        patches = [self.state.patches[name] for name in now.patches]
+        reader = self.tools.overlay.reader(self.case.task, patches)
+        git = bool(self.tools.repositories)
+        advice = Advice(
+            hints=self.tools.overlay.hints(self.case.task, patches) if now.healed else (),
+            answers=answers_of(self.state, self.case.task),
+            rules=self.tools.rules,
+            role=self.case.role.prompt,
+            workspace=git,
+            gates=self.case.rules.may_change_gates,
+            hides=self._hides,
+            saved=now.saved if git else "",
+            saved_files=now.saved_files,
+            saved_refused=now.saved_refused,
+            turned_down=self.road.found_work if now.remade and now.continued else None,
+            checks=self.tools.checks.commands(spec.verify_profile),
+            edits=self.pulled or edits_files(self.agent.capabilities),
+            checkpoint=now.checkpoint,
+            protocol=self.tools.endpoint is not None and self.tools.tell_protocol,
+            handoff=handoff_of(rules_of(self.state, self.case.task), spec.repo),
+            ci=ci_note(self.state, self.case.task),
+            budget=self.tools.prompt_budget,
+        )
+        told = continuation if now.continued else assemble
+        return told(spec, reader, now.reminder, advice)

@@ -1,0 +1,120 @@
+"""What an attempt's end means when there is no answer to read: its worker's own words and Ganger's verdict on it."""
+
+from __future__ import annotations
+
+from ganger.contracts.task_result import TaskResult
+from ganger.core import events as ev
+from ganger.core.model.records import Ended, Question, TaskState
+from ganger.core.state.apply_worker import BY_PERSON
+from ganger.core.vocabulary import BlockReason, FailureClass
+from ganger.engine.attempt_context import Case, Failed
+from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED
+
+UNTOLD = "untold"
+_LEFT = (*BY_PERSON, UNTOLD)
+
+
+class Left(Exception):
+    """The worker's part is over, its task is not: `context` (it saved its state), `ended`, `reassigned` or `skipped` by
+    a person, `answered` (what it had asked is answered), `untold` (whoever asked for it never learned that it has it).
+    """
+
+    def __init__(self, how: str, why: str) -> None:
+        super().__init__(why)
+        self.how, self.why = how, why
+
+
+class Waits(Exception):
+    """Nothing failed and nothing is left to do but for somebody else: a reviewer, or who halted the chain.
+    `escalated`: a person has to decide between two that disagree."""
+
+    def __init__(
+        self,
+        reason: BlockReason,
+        why: str,
+        *,
+        question: str = "",
+        text: str = "",
+        options: tuple[str, ...] = (),
+        before: tuple[ev.Event, ...] = (),
+        escalated: bool = False,
+    ) -> None:
+        """`before` is recorded together with the wait."""
+        super().__init__(why)
+        self.escalated = escalated
+        self.reason, self.why, self.question, self.text, self.options = reason, why, question, text, options
+        self.before = before
+
+
+def heed_person(task: TaskState) -> None:
+    """What a person decided counts, whatever the worker said at its end."""
+    worker = task.worker
+    if worker is not None and worker.verdict in _LEFT:
+        raise Left(worker.verdict, worker.why)
+
+
+def meaning(case: Case, ended: Ended) -> Failed | None:
+    """Z07: why there is no answer, where Ganger itself or the worker said so; raises Left where somebody goes on."""
+    worker = case.now.worker
+    if worker is None:
+        return None
+    if worker.verdict == "stalled":
+        return case.failed(FailureClass.STALLED, worker.why, f"the worker stalled: {worker.why}")
+    if worker.verdict == "crashed":
+        return case.failed(FailureClass.CRASH, "done mark without a report", worker.why)
+    if worker.verdict == "context":
+        raise Left("context", worker.why)
+    if ended.code == EXIT_CHECKPOINT and has_checkpoint(case.now):
+        raise Left("context", "the worker saved its state and ended")
+    if worker.escalated and ended.code in (0, EXIT_BLOCKED, EXIT_ESCALATED) and not ended.timed_out:
+        return _asked(case)
+    if ended.code == EXIT_BLOCKED and worker.beat_at:
+        said = worker.note or worker.step or "it ended with exit code 3"
+        return case.failed(FailureClass.BLOCKED_EXTERNAL, said, f"the worker is blocked: {said}")
+    return None
+
+
+def _asked(case: Case) -> Failed:
+    """Z06: it ended with a question. Whoever is answered begins again, but not for ever."""
+    asked = open_question(case)
+    if asked is not None:
+        problem = case.failed(FailureClass.BLOCKED_EXTERNAL, asked.kind, f"the worker asks: {asked.text}")
+        problem.escalated = True
+        return problem
+    every = [question for question in case.state.questions.values() if question.task == case.task]
+    before = {(q.kind, q.text) for q in every if q.attempt != case.number}
+    again = next((q for q in every if q.attempt == case.number and (q.kind, q.text) in before), None)
+    if again is not None:
+        return case.failed(FailureClass.PROMPT_GAP, again.kind, f"the worker asks what was answered: {again.text}")
+    times = len({q.attempt for q in every})
+    if times > case.state.policy.checkpoints:
+        detail = f"the worker ended with a question {times} times, and each was answered"
+        return case.failed(FailureClass.PROMPT_GAP, "questions", detail)
+    raise Left("answered", "what its worker had asked is answered")
+
+
+def open_question(case: Case) -> Question | None:
+    """What this attempt's worker asked and nobody has answered yet."""
+    asked = case.state.questions.values()
+    return next((q for q in asked if q.task == case.task and q.attempt == case.number and q.answer is None), None)
+
+
+def speaks_for_itself(task: TaskState) -> bool:
+    """H06: a done mark, and a checkpoint of this very attempt that leaves nothing to do."""
+    worker, known = task.worker, task.checkpoint
+    if worker is None or not worker.done or known is None:
+        return False
+    return known.by == "worker" and known.attempt == task.attempts and not known.remaining and bool(known.done)
+
+
+def result_of(name: str, task: TaskState) -> TaskResult:
+    """The report that never came, from the checkpoint; verification decides whether it is true."""
+    known = task.checkpoint
+    assert known is not None
+    summary = known.summary or f"done: {', '.join(known.done)}"
+    return TaskResult(contract_version="2.0", task_id=name, status="DONE", summary=summary)
+
+
+def has_checkpoint(task: TaskState) -> bool:
+    """Whether its worker said where it stands, in this attempt."""
+    return task.checkpoint is not None and task.checkpoint.by == "worker" and task.checkpoint.attempt == task.attempts

@@ -1,0 +1,1 @@
+"""What becomes of an attempt's changes: in the project's folder, or in git."""

@@ -1,0 +1,127 @@
+"""The repositories of a run while a lead lives: each with its branch, its queue, and its way to the outside."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+
+from ganger.core.model.ledger import NO_RULES
+from ganger.engine.attempt_context import Case
+from ganger.engine.changes.git import InGit
+from ganger.engine.delivery.ci.culprits import Culprits
+from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.deliver import Delivering
+from ganger.engine.delivery.pollers.ci import Following
+from ganger.engine.delivery.pollers.hosts import HostWatch
+from ganger.engine.delivery.pollers.request_counts import ForgePace
+from ganger.engine.delivery.pollers.reviews import ReviewWatch
+from ganger.engine.delivery.requests.queue import RequestLine
+from ganger.engine.delivery.shared_push import Train
+from ganger.engine.merging.merge_queue import Merging, Spawn
+from ganger.engine.merging.push_queue import Sending
+from ganger.engine.resources.run_resources import Doorbell, Tools
+from ganger.engine.stop_guard import Gate
+
+
+class Branches:
+    """Nothing but the order of merges ties one repository to another."""
+
+    def __init__(self, tools: Tools, gate: Gate, spawn: Spawn) -> None:
+        self.tools, self.gate, self._spawn = tools, gate, spawn
+        self.state = tools.journal.state
+        self._merging: dict[str, Merging] = {}
+        self._sending: dict[str, Sending] = {}
+        self._following: dict[str, Following] = {}
+        self._trains: dict[str, Train] = {}
+        self._culprits: dict[str, Culprits] = {}
+        self._reviews: dict[str, ReviewWatch] = {}
+        self._lines: dict[str, RequestLine] = {}
+        self._doorbell: Doorbell | None = None
+        self._pace: ForgePace | None = None
+        self._hosts = HostWatch(tools, gate, spawn)
+
+    async def recover(self) -> None:
+        """Once it is known which rules hold."""
+        self._doorbell = self.tools.webhooks(self.nudge)
+        if self._doorbell is not None:
+            await self._doorbell.open()
+        await self._hosts.recover(self.tools.outlets.values())
+        numbers = itertools.count(self.state.gate_runs + 1)
+        for name, repository in self.tools.repositories.items():
+            rules, outlet = self.state.repos.get(name, NO_RULES), self.tools.outlets.get(name)
+            pushes_head = None
+            if outlet is not None and rules.delivers:
+                self._sending[name] = Sending(self.tools, self.gate, repository, outlet)
+                pushes_head = self._sending[name] if rules.style == "branch" else None
+                if outlet.forge is not None:
+                    self._following[name] = Following(outlet, outlet.forge, self.tools.clock, self.gate, self._spawn)
+                if outlet.forge is not None and rules.style == "request" and rules.forge_reviews:
+                    watch = self._reviews[name] = ReviewWatch(self.tools, self.gate, name, repository, outlet)
+                    self._spawn(watch.run())
+            self._merging[name] = Merging(self.tools, name, self.gate, self._spawn, numbers, pushes_head)
+            await self._merging[name].recover()
+            if pushes_head is not None:
+                self._trains[name] = train = Train(name, pushes_head, self._merging[name])
+                if name in self._following:
+                    self._culprits[name] = Culprits(train, self._following[name])
+        forges = {
+            name: following.forge
+            for name, following in self._following.items()
+            if self.state.repos[name].forge != "command"
+        }
+        if forges:
+            self._pace = ForgePace(self.tools.folder, forges, self.tools.clock)
+            self._spawn(self._pace.run())
+
+    def road(self, case: Case) -> InGit:
+        name = case.spec.repo
+        merging, sending = self._merging[name], self._sending.get(name)
+        if sending is None:
+            return InGit(case, merging, None)
+        following, reviews = self._following.get(name), self._reviews.get(name)
+        at = DeliveryCase(case, sending, merging, following, self._hosts, reviews)
+        line = self._lines.setdefault(name, RequestLine(self.state, self.gate))
+        return InGit(case, merging, Delivering(at, line, self._trains.get(name), self._culprits.get(name)))
+
+    async def merge_level(self, tasks: Sequence[str]) -> None:
+        """The barrier, in every repository that has a part in the level."""
+        parts: dict[str, list[str]] = {}
+        for name in tasks:
+            parts.setdefault(self.state.specs[name].repo, []).append(name)
+        await asyncio.gather(*(self._merging[repo].merge_level(part) for repo, part in parts.items()))
+
+    async def has_heard_reviews(self) -> bool:
+        """For a lead that is about to end: whether something is on record since, as what people said on a forge."""
+        if self.state.stopping or self.state.draining:
+            return False
+        before = self.state.last_seq
+        await asyncio.gather(*(watch.look_once_more() for watch in self._reviews.values()))
+        return self.state.last_seq != before
+
+    def nudge(self, repo: str) -> None:
+        """Somebody says that this repository has news on its forge."""
+        if repo in self._following:
+            self._following[repo].nudge()
+        if repo in self._reviews:
+            self._reviews[repo].nudge()
+
+    def stop(self) -> None:
+        for merging in self._merging.values():
+            merging.stop()
+        for following in self._following.values():
+            following.stop()
+        for watch in self._reviews.values():
+            watch.stop()
+        self._hosts.stop()
+        if self._pace is not None:
+            self._pace.stop()
+
+    async def close(self) -> None:
+        if self._doorbell is not None:
+            await self._doorbell.close()
+        for repository in self.tools.repositories.values():
+            await repository.close()
+        for outlet in self.tools.outlets.values():
+            if outlet.forge is not None:
+                await outlet.forge.close()

@@ -1,0 +1,1 @@
+"""A change's way from the run's branch to DONE."""

@@ -1,0 +1,1 @@
+"""CI of pushed commits: polled, waited for, rerun, explained."""

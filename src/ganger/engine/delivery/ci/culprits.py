@@ -1,0 +1,236 @@
+"""A red tip that holds several changes: whose it is, so that only that one is mended and the others wait.
+
+The changes are tried in halves: the tip as it would be without the later ones, on a branch of its own. Dying at any
+point is harmless: the same half is the same commit, a verdict that is recorded is not asked for again, and a push of
+what is there changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from ganger.core import events as ev
+from ganger.core.delivery.shared_pushes import is_at_it, needs_tip, suspects
+from ganger.core.logs.ci_logs import named_files
+from ganger.core.model.ci import UNSETTLED, Ci, Finding, RunFact, judge
+from ganger.core.names import branch_stem
+from ganger.core.times import unix_time
+from ganger.core.vocabulary import BlockReason
+from ganger.engine.attempt_outcome import Waits
+from ganger.engine.delivery.ci.failure import CiTrouble
+from ganger.engine.delivery.ci.red_before import RedBefore
+from ganger.engine.delivery.context import DeliveryCase, passes
+from ganger.engine.delivery.pollers.ci import Following
+from ganger.engine.delivery.shared_push import Train
+from ganger.engine.resources.run_resources import one_line
+from ganger.errors import ForgeError
+from ganger.ports import Conflict
+from ganger.ports.forge import Sent
+
+UNKNOWN = "unknown"
+
+
+class Culprits:
+    def __init__(self, train: Train, following: Following) -> None:
+        self.train, self.following = train, following
+        self.state, self.journal, self.repo = train.state, train.journal, train.repo
+        self.repository, self.rules = train.repository, train.rules
+        self._looking = asyncio.Lock()
+        self._told: dict[str, tuple[RunFact, ...]] = {}
+
+    async def of(self, at: DeliveryCase, sha: str, log: str, *, own: bool = False) -> str:
+        """The task that turned `sha` red, empty where what lies below this run did; `log` is what CI printed. `own`:
+        it has faults that what lies below has not."""
+        async with self._looking:
+            if sha in self.state.blamed:
+                return self.state.blamed[sha]
+            names = await self._in_it(sha)
+            if not names:
+                return at.case.task
+            name, how = await self._find(at, sha, names, log, own=own)
+            if not name and self.rules.base_red == "mend":
+                name, how = names[0], f"{how}, and it mends that"
+            if name and len(names) == 1:
+                return name
+            await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
+            self.train.ring()
+            return name
+
+    async def wait_for_mend(self, at: DeliveryCase, sha: str, name: str) -> None:
+        """Returns when another tip is tracked, or this one is green; raises Waits where nobody is at it."""
+        while at.now.commit == sha and not needs_tip(at.now):
+            at.heed()
+            proved = self.state.proved.get(self.repo, "")
+            if proved == sha:
+                return
+            if proved and await self.repository.is_ancestor(at.now.own, proved):
+                await self.train.adopt(at.case.task, proved)
+                return
+            task = self.state.tasks.get(name)
+            if task is None or not is_at_it(task):
+                status = "gone" if task is None else task.status.value
+                why = f"CI of {self.rules.branch} is red by {name}, which is {status}; it goes on once that is mended"
+                raise Waits(BlockReason.DEPENDENCY_FAILED, f"{why} or taken back")
+            await self.train.news()
+
+    async def unproved(self, sha: str) -> dict[str, list[str]]:
+        """Each task's commits in this tip that were in no green one."""
+        proved = self.state.proved.get(self.repo, "")
+        return {name: await self._fresh(name, sha, proved) for name in suspects(self.state, self.repo)}
+
+    async def blame(self, sha: str, name: str, how: str) -> None:
+        """It is known whose fault it is, without a trial."""
+        async with self._looking:
+            if sha not in self.state.blamed and len(await self._in_it(sha)) > 1:
+                await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
+                self.train.ring()
+
+    async def _in_it(self, sha: str) -> list[str]:
+        """Every task that has a change in this tip which was in no green one."""
+        proved = self.state.proved.get(self.repo, "")
+        return [name for name in suspects(self.state, self.repo) if await self._fresh(name, sha, proved)]
+
+    async def _fresh(self, name: str, sha: str, proved: str) -> list[str]:
+        """Its commits in `sha` that are not below `proved`."""
+        merges = self.train.sending.delivery(name).merges
+        there = [commit for commit in merges if await self.repository.is_ancestor(commit, sha)]
+        return [one for one in there if not proved or not await self.repository.is_ancestor(one, proved)]
+
+    async def _find(self, at: DeliveryCase, sha: str, names: Sequence[str], log: str, *, own: bool) -> tuple[str, str]:
+        good, bad = -1, len(names) - 1
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            verdict = await self._half(at, sha, names[middle + 1 :])
+            if verdict == UNKNOWN:
+                return self._likeliest(names[good + 1 : bad + 1], log)
+            good, bad = (middle, bad) if verdict == "green" else (good, middle)
+        if bad == 0 and not own and await self._is_red_below(at):
+            return "", f"{self.rules.branch} is red without any change of this run"
+        if len(names) == 1:
+            return names[0], "its change is the only one in it"
+        return names[bad], f"CI is green without it and what came later, and red with {names[bad]}"
+
+    def _likeliest(self, names: Sequence[str], log: str) -> tuple[str, str]:
+        """Where CI judges no other branch: who has not tried to mend it yet, changed most of the files that its log
+        names, and came last."""
+        told = named_files(log)
+        counts = {name: self._named(name, told) for name in names}
+        tried = {name: self._tries(name) for name in names}
+        best = min(names, key=lambda name: (tried[name], -counts[name], -names.index(name)))
+        if counts[best]:
+            return best, "CI's log names files that it changed"
+        return best, "the last that has not tried yet, as CI runs on no other branch"
+
+    def _named(self, name: str, told: Sequence[str]) -> int:
+        change = self.state.tasks[name].change
+        files = change.files if change is not None else ()
+        return sum(
+            any(f"/{one}".endswith(f"/{file}") or f"/{file}".endswith(f"/{one}") for file in files) for one in told
+        )
+
+    def _tries(self, name: str) -> int:
+        """How often it was blamed since the branch was green."""
+        tries = 0
+        for verdict in reversed(self.state.verdicts):
+            if verdict.repo == self.repo and verdict.green:
+                break
+            tries += verdict.repo == self.repo and verdict.task == name
+        return tries
+
+    # --- one half -----------------------------------------------------------------------------------------------------
+
+    async def _half(self, at: DeliveryCase, tip: str, without: Sequence[str]) -> str:
+        """CI's verdict on the tip without these tasks' changes."""
+        made = await self._without(tip, without)
+        if made is None:
+            return UNKNOWN
+        commit, tree = made
+        proved = self.state.proved.get(self.repo, "")
+        if proved and tree == await self.repository.tree_of(proved):
+            return "green"
+        if known := self.state.halves.get(commit):
+            return known
+        finding = await self._tried(at, commit)
+        verdict = await self._without_base(at, commit, finding)
+        await self.journal.record(ev.HalfJudged(self.repo, tip, commit, verdict, one_line(finding.why, 300)))
+        return verdict
+
+    async def _without_base(self, at: DeliveryCase, commit: str, finding: Finding) -> str:
+        """Where what was red before the run is nobody's matter, it says nothing of a part either."""
+        if finding.ci is Ci.RED and self.rules.base_red == "ignore":
+            base = RedBefore(at, CiTrouble(at.case, at.outlet))
+            if await base.same(commit, finding, self._told.get(commit, ())) is not None:
+                return "green"
+        return _word(finding)
+
+    async def _is_red_below(self, at: DeliveryCase) -> bool:
+        """Whether CI says that what others have on the branch is red by itself."""
+        below = at.now.onto
+        ours = {one.commit for one in self.state.verdicts if one.repo == self.repo}
+        if not below or below in ours or self.rules.forge == "command":
+            return False
+        return _word(await self.verdict(at, below, appear_sec=0.0)) == "red"
+
+    async def _without(self, tip: str, names: Sequence[str]) -> tuple[str, str] | None:
+        """The tip with all that these tasks changed taken back, the latest first; None where that does not go."""
+        top, tree = tip, await self.repository.tree_of(tip)
+        proved = self.state.proved.get(self.repo, "")
+        for name in reversed(names):
+            now = self.train.sending.delivery(name)
+            for commit in reversed(await self._fresh(name, tip, proved)):
+                message = f"Trial without {one_line(name, 60)}"
+                back = await self.repository.take_back(commit, top, message, unix_time(now.pushed_at))
+                if isinstance(back, Conflict):
+                    return None
+                top, tree = back.commit, back.tree
+        return top, tree
+
+    async def _tried(self, at: DeliveryCase, commit: str) -> Finding:
+        if self.rules.forge == "command":
+            return await self.verdict(at, commit)
+        branch = f"ganger/{branch_stem(self.state.run_id)}/half-{commit[:12]}"
+        call, remote, sending = at.unless_stopped, self.train.remote, self.train.sending
+        task, most = at.case.task, self.rules.ci_sec
+        outcome = await sending.patiently(task, lambda: call(remote.push(commit, branch)), most)
+        if not isinstance(outcome, Sent):
+            return Finding(Ci.ABSENT, f"{branch} is not taken by the remote")
+        try:
+            return await self.verdict(at, commit)
+        finally:
+            with contextlib.suppress(ForgeError):
+                await remote.remove(commit, branch)
+
+    async def verdict(self, at: DeliveryCase, commit: str, *, appear_sec: float | None = None) -> Finding:
+        """What CI says of a commit that is no task's; ABSENT when nothing began in time."""
+        patience = self.rules.appear_sec if appear_sec is None else appear_sec
+        clock = at.tools.clock
+        since, seen, sure = clock.monotonic(), 0, 0
+        self.following.begin(commit)
+        try:
+            while True:
+                at.heed()
+                look = await self.following.look(commit, (), after=seen, wait_sec=at.outlet.poll_most_sec)
+                seen = look.version
+                if look.trouble is not None and not passes(look.trouble):
+                    raise look.trouble
+                if not look.looks:
+                    continue
+                self._told[commit] = look.runs
+                finding, spent = judge(commit, look.runs, self.rules.ci_rules), clock.monotonic() - since
+                if finding.ci is Ci.ABSENT and spent >= patience:
+                    return finding
+                if finding.ci not in UNSETTLED and 0 < sure < look.looks:
+                    return finding
+                # Another workflow of the same push may begin a moment later: what is over is looked at once more.
+                sure = 0 if finding.ci in UNSETTLED else sure or look.looks
+                self.following.nudge()
+                if spent >= self.rules.ci_most_sec:
+                    return Finding(Ci.WAITING, f"CI of {commit[:12]} is not through after {spent:.0f} s")
+        finally:
+            self.following.forget(commit)
+
+
+def _word(finding: Finding) -> str:
+    return {Ci.GREEN: "green", Ci.MIRROR: "green", Ci.RED: "red"}.get(finding.ci, UNKNOWN)

@@ -1,0 +1,153 @@
+"""CI of what the forge made of a tested commit: followed to a verdict, where it gives one by itself.
+
+Nothing is run again for it: the tested commit has the same tree, and is the proof where CI says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ganger.core import events as ev
+from ganger.core.delivery.request_merges import Landed, judge_landed
+from ganger.core.model.ci import Finding, RunFact
+from ganger.core.model.ledger import RequestRef
+from ganger.engine.attempt_context import Failed
+from ganger.engine.delivery.ci.failure import CiTrouble
+from ganger.engine.delivery.ci.red_below import RedBelow
+from ganger.engine.delivery.context import DeliveryCase, passes
+
+_HEED_SEC = 2.0
+
+
+class LandedCi:
+    def __init__(self, at: DeliveryCase, trouble: CiTrouble) -> None:
+        self.at, self.trouble = at, trouble
+        self.below = RedBelow(at.case, at.sending)
+
+    async def follow(self) -> None:
+        """Raises Failed where what landed is red."""
+        known = self.at.now.request
+        if known is None or not known.merged or known.settled or not self.at.rules.follows_ci:
+            return
+        if self.at.now.green == known.merged or known.merged == known.tested:
+            return
+        verdict, finding, runs = await self._judged(known.merged)
+        if verdict is Landed.RED:
+            await self._red(known, finding, runs)
+        elif verdict is Landed.GREEN:
+            await self.at.case.record(*self._moved(known, self.at.rules.branch), *self._green(known, finding, runs))
+        elif known.same:
+            await self._stands(known, finding.why)
+        else:
+            why = f"{known.merged[:12]} holds more than what was tested, and CI gave no verdict on it: {finding.why}"
+            raise self.at.outside("landed untested", self.at.told(why, "look at CI of that branch"))
+
+    async def _stands(self, known: RequestRef, why: str) -> None:
+        await self.at.case.record(ev.LandedUnjudged(self.at.case.task, self.at.case.number, known.merged, why))
+
+    async def _judged(self, sha: str) -> tuple[Landed, Finding, tuple[RunFact, ...]]:
+        """Waits. That no run begins is believed when there was time for one."""
+        assert self.at.following is not None
+        clock, rules, seen = self.at.tools.clock, self.at.rules, 0
+        since, unsure = clock.monotonic(), not rules.required_jobs
+        self.at.following.begin(sha)
+        try:
+            while True:
+                self.at.heed()
+                spent = clock.monotonic() - since
+                wait = min(_HEED_SEC, self.at.outlet.poll_most_sec, max(0.05, rules.appear_sec - spent))
+                look = await self.at.following.look(sha, (), after=seen, wait_sec=wait)
+                seen = look.version
+                if look.trouble is not None and not passes(look.trouble):
+                    raise look.trouble
+                verdict, finding = judge_landed(sha, look.runs, rules.ci_rules)
+                spent = clock.monotonic() - since
+                early = spent < rules.appear_sec
+                if look.looks and (verdict is Landed.RED or (verdict is Landed.GREEN and not (unsure and early))):
+                    return verdict, finding, look.runs
+                if look.looks and not early and (verdict is Landed.NONE or not look.runs):
+                    return Landed.NONE, finding, look.runs
+                if spent >= rules.ci_most_sec:
+                    return Landed.NONE, finding, look.runs
+        finally:
+            self.at.following.forget(sha)
+
+    def _moved(self, known: RequestRef, branch: str) -> list[ev.Event]:
+        """Nothing where that is on record already."""
+        if self.at.now.commit == known.merged:
+            return []
+        task, number = self.at.case.task, self.at.case.number
+        return [ev.TrackingMoved(task, number, known.merged, branch, known.tested)]
+
+    def _seen(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> ev.CiSeen:
+        case, ours = self.at.case, tuple(run for run in runs if run.sha == sha)
+        told = (finding.ci.value, finding.why, finding.passed, finding.total, finding.current, finding.mirror)
+        return ev.CiSeen(case.task, case.number, sha, ours, *told, self._source)
+
+    @property
+    def _source(self) -> str:
+        return self.at.following.forge.name if self.at.following is not None else ""
+
+    def _green(self, known: RequestRef, finding: Finding, runs: Sequence[RunFact]) -> list[ev.Event]:
+        case, sha = self.at.case, known.merged
+        why = f"landed: {finding.passed} of {finding.total} required jobs succeeded"
+        events: list[ev.Event] = [
+            self._seen(sha, finding, runs),
+            ev.CiJudged(case.task, case.number, sha, "green", why, self._source),
+        ]
+        if mirror := self.at.rules.ci_rules.mirror_job:
+            events.append(ev.MirrorProved(case.task, case.number, sha, mirror, finding.mirror))
+        if case.spec.repo in case.state.broken:
+            events.append(ev.ChainCleared(case.spec.repo, sha))
+        return events
+
+    async def _red(self, known: RequestRef, finding: Finding, runs: tuple[RunFact, ...]) -> None:
+        """It is this task's fault unless a commit below it has the same one: those are judged first."""
+        sha, most_sec = known.merged, self.at.rules.ci_most_sec
+        await self._below_are_judged(sha)
+        problem = await self.trouble.red(sha, finding, runs)
+        log = log_of(problem)
+        culprit = await self.below.culprit(sha, log) if log else ""
+        if culprit and await self.below.is_mended(sha, culprit, log, most_sec):
+            await self._stands(known, f"{finding.why}, as below it: {culprit} mended it")
+            return
+        problem.before = (
+            *self._moved(known, self.at.rules.branch),
+            self._seen(sha, finding, runs),
+            *problem.before,
+        )
+        raise problem
+
+    async def _below_are_judged(self, sha: str) -> None:
+        clock, since = self.at.tools.clock, self.at.tools.clock.monotonic()
+        while clock.monotonic() - since < self.at.rules.ci_most_sec and await self._unjudged_below(sha):
+            await self.at.sending.pause(self.at.outlet.poll_sec)
+
+    async def _unjudged_below(self, sha: str) -> bool:
+        state = self.at.case.state
+        for name in state.delivering - {self.at.case.task}:
+            now = self.at.sending.delivery(name)
+            known = now.request
+            if known is None or not known.merged or known.settled or state.specs[name].repo != self.at.case.spec.repo:
+                continue
+            if known.merged in (now.green, known.tested):
+                continue
+            if await self.at.sending.repository.is_ancestor(known.merged, sha):
+                return True
+        return False
+
+    async def tried(self, sha: str, branch: str) -> Failed | None:
+        """What CI says of a commit that the forge's own queue tried and did not merge: a red verdict, or none."""
+        tested = self.at.now.commit
+        verdict, finding, runs = await self._judged(sha)
+        if verdict is not Landed.RED:
+            return None
+        problem = await self.trouble.red(sha, finding, runs)
+        moved = ev.TrackingMoved(self.at.case.task, self.at.case.number, sha, branch, tested, "queue")
+        problem.before = (moved, self._seen(sha, finding, runs), *problem.before)
+        return problem
+
+
+def log_of(problem: Failed) -> str:
+    """The log kept with a red verdict."""
+    return next((event.log for event in problem.before if isinstance(event, ev.CiJudged)), "")

@@ -1,0 +1,179 @@
+"""CI is run again for a commit: by the forge, or else by a commit of nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ganger.core import events as ev
+from ganger.core.delivery.shared_pushes import MEND, NEW_TIP, SUPERSEDED, is_free
+from ganger.core.model.ci import OVER, UNSETTLED, Ci, Finding, RunFact, Word, chosen, judge, mark
+from ganger.engine.delivery.ci.wait import NEVER_STARTED
+from ganger.engine.delivery.context import DeliveryCase, passes
+from ganger.engine.delivery.pollers.ci import Look
+from ganger.engine.delivery.push import Pushing
+from ganger.errors import ForgeUnreachable
+
+_MOST_SUPERSEDED = 20
+_WHAT_STARTS_IT = (
+    "does the workflow run on pushes to this branch, does a path or branch filter leave it out, are Actions on, is "
+    "there a runner, does the commit message skip CI?"
+)
+
+
+class CiAgain:
+    def __init__(self, at: DeliveryCase, pushing: Pushing) -> None:
+        self.at, self.pushing = at, pushing
+
+    async def once_more(self, finding: Finding) -> None:
+        """D04: once per cause, so often in all; never on a red run."""
+        now, cause = self.at.now, finding.cause or finding.ci.value
+        if finding.ci in (Ci.CANCELLED, Ci.ABSENT) and await self.is_superseded():
+            return
+        if cause == NEVER_STARTED:
+            raise self.at.outside("CI never started", self.at.told(finding.why, _WHAT_STARTS_IT))
+        used = [one for one in now.retriggered if not is_free(one)]
+        if cause in used or len(used) >= self.at.rules.retriggers:
+            done = f"CI was run again for {', '.join(used)} already" if used else "CI is not run again by itself here"
+            raise self.at.outside(cause, self.at.told(finding.why, f"look at the job on the forge ({done})"))
+        if not await self._rerun_once(self._runs_of(finding), cause):
+            await self.empty_commit(cause)
+
+    async def is_superseded_by_others(self) -> bool:
+        train = self.pushing.train
+        return train is not None and await train.is_superseded(self.at.now.commit)
+
+    async def is_superseded(self) -> bool:
+        """Somebody pushed on top of it, so the forge gave its run up or began none: that is no failure of a job. Their
+        tip is no proof of this change; once CI is through with it, a tip of this run's own is pushed."""
+        train = self.pushing.train
+        if train is None or not await self.is_superseded_by_others():
+            return False
+        times = sum(one.startswith(SUPERSEDED) for one in self.at.now.retriggered)
+        if times >= _MOST_SUPERSEDED:
+            why = f"{self.at.rules.branch} is pushed to by others faster than CI judges it ({times} times)"
+            raise self.at.outside("superseded", self.at.told(why, "push less often there, or give this run a branch"))
+        await self._others_judged(await train.tip())
+        await self.empty_commit(f"{SUPERSEDED}{times + 1}")
+        return True
+
+    async def _others_judged(self, tip: str) -> None:
+        """A push on top of theirs would take their run away."""
+        following, clock = self.at.following, self.at.tools.clock
+        assert following is not None
+        since, seen = clock.monotonic(), 0
+        following.begin(tip)
+        try:
+            while (spent := clock.monotonic() - since) < self.at.rules.ci_sec:
+                self.at.heed()
+                look = await following.look(tip, (), after=seen, wait_sec=self.at.outlet.poll_most_sec)
+                seen, found = look.version, judge(tip, look.runs, self.at.rules.ci_rules).ci
+                if found not in UNSETTLED or (found is Ci.ABSENT and spent >= self.at.rules.appear_sec):
+                    return
+        finally:
+            following.forget(tip)
+
+    async def empty_commit(self, cause: str) -> None:
+        """CI runs again with another commit: of nothing, where nothing else waits to be pushed."""
+        task, number = self.at.case.task, self.at.case.number
+        self.at.require_open_chain()
+        if self.pushing.train is not None:
+            await self.at.case.record(ev.RetriggerIntended(task, number, self.at.now.commit, cause, NEW_TIP))
+            self.pushing.train.ring()
+        else:
+            await self.at.sending.again(task, cause)
+        await self.pushing.push()
+        await self.at.case.record(ev.Retriggered(task, number, self.at.now.commit, cause, NEW_TIP))
+
+    def _runs_of(self, finding: Finding) -> list[RunFact]:
+        """Every run that has one of the jobs which explain it; the newest where a job is in none."""
+        runs = chosen(self.at.now.commit, self.at.now.runs, self.at.rules.events)
+        return [run for run in runs if set(finding.jobs).intersection(run.jobs)] or runs[-1:]
+
+    async def _rerun_once(self, runs: Sequence[RunFact], cause: str) -> bool:
+        """Several tasks can have one tip: the first of them asks for its runs, the others take note."""
+        train = self.pushing.train
+        if train is None:
+            return await self._rerun(runs, cause)
+        async with train.rerunning:
+            case, sha = self.at.case, self.at.now.commit
+            if not train.was_run_again(case.task, sha, cause):
+                return await self._rerun(runs, cause)
+            names = " ".join(run.id for run in runs)
+            intended = ev.RetriggerIntended(case.task, case.number, sha, cause, "rerun", names)
+            await case.record(intended, ev.Retriggered(case.task, case.number, sha, cause, "rerun"))
+            return True
+
+    async def _rerun(self, runs: Sequence[RunFact], cause: str, *, asked: bool = False) -> bool:
+        """Whether the forge runs them again. `asked`: that is on record already."""
+        case, sha = self.at.case, self.at.now.commit
+        if runs and not asked:
+            names = " ".join(run.id for run in runs)
+            await case.record(ev.RetriggerIntended(case.task, case.number, sha, cause, "rerun", names))
+        if not any([await self._run_again(run) for run in runs]):
+            return False
+        await case.record(ev.Retriggered(case.task, case.number, sha, cause, "rerun"))
+        return True
+
+    async def _run_again(self, run: RunFact) -> bool:
+        assert self.at.following is not None
+        forge = self.at.following.forge
+        call = self.at.unless_stopped
+        return await self.at.sending.patiently(self.at.case.task, lambda: call(forge.rerun(run)), self.at.rules.ci_sec)
+
+    async def finish_retrigger(self) -> None:
+        """An earlier lead wanted CI to run again, and nobody knows whether it does."""
+        now = self.at.now
+        wanted = now.retrigger
+        if wanted is not None and wanted.how == "rerun" and wanted.sha == now.commit:
+            await self._look_at_rerun(wanted.run, wanted.cause)
+        elif wanted is not None and wanted.how == NEW_TIP:
+            await self.at.case.record(
+                ev.Retriggered(self.at.case.task, self.at.case.number, now.commit, wanted.cause, NEW_TIP)
+            )
+        elif self._mends_nothing():
+            cause = f"{MEND}{self.at.case.now.ci_fixes + self.at.case.now.reworks}"
+            await self._again_for_mend(cause)
+
+    async def _look_at_rerun(self, names: str, cause: str) -> None:
+        """Only the forge knows which of them run again, so it is waited for."""
+        assert self.at.following is not None
+        sha, known = self.at.now.commit, {run.id: run for run in self.at.now.runs}
+        self.at.following.begin(sha)
+        try:
+            look = await self.at.sending.patiently(
+                self.at.case.task, lambda: self._first_look(sha), self.at.rules.ci_sec
+            )
+        finally:
+            self.at.following.forget(sha)
+        fresh = {run.id: run for run in look.runs}
+        wanted = names.split()
+        still = [known[name] for name in wanted if name in known and not _goes_again(known[name], fresh.get(name))]
+        if len(still) == len(wanted):
+            await self._rerun(still, cause, asked=True)
+            return
+        for run in still:
+            await self._run_again(run)
+        await self.at.case.record(ev.Retriggered(self.at.case.task, self.at.case.number, sha, cause, "rerun"))
+
+    async def _first_look(self, sha: str) -> Look:
+        assert self.at.following is not None
+        look = await self.at.following.look(sha, (), after=0, wait_sec=self.at.outlet.poll_most_sec)
+        if look.trouble is not None and not passes(look.trouble):
+            raise look.trouble
+        if not look.looks:
+            raise ForgeUnreachable("the forge did not say whether CI runs again")
+        return look
+
+    def _mends_nothing(self) -> bool:
+        """CI was red, and a worker found nothing to change: perhaps it was not the code."""
+        return self.at.now.fixing and self.at.now.pushed == self.at.now.commit
+
+    async def _again_for_mend(self, cause: str) -> None:
+        runs = chosen(self.at.now.commit, self.at.now.runs, self.at.rules.events)
+        bad = [run for run in runs if any(job.word is not Word.SUCCESS for job in run.jobs)]
+        if not await self._rerun(bad or runs[-1:], cause):
+            await self.empty_commit(cause)
+
+
+def _goes_again(before: RunFact, now: RunFact | None) -> bool:
+    return now is not None and (mark(now) != mark(before) or now.word not in OVER)

@@ -1,0 +1,87 @@
+"""What everybody who brings one task's change to the outside has at hand, and how trouble there is told."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from ganger.core.model.ledger import Delivery, RepoRules
+from ganger.core.planning.repos import graph_of
+from ganger.core.vocabulary import BlockReason, FailureClass
+from ganger.engine.attempt_context import Case, Failed
+from ganger.engine.attempt_outcome import Waits, heed_person
+from ganger.engine.delivery.pollers.ci import Following
+from ganger.engine.delivery.pollers.hosts import HostWatch, Patience
+from ganger.engine.delivery.pollers.reviews import ReviewWatch
+from ganger.engine.merging.merge_queue import Merging
+from ganger.engine.merging.push_queue import Sending
+from ganger.errors import ForgeDenied, ForgeError, HostError
+
+
+class DeliveryCase:
+    def __init__(
+        self,
+        case: Case,
+        sending: Sending,
+        merging: Merging,
+        following: Following | None,
+        hosts: HostWatch,
+        reviews: ReviewWatch | None = None,
+    ) -> None:
+        """`following` is there where a forge runs CI, `reviews` where people may review on it."""
+        self.case, self.sending, self.merging, self.following = case, sending, merging, following
+        self._hosts, self.reviews = hosts, reviews
+        self.outlet, self.tools, self.unless_stopped = sending.outlet, case.tools, case.gate.unless_stopped
+        self.rules: RepoRules = sending.rules(case.task)
+
+    @property
+    def now(self) -> Delivery:
+        return self.sending.delivery(self.case.task)
+
+    async def while_answered(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Does the work, from its ledger on, whenever its hosts answer; see `HostWatch`."""
+        rules = self.rules
+        of = Patience(self.case.task, self.heed, rules.branch, rules.ci_sec, rules.ci_most_sec)
+        await self._hosts.while_answered(self.outlet, of, work)
+
+    def heed(self) -> None:
+        """A stop, or a person who does not want to wait any longer."""
+        self.case.gate.check()
+        heed_person(self.case.now)
+
+    def require_open_chain(self) -> None:
+        state, repo = self.case.state, self.case.spec.repo
+        graph = graph_of(state.repos)
+        chain = (repo, *graph.upstream.get(repo, ()), *graph.downstream.get(repo, ()))
+        halted = next((one for one in chain if one in state.halted), None)
+        if halted is not None:
+            why = f"{halted or 'the project'} is halted, so nothing is pushed: {state.halted[halted]}"
+            raise Waits(BlockReason.PAUSED, why)
+
+    def told(self, why: str, check: str) -> str:
+        urls = [run.url for run in self.now.runs if run.url]
+        where = f"; {urls[-1]}" if urls else ""
+        return f"{why}: {check}{where}"
+
+    def outside_for_all(self, signal: str, detail: str, cls: FailureClass = FailureClass.BLOCKED_EXTERNAL) -> Exception:
+        """The same for every task of the repository: the first one asks, the others wait for what comes of it."""
+        asked, state, own = self.sending.asked, self.case.state, (self.case.task, self.case.number)
+        name, number = asked.setdefault(signal, own)
+        if name != self.case.task and name in state.tasks and state.tasks[name].attempts == number:
+            return Waits(BlockReason.EXTERNAL, f"{detail} (asked about {name})")
+        asked[signal] = own
+        return self.outside(signal, detail, cls)
+
+    def outside(self, signal: str, detail: str, cls: FailureClass = FailureClass.BLOCKED_EXTERNAL) -> Failed:
+        """Nothing a worker could mend: a person looks, and the delivery goes on from the ledger."""
+        then = f"then ganger retry {self.case.task}: no worker is needed"
+        problem = self.case.failed(cls, signal, f"{detail}; {then}")
+        problem.question = "delivery"
+        problem.keep_changes = True
+        return problem
+
+
+def passes(trouble: ForgeError) -> bool:
+    """Whether it is enough to look again later. Where the whole host is concerned, that is waited for elsewhere."""
+    if isinstance(trouble, HostError) and trouble.host:
+        return False
+    return not isinstance(trouble, ForgeDenied)

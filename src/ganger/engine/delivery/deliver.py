@@ -1,0 +1,285 @@
+"""One task's way from the run's branch to DONE: push, change request, CI of exactly this commit, mirror, review.
+
+Every step looks into the ledger first, so a new lead, or a later attempt, goes on where it stands:
+
+- intended, perhaps pushed: the remote tells;
+- pushed: CI is looked at anew, and what the ledger holds is not asked for again;
+- asked to run again: the run's own attempt tells whether it does;
+- judged: what follows the verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ganger.core import events as ev
+from ganger.core.delivery.shared_pushes import BASE_RED, PUSH_REFUSED, TAKEN_OUT
+from ganger.core.model.ci import Ci, Finding, chosen
+from ganger.core.model.ledger import CI, MIRRORED
+from ganger.core.scheduling.quota import after_success
+from ganger.core.vocabulary import FailureClass, TaskStatus
+from ganger.engine.attempt_context import Failed
+from ganger.engine.delivery.ci.culprits import Culprits
+from ganger.engine.delivery.ci.failure import CiTrouble
+from ganger.engine.delivery.ci.merged_commit import LandedCi
+from ganger.engine.delivery.ci.red_before import RedBefore
+from ganger.engine.delivery.ci.rerun import CiAgain
+from ganger.engine.delivery.ci.unread_workflow import UnreadWorkflow
+from ganger.engine.delivery.ci.wait import CiWaiting
+from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.push import Pushing
+from ganger.engine.delivery.requests.change_request import Requesting
+from ganger.engine.delivery.requests.merge import RequestMerging
+from ganger.engine.delivery.requests.merged_branch import MergedBranch
+from ganger.engine.delivery.requests.queue import RequestLine
+from ganger.engine.delivery.reviews.forge_review import ForgeReviewing
+from ganger.engine.delivery.reviews.review import Reviewing
+from ganger.engine.delivery.shared_push import TakenOut, Train
+from ganger.engine.delivery.status_comment import Remarks
+from ganger.engine.merging.push_queue import PushFailed
+from ganger.engine.resources.run_resources import one_line
+from ganger.errors import ForgeDenied, ForgeError
+
+_TAKEN_OUT_THEN = (
+    "it stays out, and nothing on top of it is pushed: put it back there, or begin a new run for what is left"
+)
+
+
+class Delivering:
+    def __init__(self, at: DeliveryCase, line: RequestLine, train: Train | None, culprits: Culprits | None) -> None:
+        """`line` is that of the change requests of its repository. `train` and `culprits`: changes go to the branch
+        that all share."""
+        self.at, self.train, self.culprits = at, train, culprits
+        self.requests = Requesting(at.case, at.sending)
+        self.reviewing = Reviewing(at.case, at.sending.repository)
+        self.on_forge = ForgeReviewing(at, self.reviewing)
+        self.remarks = Remarks(at)
+        self.merged_branch = MergedBranch(at)
+        self.pushing = Pushing(at, train)
+        self.waiting = CiWaiting(at)
+        self.again = CiAgain(at, self.pushing)
+        self.trouble = CiTrouble(at.case, at.outlet)
+        self.base = RedBefore(at, self.trouble)
+        self.unread = UnreadWorkflow(at, self.trouble, culprits)
+        self.landed = LandedCi(at, self.trouble)
+        self.merging = RequestMerging(at, line, self.landed, self._test, self.on_forge.once_more)
+
+    async def _run(self) -> None:
+        try:
+            await self.at.while_answered(self._steps)
+        except Failed as red:
+            if red.failed.failure_class is FailureClass.CI_ERROR:
+                await self.merging.show_target()
+            raise
+        except ForgeDenied as denied:
+            raise self.at.outside("forge refuses", f"{denied.message}. {denied.hint}".strip()) from denied
+        except TakenOut as gone:
+            raise self.at.outside_for_all(TAKEN_OUT, f"{gone.message}; {_TAKEN_OUT_THEN}") from gone
+        except PushFailed as refused:
+            told = self.at.outside if self.train is None else self.at.outside_for_all
+            raise told(PUSH_REFUSED, refused.message) from refused
+        except ForgeError as trouble:
+            raise self.at.outside("forge unreachable", trouble.message) from trouble
+        await self._done()
+
+    async def run(self) -> None:
+        """Raises Failed when CI or the forge says no, Waits when only a person can go on, Stopped."""
+        try:
+            await self._run()
+        finally:
+            if self.train is not None:
+                self.train.ring()
+
+    async def _steps(self) -> None:
+        self.at.require_open_chain()
+        if not self.merging.is_landed:
+            await self._test()
+            await self.merging.land()
+        # What comes next may be a mend with a change request of its own.
+        await self.merged_branch.remove()
+        await self.landed.follow()
+        if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
+            await self._mirror()
+        await self.remarks.show()
+
+    async def _test(self) -> None:
+        """Until what is tracked is where it shall be, proved and approved."""
+        if self.at.now.pushed != self.at.now.commit:
+            await self.merging.notice()
+            await self.merged_branch.remove()
+        await self.pushing.push()
+        await self.requests.open()
+        if self.at.rules.follows_ci and not self._is_proved():
+            await self._follow()
+        if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
+            await self._mirror()
+        await self._require_on_remote()
+        await self.requests.renew()
+        await self.requests.ready()
+        await self.remarks.show()
+        await self.merging.require_shown()
+        await self.on_forge.before_review()
+        await self.reviewing.require(self.at.now.commit, when="after")
+        await self.on_forge.after_review()
+
+    def _is_proved(self) -> bool:
+        now = self.at.now
+        mirrored = (
+            MIRRORED not in self.at.rules.completion or self.at.rules.mirror_command or now.mirrored == now.commit
+        )
+        return now.needs_no_ci and mirrored
+
+    async def _require_on_remote(self) -> None:
+        if self.merging.request is not None:
+            # Whoever lands it looks at its branch as well.
+            return
+        now, remote = self.at.now, self.at.outlet.place_of(self.at.now.branch)
+        there = await self.at.sending.patiently(
+            self.at.case.task,
+            lambda: self.at.unless_stopped(remote.holds(now.commit, now.branch)),
+            self.at.rules.ci_sec,
+        )
+        if not there:
+            why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is not there any more"
+            raise self.at.outside("gone from the remote", f"{why}; somebody took it away")
+
+    # --- CI ---------------------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """Until the tracked commit is green; what is tracked may change on the way."""
+        await self.again.finish_retrigger()
+        assert self.at.following is not None
+        while True:
+            sha = self.at.now.commit
+            self.at.following.begin(sha, self.at.now.runs)
+            try:
+                finding = await self.waiting.settled(sha)
+            finally:
+                self.at.following.forget(sha)
+            if finding.ci is Ci.GREEN:
+                await self._green(sha, finding)
+                return
+            finding = await self._hidden(sha, finding)
+            if await self.unread.is_nobodys(sha, finding):
+                if await self._has_news_below():
+                    continue
+                raise await self.unread.asked(sha, finding)
+            if finding.ci is Ci.RED:
+                if await self._was_red_before(sha, finding):
+                    return
+                passing = await self.trouble.passing(sha, finding, self.at.now.runs)
+                if passing is None:
+                    if await self._mended_by_another(sha, finding):
+                        continue
+                    problem = await self.trouble.red(sha, finding, self.at.now.runs)
+                    if self.at.rules.base_red == "mend" and (note := await self.base.note(sha)):
+                        problem.reminder = f"{problem.reminder}\n\n{note}"
+                    await self.merging.give_way(sha, problem)
+                    raise problem
+                finding = passing
+            if finding.ci is Ci.NEEDS_APPROVAL:
+                raise self.at.outside("needs approval", self.at.told(finding.why, "approve it on the forge"))
+            await self.again.once_more(finding)
+
+    async def _was_red_before(self, sha: str, finding: Finding) -> bool:
+        """Whether nothing is wrong with it that was not wrong without this run, and that is nobody's matter here."""
+        mode, alone = self.at.rules.base_red, self.culprits is None
+        if mode == "mend" or (mode == "stop" and not alone):
+            return False
+        base = await self.base.same(sha, finding)
+        if base is None:
+            return False
+        if mode == "ignore" and not self.at.rules.ci_rules.mirror_job:
+            await self.base.waive(sha, base, finding)
+            return True
+        why = f"{self.at.rules.branch} was red at {base.commit[:12]} before this run's changes came: {finding.why}"
+        raise self.at.outside_for_all(BASE_RED, self.at.told(why, "mend the branch itself"))
+
+    async def _hidden(self, sha: str, finding: Finding) -> Finding:
+        if finding.ci is not Ci.ABSENT or await self.again.is_superseded_by_others():
+            return finding
+        return await self.unread.hides(sha, finding) or finding
+
+    async def _has_news_below(self) -> bool:
+        """Whether what stands below it in the target is another by now, so that there is something else to look at."""
+        if self.train is not None:
+            return await self.again.is_superseded()
+        if not await self.merging.catch_up():
+            return False
+        await self.pushing.push()
+        return True
+
+    async def _mended_by_another(self, sha: str, finding: Finding) -> bool:
+        """Whether the fault was another task's and there is something else to look at now."""
+        if self.culprits is None:
+            return False
+        log = await self.trouble.printed(sha, finding, self.at.now.runs)
+        if log is None:
+            return False
+        own = self.at.rules.base_red == "ignore" and await self.base.has_more(sha, finding)
+        name = await self.culprits.of(self.at, sha, log, own=own)
+        if name == self.at.case.task:
+            return False
+        if not name:
+            if await self.again.is_superseded():
+                return True
+            below = self.at.now.onto[:12]
+            why = f"{self.at.rules.branch} was red at {below} before this run's changes came: {finding.why}"
+            raise self.at.outside_for_all(BASE_RED, self.at.told(why, "mend the branch itself"))
+        why = f"{finding.why}, by the change of {name}, which mends it"
+        await self.waiting.seen(sha, self.at.now.runs, replace(finding, why=why))
+        await self.culprits.wait_for_mend(self.at, sha, name)
+        await self.pushing.push()
+        return True
+
+    async def _green(self, sha: str, finding: Finding) -> None:
+        case, source = self.at.case, self.at.following.forge.name if self.at.following is not None else ""
+        runs = chosen(sha, self.at.now.runs, self.at.rules.events)
+        shown = ", ".join(f"#{run.number or run.id}" for run in runs)
+        why = f"run {shown}: {finding.passed} of {finding.total} required jobs succeeded"
+        events: list[ev.Event] = [ev.CiJudged(case.task, case.number, sha, "green", why, source)]
+        if self.at.rules.ci_rules.mirror_job:
+            events.append(ev.MirrorProved(case.task, case.number, sha, self.at.rules.mirror_job, finding.mirror))
+        if case.spec.repo in case.state.broken:
+            events.append(ev.ChainCleared(case.spec.repo, sha))
+        await case.record(*events)
+
+    # --- mirror and end ---------------------------------------------------------------------------------------------
+
+    async def _mirror(self) -> None:
+        """A command shows that the mirror has the commit; mirrors take their time."""
+        case, now = self.at.case, self.at.now
+        if now.mirrored == now.commit:
+            return
+        assert self.at.outlet.prove_mirror is not None
+        since, said = self.at.tools.clock.monotonic(), ""
+        while True:
+            self.at.heed()
+            proved, said = await self.at.unless_stopped(self.at.outlet.prove_mirror(now.commit, now.branch))
+            if proved:
+                await case.record(ev.MirrorProved(case.task, case.number, now.commit, "command", one_line(said)))
+                return
+            if self.at.tools.clock.monotonic() - since >= self.at.rules.ci_sec:
+                why = f"the mirror does not have {now.commit[:12]}: {one_line(said)}"
+                raise self.at.outside("mirror", self.at.told(why, "is the mirror reachable, does the command work?"))
+            await self.at.sending.pause(self.at.outlet.poll_sec)
+
+    async def _done(self) -> None:
+        case = self.at.case
+        settled = ev.TaskSettled(case.task, TaskStatus.DONE, self._proof())
+        await case.record(settled, *after_success(case.state, case.now.account))
+
+    def _proof(self) -> str:
+        now, rules = self.at.now, self.at.rules
+        parts = [f"verified by {self.at.case.spec.verify_profile}", f"pushed as {now.commit[:12]} to {now.branch}"]
+        if CI in rules.completion and now.green == now.commit:
+            runs = chosen(now.commit, now.runs, rules.events)
+            shown = ", ".join(run.url or f"run {run.id}" for run in runs)
+            parts.append(f"CI green, {now.passed} of {now.total} jobs ({shown})")
+        elif CI in rules.completion and now.waived == now.commit:
+            parts.append(f"not green by CI: {now.waived_why}")
+        if MIRRORED in rules.completion:
+            parts.append(f"mirrored ({'command' if rules.mirror_command else rules.mirror_job})")
+        if now.request is not None and now.request.number:
+            parts.append(f"change request #{now.request.number}{' merged' if now.request.merged else ''}")
+        return "; ".join(parts)

@@ -1,0 +1,197 @@
+"""Hosts that are away, or refuse the token: whoever needs one waits here; one call at a time sees if it is back.
+
+What is known of them is recorded, so a new lead and every screen know it too. Dying at any point is harmless: a host
+that is not in trouble any more answers the next lead's first try.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ganger.core import events as ev
+from ganger.core.failures.retries import backoff_sec
+from ganger.core.state.hosts import AWAY, DENIED, after_answer, asking, is_away, is_patience_over, nobody_s, told
+from ganger.core.vocabulary import BlockReason
+from ganger.engine.attempt_outcome import Waits
+from ganger.engine.resources.delivery_target import Outlet
+from ganger.engine.resources.run_resources import Tools
+from ganger.engine.stop_guard import Gate, Stopped
+from ganger.errors import ForgeDenied, GangerError, HostError
+
+Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
+Probe = Callable[[], Awaitable[object]]
+_LOOK_SEC = 0.2
+# Trouble that comes back within this is the same one.
+_QUIET_SEC = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Of whom: after `ask_sec` a person is asked, after `most_sec` nobody leads the task until the host is back."""
+
+    task: str
+    heed: Callable[[], None]
+    branch: str
+    ask_sec: float
+    most_sec: float
+
+
+class HostWatch:
+    """Shared by all repositories of a run."""
+
+    def __init__(self, tools: Tools, gate: Gate, spawn: Spawn) -> None:
+        self._tools, self._gate, self._spawn = tools, gate, spawn
+        self._journal, self._clock, self._state = tools.journal, tools.clock, tools.journal.state
+        self._probes: dict[tuple[str, str], tuple[Probe, float]] = {}
+        self._at_work: set[tuple[str, str]] = set()
+        self._tries: dict[str, int] = {}
+        self._last: dict[str, float] = {}
+        self._stopped = False
+        # What follows from the state is found and recorded in one piece: two at once would say it twice.
+        self._telling = asyncio.Lock()
+
+    async def recover(self, outlets: Iterable[Outlet]) -> None:
+        """Settings may have changed since an earlier lead met trouble, and who waited may be through."""
+        used = [host for outlet in outlets for host in outlet.hosts]
+        await self._tell(lambda: nobody_s(self._state, used))
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    async def while_answered(self, outlet: Outlet, of: Patience, work: Callable[[], Awaitable[None]]) -> None:
+        """Does the work again from its ledger each time its host is back. Raises Waits where patience is over."""
+        began: float | None = None
+        while True:
+            began = await self._until_back(outlet, of, began)
+            tried = self._clock.monotonic()
+            try:
+                return await work()
+            except HostError as trouble:
+                if not trouble.host or trouble.way not in ("git", "api"):
+                    raise
+                if self._clock.monotonic() - tried > _QUIET_SEC:
+                    began = None
+                await self._met(outlet, of, trouble)
+
+    async def _met(self, outlet: Outlet, of: Patience, trouble: HostError) -> None:
+        """A task met it; who else does may have said so already."""
+        self._know(outlet, of.branch)
+        async with self._telling:
+            known = self._state.hosts.get(trouble.host)
+            if known is None or trouble.way not in known.ways:
+                await self._note(trouble)
+        if isinstance(trouble, ForgeDenied):
+            await self._ask(trouble.host, trouble.hint)
+
+    def _know(self, outlet: Outlet, branch: str) -> None:
+        """How each host of this outlet is asked whether it is back."""
+        remote, forge, most = outlet.remote, outlet.forge, max(outlet.poll_most_sec, _LOOK_SEC)
+        if remote.host:
+            self._probes.setdefault((remote.host, "git"), (lambda: remote.head(branch), most))
+        if outlet.fork is not None and outlet.fork.host:
+            self._probes.setdefault((outlet.fork.host, "git"), (partial(outlet.fork.head, branch), most))
+        if forge is not None and forge.host:
+            self._probes.setdefault((forge.host, "api"), (forge.knock, most))
+
+    def _pause_of(self, host: str, way: str) -> float:
+        """Longer with each try that failed, also where the host seemed to be back in between."""
+        now = self._clock.monotonic()
+        quiet = now - self._last.get(host, now) > 2 * _QUIET_SEC
+        self._tries[host] = 0 if quiet else self._tries.get(host, -1) + 1
+        self._last[host] = now
+        known = self._probes.get((host, way))
+        return min(backoff_sec(host, self._tries[host]), known[1] if known is not None else _QUIET_SEC)
+
+    async def _note(self, trouble: HostError) -> None:
+        host, kind = trouble.host, DENIED if isinstance(trouble, ForgeDenied) else AWAY
+        known = self._state.hosts.get(host)
+        tries = known.tries + 1 if known is not None else 1
+        why = trouble.why or trouble.message[:160]
+        next_at = round(self._clock.now() + self._pause_of(host, trouble.way), 3)
+        await self._journal.record(ev.HostAway(host, trouble.way, kind, why, next_at, tries))
+
+    async def _ask(self, host: str, hint: str = "") -> None:
+        await self._tell(lambda: asking(self._state, host, hint))
+
+    async def _tell(self, found: Callable[[], Sequence[ev.Event]]) -> None:
+        async with self._telling:
+            await self._journal.idle()
+            if events := found():
+                await self._journal.record(*events)
+
+    # --- waiting ----------------------------------------------------------------------------------------------------
+
+    async def _until_back(self, outlet: Outlet, of: Patience, began: float | None) -> float | None:
+        """When it began to wait for trouble that is not over for long; None where there was none."""
+        self._know(outlet, of.branch)
+        while host := is_away(self._state, outlet.hosts):
+            began = self._clock.monotonic() if began is None else began
+            await self._look_after(host)
+            trouble = self._state.hosts.get(host)
+            if trouble is None:
+                continue
+            if of.task not in trouble.waiting:
+                await self._journal.record(ev.HostAwaited(host, of.task))
+                continue
+            if is_patience_over(trouble, self._clock.now(), of.ask_sec):
+                await self._ask(host)
+            most = of.ask_sec if trouble.kind == DENIED else of.most_sec
+            if self._clock.monotonic() - began >= most:
+                await self._ask(host)
+                raise Waits(BlockReason.EXTERNAL, f"{told(host, trouble)}; it goes on when that is over")
+            of.heed()
+            await asyncio.sleep(_LOOK_SEC)
+        return began
+
+    async def _look_after(self, host: str) -> None:
+        """Somebody must see whether it is back, by every way it was asked in vain."""
+        for way in self._state.hosts[host].ways:
+            key = (host, way)
+            if key not in self._probes:
+                # An earlier lead asked by it, and nobody does now.
+                await self._back(host, way)
+            elif key not in self._at_work and not self._stopped:
+                self._at_work.add(key)
+                self._spawn(self._probe(*key))
+
+    async def _probe(self, host: str, way: str) -> None:
+        """Until it is back by this way."""
+        try:
+            while not self._over():
+                known = self._state.hosts.get(host)
+                if known is None or way not in known.ways:
+                    return
+                if self._clock.now() < known.next_at:
+                    await asyncio.sleep(_LOOK_SEC)
+                    continue
+                await self._try(host, way)
+        except Stopped:
+            # Whoever waits is told so at its own gate.
+            pass
+        finally:
+            self._at_work.discard((host, way))
+
+    async def _try(self, host: str, way: str) -> None:
+        try:
+            await self._gate.unless_stopped(self._probes[host, way][0]())
+        except HostError as trouble:
+            if trouble.host == host:
+                async with self._telling:
+                    await self._note(trouble)
+                if isinstance(trouble, ForgeDenied):
+                    await self._ask(host, trouble.hint)
+                return
+        except GangerError:
+            # Whatever it says, it says something.
+            pass
+        if not self._over():
+            await self._back(host, way)
+
+    async def _back(self, host: str, way: str) -> None:
+        await self._tell(lambda: after_answer(self._state, host, way))
+
+    def _over(self) -> bool:
+        return self._stopped or self._state.stopping or self._state.finished

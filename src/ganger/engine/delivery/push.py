@@ -1,0 +1,50 @@
+"""A task's change goes to the remote: to the branch all share, or to one of its own."""
+
+from __future__ import annotations
+
+from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.request_commits import RequestCommits
+from ganger.engine.delivery.shared_push import Train
+from ganger.engine.merging.push_queue import PushFailed
+from ganger.ports.forge import Behind, Rejected, Sent
+
+
+class Pushing:
+    def __init__(self, at: DeliveryCase, train: Train | None) -> None:
+        """`train`: to the branch all share; else to one of its own."""
+        self.at, self.train, self.commits = at, train, RequestCommits(at.case, at.sending)
+
+    async def push(self) -> None:
+        if self.train is not None:
+            await self.train.board(self.at)
+            return
+        now = self.at.now
+        if not now.commit or now.pushed != now.commit:
+            await self._push_own()
+
+    async def _push_own(self) -> None:
+        """A branch that nobody else pushes to."""
+        task = self.at.case.task
+        if not self.at.now.branch or not self.at.now.tree:
+            branch, commit, tree = await self.at.sending.patiently(task, self.commits.published, self.at.rules.ci_sec)
+            replaces = await self._replaced(branch, commit)
+            await self.at.sending.intend(task, branch, commit, tree, replaces=replaces)
+        known = self.at.now.request
+        expected = known.replaces if known is not None and known.branch == self.at.now.branch else ""
+        outcome = await self.at.sending.patiently(
+            task, lambda: self.at.sending.push(task, replaces=expected), self.at.rules.ci_sec
+        )
+        if isinstance(outcome, Sent):
+            return
+        where = f"{self.at.now.branch} of {self.at.outlet.place_of(self.at.now.branch).address}"
+        if isinstance(outcome, Rejected):
+            raise PushFailed(f"{where} refuses the push: {outcome.why}")
+        assert isinstance(outcome, Behind)
+        raise PushFailed(f"somebody else pushed {outcome.head[:12]} to {where}")
+
+    async def _replaced(self, branch: str, commit: str) -> str:
+        """In a straight history what a request shows next may not build on what it shows now."""
+        known, before = self.at.now.request, self.at.now.pushed
+        if not self.at.rules.is_linear or known is None or known.merged or known.branch != branch or not before:
+            return ""
+        return "" if await self.at.sending.repository.is_ancestor(before, commit) else before

@@ -1,0 +1,1 @@
+"""Change requests: opened, kept current, merged."""

@@ -1,0 +1,82 @@
+"""A task's change request: that there is one and only one, and when people may look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from ganger.core import events as ev
+from ganger.core.model.ledger import Delivery
+from ganger.core.state.apply_delivery import rules_of
+from ganger.engine.attempt_context import Case
+from ganger.engine.delivery.requests.text import RequestText
+from ganger.engine.merging.push_queue import Sending
+from ganger.ports.forge import Request
+
+T = TypeVar("T")
+
+
+class Requesting:
+    """Does nothing where the repository's changes go to its branch at once."""
+
+    def __init__(self, case: Case, sending: Sending) -> None:
+        self.case, self.sending, self.outlet = case, sending, sending.outlet
+        self.rules = rules_of(case.state, case.task)
+        self.text = RequestText(case, sending)
+
+    @property
+    def now(self) -> Delivery:
+        return self.sending.delivery(self.case.task)
+
+    @property
+    def wanted(self) -> bool:
+        """Where nothing was changed there is nothing to be asked for, but for what is asked for already."""
+        known, change = self.now.request, self.case.now.change
+        if self.rules.style != "request" or self.outlet.forge is None:
+            return False
+        return (known is not None and bool(known.number)) or (change is not None and change.commit != change.base)
+
+    async def open(self) -> None:
+        """Intent, effect, outcome; the forge finds one that is there already by its branch."""
+        if not self.wanted or self.outlet.forge is None:
+            return
+        case, now = self.case, self.now
+        if now.request is not None and now.request.number and now.request.branch == now.branch:
+            await self.renew()
+            return
+        draft = self.outlet.draft and self.rules.follows_ci
+        await case.record(ev.RequestIntended(case.task, case.number, now.branch, self.rules.branch, draft))
+        new, forge = self.text.new(now.branch, self.rules.branch, draft=draft), self.outlet.forge
+        found = await self._patiently(lambda: forge.find_request(new.branch, new.into))
+        made = found if found is not None else await self._patiently(lambda: forge.open_request(new))
+        there = found is not None
+        await case.record(ev.RequestOpened(case.task, case.number, made.number, made.url, there, new.title))
+        if there:
+            await self.renew()
+
+    async def renew(self) -> None:
+        """Its text tells of the commit that is there. Also where it was found: whoever opened it may have died before
+        its labels were there."""
+        forge, request = self.outlet.forge, self.now.request
+        if forge is not None and request is not None:
+            await self._patiently(lambda: self.text.renew(forge, request))
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        gate = self.case.gate
+        return await self.sending.patiently(self.case.task, lambda: gate.unless_stopped(call()), self.rules.ci_sec)
+
+    async def ready(self) -> None:
+        """CI is green: people may look at it."""
+        request, forge = self.now.request, self.outlet.forge
+        if forge is None or request is None or not request.number or not request.draft:
+            return
+        at_forge = self._at_forge()
+        await self._patiently(lambda: forge.ready(at_forge))
+        await self.case.record(ev.RequestChanged(self.case.task, self.case.number, request.number, "ready"))
+
+    def _at_forge(self) -> Request:
+        request = self.now.request
+        assert request is not None
+        return Request(
+            request.number, request.url, request.branch, request.into, draft=request.draft, head=self.now.commit
+        )

@@ -1,0 +1,1 @@
+"""Reviews: asked for, polled, and done by an agent."""

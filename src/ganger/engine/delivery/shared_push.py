@@ -1,0 +1,298 @@
+"""Pushes to the branch that all tasks of a repository share: one at a time, with all that was merged meanwhile.
+
+Before a push nothing happened but its intents, which name the tip for every task in it. A lead that dies after it finds
+the tip on the remote, and nothing is pushed again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from ganger.core import events as ev
+from ganger.core.delivery.branch_rules import merge_hint
+from ganger.core.delivery.shared_pushes import culprit, is_at_it, mend, needs_tip, under_way, waiting
+from ganger.core.model.ledger import Delivery
+from ganger.core.planning.repos import graph_of
+from ganger.core.scheduling.requeue import after_push
+from ganger.core.times import unix_time
+from ganger.core.vocabulary import BlockReason
+from ganger.engine.attempt_outcome import Waits
+from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.merging.commit_messages import join_message, trigger_message
+from ganger.engine.merging.merge_queue import Merging
+from ganger.engine.merging.push_queue import PushFailed, Sending
+from ganger.engine.merging.straightening import Straightening
+from ganger.engine.resources.run_resources import one_line
+from ganger.errors import GangerError
+from ganger.ports import Conflict
+from ganger.ports.forge import Behind, PushOutcome, Rejected
+
+_MOST_JOINS = 5
+_LOOK_SEC = 1.0
+
+
+class TakenOut(GangerError):
+    """Somebody removed from the branch what this run had pushed: that is a decision, and it is not pushed again."""
+
+    code = "TAKEN_OUT"
+
+
+class Train:
+    def __init__(self, repo: str, sending: Sending, merging: Merging) -> None:
+        self.repo, self.sending, self.merging = repo, sending, merging
+        self.state, self.journal = sending.state, sending.tools.journal
+        self.repository, self.remote = sending.repository, sending.outlet.remote
+        self.rules = self.state.repos[repo]
+        self.straight = Straightening(repo, sending)
+        self.rerunning = asyncio.Lock()
+        self._departing = asyncio.Lock()
+        self._news = asyncio.Event()
+
+    def ring(self) -> None:
+        """Something was judged, ended, or waits: whoever waits looks again."""
+        self._news.set()
+
+    async def board(self, at: DeliveryCase) -> None:
+        """Returns when what is tracked is on the remote's branch, and CI has something new to judge."""
+        while needs_tip(at.now):
+            at.heed()
+            at.require_open_chain()
+            if self._may_go():
+                async with self._departing:
+                    if needs_tip(at.now) and self._may_go():
+                        await self.sending.patiently(at.case.task, self._depart, self.rules.ci_sec)
+                        self.ring()
+                        continue
+            await self._mind_culprit(at.case.task)
+            await self.news()
+
+    async def news(self) -> None:
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_SEC):
+                await self._news.wait()
+
+    def _may_go(self) -> bool:
+        return not under_way(self.state, self.repo) and not culprit(self.state, self.repo)
+
+    async def _mind_culprit(self, task: str) -> None:
+        """While the branch stays red by somebody who is not at it, nobody else can be proved on it."""
+        by = culprit(self.state, self.repo)
+        if not by or by == task or is_at_it(self.state.tasks[by]):
+            return
+        if await self._others_pushed():
+            async with self._departing:
+                if not under_way(self.state, self.repo):
+                    await self.sending.patiently(task, self._depart, self.rules.ci_sec)
+            return
+        status = self.state.tasks[by].status.value
+        why = (
+            f"CI of {self.rules.branch} is red by {by}, which is {status}; it goes on once that is mended or taken back"
+        )
+        raise Waits(BlockReason.DEPENDENCY_FAILED, why)
+
+    async def _others_pushed(self) -> bool:
+        """Whether somebody put something on top of what this run pushed, perhaps the mend."""
+        last = self.state.tips.get(self.repo, "")
+        tip = await self.remote.head(self.rules.branch)
+        return tip not in ("", last)
+
+    async def adopt(self, task: str, tip: str) -> None:
+        """A tip that this run pushed holds the task's change: from now on that is what is tracked."""
+        now, branch = self._of(task), self.rules.branch
+        own = now.own if now.own != tip else ""
+        tree = await self.repository.tree_of(tip)
+        intent = ev.PushIntended(task, self._number(task), self.repo, branch, tip, tree, own=own)
+        self._tell(task, intent, ev.Pushed(task, self._number(task), tip, branch, "together"))
+        await self.journal.settle()
+
+    def was_run_again(self, task: str, sha: str, cause: str) -> bool:
+        """Whether the forge was asked by another task that has this tip."""
+        others = (one.delivery for name, one in self.state.tasks.items() if name != task)
+        return any(
+            now is not None and now.commit == sha and cause in now.retriggered and now.retrigger is None
+            for now in others
+        )
+
+    async def tip(self) -> str:
+        return await self.remote.head(self.rules.branch)
+
+    async def is_superseded(self, sha: str) -> bool:
+        """Whether somebody put something on top of it: a forge then gives its run up, or begins none."""
+        tip = await self.remote.head(self.rules.branch)
+        return tip not in ("", sha) and await self.remote.holds(sha, self.rules.branch)
+
+    # --- one push -----------------------------------------------------------------------------------------------------
+
+    async def _depart(self) -> None:
+        """Intents of all who go, the push, and that it was made."""
+        async with self.merging.turn:
+            for _ in range(_MOST_JOINS):
+                there = await self.sending.gate.unless_stopped(self.remote.head(self.rules.branch))
+                if await self._found(there):
+                    return
+                await self._require_kept(there)
+                await self._straighten(there)
+                tip, tree, going = await self._put_together(there)
+                if not going:
+                    return
+                outcome = await self._push(tip, tree, going, there)
+                if not isinstance(outcome, Behind):
+                    return
+                await self._take_in(going[0], outcome)
+        raise PushFailed(f"{self.rules.branch} of {self.remote.address} moves with every push")
+
+    async def _require_kept(self, there: str) -> None:
+        """A commit of this run that is not below the branch's tip any more was taken out by somebody."""
+        last, branch = self.state.tips.get(self.repo, ""), self.rules.branch
+        if not last or there == last:
+            return
+        tip = await self.sending.gate.unless_stopped(self.remote.fetch(branch)) if there else ""
+        if tip and await self.repository.is_ancestor(last, tip):
+            return
+        now = f"is at {tip[:12]} now" if tip else "is gone"
+        raise TakenOut(
+            f"{last[:12]}, which this run had pushed, is no longer in {branch} of {self.remote.address}, which {now}"
+        )
+
+    async def _found(self, there: str) -> bool:
+        """Whether an earlier push, whose answer nobody heard, is the branch's tip."""
+        if not there or there == self.state.tips.get(self.repo):
+            return False
+        named = [n for n in waiting(self.state, self.repo) if self._of(n).branch and self._of(n).commit == there]
+        for name in named:
+            self._tell(name, ev.Pushed(name, self._number(name), there, self.rules.branch, "found"))
+        await self.journal.settle()
+        return bool(named)
+
+    async def _put_together(self, there: str) -> tuple[str, str, list[str]]:
+        """The commit that is to be the branch's tip, and whose changes it holds."""
+        members = waiting(self.state, self.repo)
+        head, last = await self.repository.head(), self.state.tips.get(self.repo, "")
+        if not members:
+            return head, "", []
+        tip = head
+        if self.rules.pushes == "each":
+            fresh = [name for name in members if not await self._is_in(self._of(name).own, last)]
+            # What was merged before a mend is red without it.
+            own = self._of(mend(self.state, self.repo) or (fresh or members)[0]).own
+            # What others pushed is joined with all that was merged by then.
+            tip = own if not there or not await self._is_in(there, head) or await self._is_in(there, own) else head
+        if last and await self._is_in(tip, last):
+            again = [name for name in members if self._runs_again(name)]
+            if not again:
+                # What they brought was pushed below that tip: it is judged by it.
+                return last, await self.repository.tree_of(last), [n for n in members if needs_tip(self._of(n))]
+            tip = await self._empty_commit(head, again[0])
+        going = [name for name in members if await self._is_in(self._of(name).own, tip)]
+        return tip, await self.repository.tree_of(tip), going
+
+    async def _empty_commit(self, head: str, task: str) -> str:
+        """A commit of nothing, so that CI runs again. The same parent and moment give the same commit."""
+        now = self._of(task)
+        message = trigger_message(self.state.run_id, task, self._number(task), self._cause(task))
+        made = await self.repository.empty_commit(head, message, unix_time(now.pushed_at))
+        return made.commit
+
+    async def _push(self, tip: str, tree: str, going: Sequence[str], there: str) -> PushOutcome:
+        await self._intend(tip, tree, going, there)
+        head = await self.repository.head()
+        if head != tip and await self.repository.is_ancestor(head, tip):
+            await self.sending.move(going[0], head, tip, f"CI of {going[0]} runs again")
+        self.sending.gate.check()
+        known = tip == self.state.tips.get(self.repo)
+        outcome = await self.sending.gate.unless_stopped(self.remote.push(tip, self.rules.branch))
+        if isinstance(outcome, Rejected):
+            for name in going[:1]:
+                self._tell(name, ev.PushRefused(name, self._number(name), tip, one_line(outcome.why)))
+            await self.journal.settle()
+            raise PushFailed(
+                f"{self.remote.address} refuses the push: {outcome.why}{merge_hint(outcome.why, self.rules)}"
+            )
+        if isinstance(outcome, Behind):
+            return outcome
+        how = "together" if known else "found" if outcome.found else "pushed"
+        for name in going:
+            self._tell(name, ev.Pushed(name, self._number(name), tip, self.rules.branch, how))
+            how = how if how == "found" else "together"
+        await self.journal.settle()
+        if freed := after_push(self.state, self.repo):
+            await self.journal.record(*freed)
+        return outcome
+
+    async def _intend(self, tip: str, tree: str, going: Sequence[str], there: str) -> None:
+        above = graph_of(self.state.repos).upstream.get(self.repo, ())
+        known = tuple((one, self.state.proved[one]) for one in above if one in self.state.proved)
+        for name in going:
+            now, cause = self._of(name), self._cause(name)
+            if (now.commit, now.branch) == (tip, self.rules.branch) and cause == "change":
+                continue
+            own = now.own if now.own != tip else ""
+            number, branch = self._number(name), self.rules.branch
+            self._tell(name, ev.PushIntended(name, number, self.repo, branch, tip, tree, cause, known, own, there))
+        await self.journal.settle()
+
+    async def _take_in(self, task: str, behind: Behind) -> None:
+        """The run's branch and the remote's have parted: a merge of both goes on from here."""
+        branch = self.rules.branch
+        theirs = await self.sending.gate.unless_stopped(self.remote.fetch(branch))
+        why = f"{branch} had gone on to {behind.head[:12]}"
+        if self.rules.is_linear:
+            met = await self.straight.onto(task, theirs, why)
+            if met is not None:
+                await self._refuse_conflict(task, theirs, met)
+            return
+        head = await self.repository.head()
+        message = join_message(self.state.run_id, branch, theirs)
+        joined = await self.repository.join(head, theirs, message, unix_time(self.state.tasks[task].started_at))
+        if isinstance(joined, Conflict):
+            await self._refuse_conflict(task, theirs, joined)
+            return
+        going = waiting(self.state, self.repo)
+        await self._intend(joined.commit, joined.tree, going, theirs)
+        await self.sending.move(task, head, joined.commit, why)
+
+    async def _refuse_conflict(self, task: str, theirs: str, met: Conflict) -> None:
+        files = ", ".join(met.files[:10])
+        why = f"{self.rules.branch} went on at {theirs[:12]} and conflicts with this run in {files}"
+        self._tell(task, ev.PushRefused(task, self._number(task), self._of(task).commit, why))
+        await self.journal.settle()
+        raise PushFailed(why)
+
+    async def _straighten(self, there: str) -> None:
+        """What was merged before the settings asked for a straight history."""
+        members = waiting(self.state, self.repo)
+        if not (self.rules.is_linear and there and members):
+            return
+        head = await self.repository.head()
+        if not await self.repository.has(there):
+            await self.sending.gate.unless_stopped(self.remote.fetch(self.rules.branch))
+        if not await self.repository.is_straight(there, head):
+            met = await self.straight.onto(members[0], there, "no merges any more (delivery.history)")
+            if met is not None:
+                await self._refuse_conflict(members[0], there, met)
+
+    # --- what is known ------------------------------------------------------------------------------------------------
+
+    def _of(self, task: str) -> Delivery:
+        return self.sending.delivery(task)
+
+    def _number(self, task: str) -> int:
+        return self.state.tasks[task].attempts
+
+    def _runs_again(self, task: str) -> bool:
+        now = self._of(task)
+        return now.pushed == now.commit and needs_tip(now)
+
+    def _cause(self, task: str) -> str:
+        """Why CI is to run again for it, where that is all it waits for."""
+        now = self._of(task)
+        return now.retrigger.cause if self._runs_again(task) and now.retrigger is not None else "change"
+
+    def _tell(self, task: str, *events: ev.Event) -> None:
+        self.journal.report(task, self.state.tasks[task].token, *events)
+
+    async def _is_in(self, commit: str, tip: str) -> bool:
+        return bool(commit and tip) and await self.repository.is_ancestor(commit, tip)

@@ -1,0 +1,1 @@
+"""Heal rounds, and prompts with patches folded in."""

@@ -1,0 +1,375 @@
+"""The merge queue: verified changes go onto the newest head, the gates run on what they make, the branch moves.
+
+One merge at a time. What waits while one is under way makes up the next batch. A red batch is cut in halves until the
+one change is found that turns it red: what lies before it is merged, it goes back, what lies behind it is tried again.
+
+Dying at any point is harmless: before the intent nothing happened; after it the branch tells whether it moved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+
+from ganger.core import events as ev
+from ganger.core.control.worker_commands import is_ended_by_person
+from ganger.core.model.ledger import NO_RULES
+from ganger.core.model.records import Intent
+from ganger.core.names import merge_log
+from ganger.core.scheduling.quota import after_success
+from ganger.core.state.apply_delivery import rules_of
+from ganger.core.vocabulary import TaskStatus
+from ganger.engine.merging.push_queue import Sending
+from ganger.engine.resources.run_resources import Tools
+from ganger.engine.stop_guard import Gate, Stopped
+from ganger.engine.verification.checks import Why, seconds, step_records, why_red
+from ganger.engine.verification.commit_census import Candidate, Censuses
+from ganger.engine.verification.proof import check_folder
+from ganger.engine.verification.steps import Verdict, VerificationLost
+from ganger.errors import GangerError
+from ganger.ports import Conflict, RoleRules
+
+# Who is stopped on its way to the barrier never arrives.
+_LOOK_SEC = 0.5
+Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A verified change that waits for its turn."""
+
+    task: str
+    attempt: int
+    token: str
+    base: str
+    commit: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class Red:
+    """The gates fail on the head this change would make."""
+
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """The branch holds it."""
+
+
+Outcome = In | Red | Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A change put on top of those below it."""
+
+    item: Waiting
+    commit: str
+    tree: str
+
+
+class Merging:
+    """Owns the branch while a lead lives. In `level` mode nothing is merged before `merge_level`."""
+
+    def __init__(
+        self, tools: Tools, name: str, gate: Gate, spawn: Spawn, numbers: Iterator[int], sending: Sending | None
+    ) -> None:
+        """`numbers` names the logs of gates, for all repositories of a run together. `sending`: what is merged goes to
+        the remote's branch."""
+        self.tools, self.name, self.repository, self.gate = tools, name, tools.repositories[name], gate
+        self.state = tools.journal.state
+        self.censuses = Censuses(tools.checks, self.repository, tools.folder.path)
+        self.turn = asyncio.Lock()
+        self._spawn, self._numbers, self._sending = spawn, numbers, sending
+        self._queue: dict[str, Waiting] = {}
+        self._answers: dict[str, asyncio.Future[Outcome]] = {}
+        self._came = asyncio.Event()
+        self._moving: frozenset[str] = frozenset()
+        self._stands = asyncio.Event()
+        self._stands.set()
+        self._work: asyncio.Task[None] | None = None
+        self._profiles: dict[str, None] = {}
+
+    @property
+    def _most(self) -> int:
+        """Where each change is pushed alone, each is verified alone as well."""
+        rules = self.state.repos.get(self.name, NO_RULES)
+        return 1 if self._sending is not None and rules.pushes == "each" else self.tools.merge_batch
+
+    async def recover(self) -> None:
+        """Makes branch and events agree: a move that was intended happened or did not; what is DONE is in it."""
+        head = await self.repository.open()
+        intent, journal = self.state.intents.get(self.name), self.tools.journal
+        if intent is not None:
+            if head == intent.tip or await self.repository.is_ancestor(intent.tip, head):
+                await self._note_moved(intent, head)
+            else:
+                await journal.record(ev.HeadKept(head, "the lead died before the branch moved", self.name))
+        known = self.state.heads.get(self.name, "")
+        rebase = self.state.rebases.get(self.name)
+        if rebase is not None and (known, head) == (rebase.head, rebase.tip):
+            why = "the run's commits are on top of what others pushed"
+            await journal.record(ev.HeadMoved(self.name, known, head, why))
+        elif known and head != known:
+            if not await self.repository.is_ancestor(known, head):
+                await self._put_back(head, known)
+            elif self._sending is not None or self.state.repos.get(self.name, NO_RULES).delivers:
+                # Only joining what others pushed, and empty commits, move it before that is told.
+                await journal.record(ev.HeadMoved(self.name, known, head, "the lead died before it had said so"))
+        await self._move_on()
+        ours = {name: task for name, task in self.state.tasks.items() if self.state.specs[name].repo == self.name}
+        self._profiles = dict.fromkeys(
+            self.state.specs[name].verify_profile for name, task in ours.items() if task.merged
+        )
+        needed = [name for name, task in ours.items() if name in self.state.running or task.harvest or task.resume]
+        await self.repository.clear([(name, self.state.tasks[name].workspace_of) for name in needed])
+
+    async def _note_moved(self, intent: Intent, head: str) -> None:
+        """Where an attempt of it was ended before this was said, nobody can say it for it: its change is in the branch,
+        and whoever takes the task up again finds that nothing is left to be changed."""
+        if all(name in self.state.parked for name in intent.tasks):
+            await self._moved(intent.tip, list(zip(intent.tasks, intent.commits, strict=True)))
+            return
+        why = "the branch moved, and an attempt that it moved for was ended"
+        moved = ev.HeadMoved(self.name, self.state.heads.get(self.name, intent.head), head, why)
+        await self.tools.journal.record(ev.HeadKept(head, why, self.name), moved)
+
+    async def _move_on(self) -> None:
+        """A commit of nothing, or a merge with what others pushed, was about to be the head and to be pushed."""
+        head = await self.repository.head()
+        for name, task in self.state.tasks.items():
+            now = task.delivery
+            if self._sending is None or now is None or self.state.specs[name].repo != self.name or not now.pending:
+                continue
+            if now.commit in ("", now.pushed, head) or not await self.repository.has(now.commit):
+                continue
+            if await self.repository.is_ancestor(head, now.commit) and await self.repository.move_head(
+                head, now.commit
+            ):
+                why = f"{name} was about to be pushed as this"
+                await self.tools.journal.record(ev.HeadMoved(self.name, head, now.commit, why))
+                head = now.commit
+
+    async def _put_back(self, head: str, known: str) -> None:
+        """A power cut may have taken the branch's last move, but never the commits, which are older than the event."""
+        rebase = self.state.rebases.get(self.name)
+        # The last move that was to no commit on top of the one before.
+        start = rebase.tip if rebase is not None and head == rebase.head else head
+        if await self.repository.has(known) and await self.repository.is_ancestor(start, known):
+            await self.repository.move_head(head, known)
+            return
+        raise GangerError(
+            f"the branch of run {self.state.run_id} is at {head[:12]}, but merged work is at {known[:12]}",
+            hint="somebody moved the branch; put it back with git update-ref, or begin a new run",
+            code="BRANCH_MOVED",
+        )
+
+    # --- the queue ------------------------------------------------------------------------------------------------
+
+    async def land(self, item: Waiting) -> Outcome:
+        """Waits until the change is merged, conflicts, or turns the gates red."""
+        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._answers[item.task] = answer
+        self._queue[item.task] = item
+        self._came.set()
+        if self.state.merging == "queue" and self._work is None:
+            self._work = self._spawn(self._work_off())
+        try:
+            return await answer
+        finally:
+            if item.task in self._moving:
+                # Whatever ended the wait came too late: its attempt goes on from what becomes of the branch.
+                await self._stands.wait()
+            self._answers.pop(item.task, None)
+            self._queue.pop(item.task, None)
+
+    async def merge_level(self, tasks: Sequence[str]) -> None:
+        """The barrier: everything of the level that is verified is merged, or goes back."""
+        while any(name in self.state.parked and name not in self._queue for name in tasks):
+            self._came.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._came.wait(), _LOOK_SEC)
+        await self._work_off()
+        while any(name in self.state.parked for name in tasks) and not self.state.stopping:
+            await self.tools.journal.changed()
+
+    def stop(self) -> None:
+        """Who waits is told to stop; its change is verified and will be merged by the next lead. Those to which the
+        branch moves at this moment are answered by that."""
+        for name, answer in self._answers.items():
+            if name not in self._moving and not answer.done():
+                answer.set_exception(Stopped())
+
+    async def _work_off(self) -> None:
+        try:
+            while self._queue:
+                self.gate.check()
+                ordered = sorted(self._queue.values(), key=lambda item: self.state.rank[item.task])
+                async with self.turn:
+                    await self._merge(ordered[: self._most])
+        except Stopped:
+            self.stop()
+        finally:
+            # At once and not when the task is done: who comes in between would wait for nobody.
+            self._work = None
+
+    def _answer(self, item: Waiting, outcome: Outcome) -> None:
+        self._queue.pop(item.task, None)
+        answer = self._answers.get(item.task)
+        if answer is not None and not answer.done():
+            answer.set_result(outcome)
+
+    # --- one batch ------------------------------------------------------------------------------------------------
+
+    async def _merge(self, items: Sequence[Waiting]) -> None:
+        """Every item of the batch is answered, or waits for the next one on a head that has moved."""
+        head = await self.repository.head()
+        if self._sending is not None:
+            head = await self._sending.catch_up(self.name, head)
+        layers = await self._stack(head, items)
+        if not layers:
+            return
+        verdict = await self._gates(head, layers)
+        if verdict is None:
+            await self._move(head, layers)
+            return
+        good, bad = 0, len(layers)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            half = await self._gates(head, layers[:middle])
+            if half is None:
+                good = middle
+            else:
+                bad, verdict = middle, half
+        if good:
+            await self._move(head, layers[:good])
+        self._answer(layers[bad - 1].item, Red(verdict))
+
+    async def _stack(self, head: str, items: Sequence[Waiting]) -> list[_Layer]:
+        """The changes on top of each other. One that conflicts with the head itself is answered; one that conflicts
+        with others of the batch is left for the next one."""
+        layers: list[_Layer] = []
+        top = head
+        for item in items:
+            put = await self.repository.rebase(item.commit, item.base, top)
+            if not isinstance(put, Conflict):
+                layers.append(_Layer(item, put.commit, put.tree))
+                top = put.commit
+            elif top == head:
+                self._answer(item, put)
+        return layers
+
+    async def _gates(self, head: str, layers: Sequence[_Layer]) -> Why | None:
+        """None when every gate is green on top of these layers: those of their tasks, and of what was merged before."""
+        top = layers[-1]
+        own = dict.fromkeys(layer.item.profile for layer in layers)
+        profiles = own if self.tools.own_gates_only else own | self._profiles
+        for profile in profiles:
+            verdict = await self._gate(profile, head, top, tuple(layer.item.task for layer in layers))
+            if not verdict.passed:
+                return why_red(verdict, where=f" on the merged head (profile {profile})")
+        return None
+
+    async def _gate(self, profile: str, head: str, top: _Layer, tasks: tuple[str, ...]) -> Verdict:
+        checks, journal = self.tools.checks, self.tools.journal
+        evidence = checks.evidence(top.tree, profile)
+        if evidence in self.state.evidence:
+            return Verdict(True, (), None)
+        number = next(self._numbers)
+        log, name = merge_log(number), check_folder()
+        folder = await self.repository.checkout(name, top.commit)
+        try:
+            verdict = await checks.run(
+                profile,
+                folder=folder,
+                log=self.tools.folder.path / log,
+                gate=self.gate,
+                key=f"{self.tools.folder.path / log}#{self.state.leads}",
+                named={},
+                proof=self.censuses.proof(await self._candidate(head, top, tasks), profile, self.gate),
+            )
+        except VerificationLost:
+            raise Stopped from None
+        finally:
+            await self.repository.drop_checkout(name)
+        self.gate.check()
+        if verdict.passed:
+            self.censuses.keep(evidence, verdict.census)
+        await journal.record(
+            ev.GatesChecked(
+                top.commit,
+                top.tree,
+                tasks,
+                profile,
+                verdict.passed,
+                log,
+                seconds(verdict),
+                step_records(verdict.steps),
+                evidence,
+            )
+        )
+        return verdict
+
+    async def _candidate(self, head: str, top: _Layer, tasks: tuple[str, ...]) -> Candidate:
+        changes = [self.state.tasks[name].change for name in tasks]
+        files = tuple(dict.fromkeys(file for change in changes if change is not None for file in change.files))
+        may = any(self.may_change_tests(name) for name in tasks)
+        specs = [self.state.specs[name] for name in tasks]
+        promised = tuple(path for spec in specs for path in (*(spec.creates or ()), *spec.expected))
+        return Candidate(top.commit, head, await self.repository.tree_of(head), files, may, promised)
+
+    def may_change_tests(self, task: str) -> bool:
+        spec = self.state.specs[task]
+        return spec.may_change_gates or self.tools.roles.get(spec.role, RoleRules()).may_change_gates
+
+    async def _move(self, head: str, layers: Sequence[_Layer]) -> None:
+        """Intent, effect, outcome."""
+        tip = layers[-1].commit
+        named = [(layer.item.task, layer.commit) for layer in layers]
+        if any(not self._still_waits(layer.item) for layer in layers):
+            # A person ended it meanwhile; the others are put together anew.
+            return
+        self._moving = frozenset(name for name, _ in named)
+        self._stands.clear()
+        try:
+            if not await self._intend_and_move(head, tip, named):
+                return
+        finally:
+            self._moving = frozenset()
+            self._stands.set()
+        for layer in layers:
+            self._profiles[layer.item.profile] = None
+            self._answer(layer.item, In())
+
+    async def _intend_and_move(self, head: str, tip: str, named: Sequence[tuple[str, str]]) -> bool:
+        journal = self.tools.journal
+        await journal.record(
+            ev.HeadIntended(head, tip, tuple(name for name, _ in named), tuple(commit for _, commit in named))
+        )
+        if not await self.repository.move_head(head, tip):
+            await journal.record(ev.HeadKept(head, "somebody else moved the branch", self.name))
+            return False
+        await self._moved(tip, named)
+        return True
+
+    def _still_waits(self, item: Waiting) -> bool:
+        task = self.state.tasks[item.task]
+        return item.task in self._answers and task.token == item.token and not is_ended_by_person(task)
+
+    async def _moved(self, tip: str, named: Sequence[tuple[str, str]]) -> None:
+        """Whoever waits is to be answered right after this commit: a run whose last task is DONE ends at once."""
+        journal, commits = self.tools.journal, []
+        for name, commit in named:
+            task = self.state.tasks[name]
+            events: list[ev.Event] = [ev.Merged(name, task.attempts, commit, tip)]
+            if not rules_of(self.state, name).delivers:
+                detail = f"verified by {self.state.specs[name].verify_profile}; merged as {commit[:12]}"
+                events.append(ev.TaskSettled(name, TaskStatus.DONE, detail))
+                events += after_success(self.state, task.account)
+            commits.append(journal.report(name, task.token, *events))
+        for written in commits:
+            await written

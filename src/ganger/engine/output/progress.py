@@ -1,0 +1,204 @@
+"""progress.md: what every worker did, line by line, for people.
+
+Each line ends with the number of its event. The store is the truth and this a picture of it: whatever a death left out
+or cut off is found by that number and written again, so no line is missing and none comes twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import re
+from collections.abc import Iterator, Mapping
+
+from ganger.contracts.verify_profile import Profile
+from ganger.core import events as ev
+from ganger.core.model.records import TaskState
+from ganger.core.sentences.sentences import sentence
+from ganger.core.state.apply_worker import worker_after
+from ganger.engine.files import RunFolder
+from ganger.engine.journal import Journal
+from ganger.engine.resources.run_resources import one_line
+from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED, GangerError
+
+_MARK = re.compile(rb" <!-- (\d{1,18}) -->\n")
+_TAIL_BYTES = 64 * 1024
+_LONGEST = 600
+_WITHIN_SEC = 0.1
+_UNKNOWN = -1
+# A person's wish, and a worker that hands over, are no errors.
+_NO_ERROR = frozenset({"ended", "reassigned", "context"})
+# What a worker says by its exit code; whether it is true is judged next.
+_MEANT: Mapping[int | None, str] = {
+    EXIT_CHECKPOINT: "it saved its state",
+    EXIT_BLOCKED: "it is blocked",
+    EXIT_ESCALATED: "it waits for a person",
+}
+
+
+class ProgressLog:
+    """Only a lead writes it. `profiles` are the operator's checks, to name the command that failed."""
+
+    def __init__(self, folder: RunFolder, journal: Journal, profiles: Mapping[str, Profile] | None = None) -> None:
+        self.path = folder.path / "progress.md"
+        self._journal, self._profiles = journal, profiles or {}
+        self._lines: list[tuple[int, str]] = []
+        self._size = _UNKNOWN
+        self._written = 0
+        self._names: dict[tuple[str, int], str] = {}
+        self._looked = False
+        self._later: asyncio.TimerHandle | None = None
+
+    def on_event(self, recorded: ev.Recorded) -> None:
+        """Lines of several commits are written together, a moment after them."""
+        line = self._line(recorded)
+        if line:
+            self._lines.append((recorded.seq, line))
+            self._flush_soon()
+
+    def catch_up(self) -> None:
+        """Brings the file up to the store's end."""
+        self._size, self._lines = _UNKNOWN, []
+        self.flush()
+
+    def flush(self) -> None:
+        """A disk that is full keeps nobody from working: what is missing comes with a later line, or a later lead."""
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        try:
+            with self._locked() as fd:
+                if os.fstat(fd).st_size != self._size:
+                    self._meet(fd)
+                self._append(fd, [line for seq, line in self._lines if seq > self._written])
+                self._written = max([self._written, *(seq for seq, _ in self._lines)])
+                self._size = os.fstat(fd).st_size
+        except (OSError, GangerError):
+            self._size = _UNKNOWN
+        self._lines = []
+
+    def _flush_soon(self) -> None:
+        if self._later is None:
+            try:
+                self._later = asyncio.get_running_loop().call_later(_WITHIN_SEC, self.flush)
+            except RuntimeError:
+                self.flush()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[int]:
+        """A lead that was thought dead and comes back must not write between a look and a line of the next one.
+
+        Nobody waits for it: a lead that is stopped in here would stop the other.
+        """
+        fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _meet(self, fd: int) -> None:
+        """The file is not as this lead left it: what is torn goes, what is missing comes from the store."""
+        size = os.fstat(fd).st_size
+        start = max(0, size - _TAIL_BYTES)
+        data = os.pread(fd, size - start, start)
+        last = self._last_mark(data)
+        if last is None and start:
+            start, data = 0, os.pread(fd, size, 0)
+            last = self._last_mark(data)
+        self._written = int(last[1]) if last is not None else 0
+        # What people wrote below stays, as far as it is whole.
+        whole = data[: data.find(b"\0")] if b"\0" in data else data
+        keep = max(whole.rfind(b"\n") + 1, last.end() if last is not None else 0)
+        if start + keep < size:
+            os.ftruncate(fd, start + keep)
+        self._lines = [(r.seq, line) for r in self._journal.store.read(self._written) if (line := self._line(r))]
+
+    def _last_mark(self, data: bytes) -> re.Match[bytes] | None:
+        """A number no event has yet is somebody else's."""
+        marks = [mark for mark in _MARK.finditer(data) if int(mark[1]) <= self._journal.state.last_seq]
+        return marks[-1] if marks else None
+
+    def _append(self, fd: int, lines: list[str]) -> None:
+        data = "".join(lines).encode("utf-8", "replace")
+        if not os.fstat(fd).st_size and data:
+            data = b"# Progress\n\n" + data
+        while data:
+            data = data[os.write(fd, data) :]
+
+    # --- lines ------------------------------------------------------------------------------------------------------
+
+    def _line(self, recorded: ev.Recorded) -> str:
+        event = recorded.event
+        said, failed = self._words(event)
+        if not said:
+            return ""
+        who = f"Worker {_safe(name, 120)}" if (name := self._worker(event)) else "Ganger"
+        return f"[{recorded.at[:19]}Z] {who}{' ERROR' if failed else ''}: {_safe(said)} <!-- {recorded.seq} -->\n"
+
+    def _words(self, event: ev.Event) -> tuple[str, bool]:
+        """What is said of an event, and whether it is an error."""
+        match event:
+            case ev.AttemptStarted(task=task, attempt=attempt, why=why):
+                self._note_name(event)
+                return f"started task {task}, attempt {attempt}: {why}", False
+            case ev.AttemptExited(task=task, exit_code=code, signal=None, timed_out=False, error="") if code in _MEANT:
+                return f"{task}: its agent ended; exit code: {code} ({_MEANT[code]})", False
+            case ev.AttemptExited(task=task, exit_code=code, signal=signal, error=error) if code != 0 or signal:
+                how = f"signal: {signal}" if signal else f"exit code: {code}"
+                return f"{task}: its agent ended; {how}{f'; output: {error}' if error else ''}", True
+            case ev.VerifyFinished(task=task, passed=passed):
+                return (f"verification passed for {task}", False) if passed else (self._failed_step(event), True)
+            case ev.ChangeTaken(task=task, commit=commit, base=base) if commit != base:
+                return f"committed {task} as {commit[:12]}: {sentence(event).partition(': ')[2]}", False
+            case ev.MessageLeft() | ev.CommandTaken() | ev.ContentsSeen():
+                return "", False
+            case ev.WorkerEnding(verdict=verdict):
+                return sentence(event), verdict not in _NO_ERROR
+        return sentence(event), isinstance(event, ev.AttemptFailed | ev.ResultRefused)
+
+    def _failed_step(self, event: ev.VerifyFinished) -> str:
+        bad = next((s for s in event.steps if s.outcome not in ("passed", "skipped") and s.tier != "quality"), None)
+        if bad is None:
+            return f"verification failed for {event.task}"
+        command = self._command(event.task, bad.name)
+        output = f"; output: {bad.first_error}" if bad.first_error else ""
+        return f"verification failed for {event.task}; command: {command}; exit code: {bad.exit_code}{output}"
+
+    def _command(self, task: str, step: str) -> str:
+        spec = self._journal.state.specs.get(task)
+        profile = self._profiles.get(spec.verify_profile) if spec is not None else None
+        return next((s.cmd for s in (profile.steps if profile is not None else ()) if s.name == step), step)
+
+    def _worker(self, event: ev.Event) -> str:
+        """The name of the worker an event is about; empty for those that are about none."""
+        task, attempt = getattr(event, "task", ""), getattr(event, "attempt", 0)
+        if not task or not attempt:
+            return ""
+        if (task, attempt) not in self._names:
+            self._names[task, attempt] = self._known(task, attempt)
+        return self._names[task, attempt]
+
+    def _known(self, task: str, attempt: int) -> str:
+        now = self._journal.state.tasks.get(task)
+        if now is not None and now.attempts == attempt and now.worker is not None:
+            return now.worker.name
+        if not self._looked:
+            self._looked = True
+            for recorded in self._journal.store.read(0):
+                if isinstance(recorded.event, ev.AttemptStarted):
+                    self._note_name(recorded.event)
+        return self._names.get((task, attempt), f"attempt-{attempt}")
+
+    def _note_name(self, event: ev.AttemptStarted) -> None:
+        """A delivery that goes on has no worker."""
+        begun = worker_after(TaskState(), event, "").worker
+        if begun is not None:
+            self._names[event.task, event.attempt] = begun.name
+
+
+def _safe(text: str, longest: int = _LONGEST) -> str:
+    """Words of agents as plain text that can forge neither a line nor its end."""
+    return one_line(text, longest).replace("<", "&lt;")

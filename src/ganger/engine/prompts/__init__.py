@@ -1,0 +1,1 @@
+"""Prompts put together, and the parts a worker may ask for."""

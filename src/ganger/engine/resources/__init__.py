@@ -1,0 +1,1 @@
+"""What every attempt of a run uses."""

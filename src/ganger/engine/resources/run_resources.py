@@ -1,0 +1,139 @@
+"""What every attempt of a run uses, put together once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from ganger.core.events import Recorded
+from ganger.core.failures.retries import is_reassigned
+from ganger.core.model.records import Policy, TaskSpec, TaskState
+from ganger.core.money.pricing import Price
+from ganger.core.scheduling.health import HealthPolicy
+from ganger.engine.files import RunFolder
+from ganger.engine.journal import Journal
+from ganger.engine.prompts.patched_prompts import Overlay
+from ganger.engine.resources.agent_homes import Homes
+from ganger.engine.resources.delivery_target import Outlet
+from ganger.engine.resources.folder_lock import Turns
+from ganger.engine.resources.live_attempts import Eye, Posts
+from ganger.engine.resources.worker_tokens import Badges
+from ganger.engine.verification.checks import Checks
+from ganger.ports import (
+    Agent,
+    Clock,
+    Copies,
+    Endpoint,
+    Fixed,
+    Launcher,
+    Repository,
+    RoleRules,
+    Sandbox,
+    Watch,
+    Workspace,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stronger:
+    """A role's agent with a stronger model, and which of a task's marks ask for it."""
+
+    agent: Agent
+    when: frozenset[str]
+
+
+class Outside(Protocol):
+    """Who tells programs and people outside what happens; never in anybody's way."""
+
+    def on_event(self, recorded: Recorded) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Doorbell(Protocol):
+    """Where a forge says that there is news."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProgram:
+    """How a confined agent calls `ganger worker`: a folder with a small program, and what that must be able to read."""
+
+    folder: Path
+    needs: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tools:
+    """`repositories` are there in the git modes, by the name tasks know them; `outlets` are how they reach the outside;
+    `watch` and `fixed` are there in direct mode. `agents` are by role; `strong` are those a role
+    has for tasks that need a stronger model, `fallback` those that take over where the usual one stalls. `reading`
+    gives one that knows the output of another `NAME/KIND`. `shown` takes secrets out of what agents say."""
+
+    journal: Journal
+    folder: RunFolder
+    workspace: Workspace
+    launcher: Launcher
+    clock: Clock
+    agents: dict[str, Agent]
+    checks: Checks
+    turns: Turns
+    overlay: Overlay
+    sandbox: Sandbox
+    homes: Homes
+    repositories: Mapping[str, Repository] = field(default_factory=dict)
+    outlets: Mapping[str, Outlet] = field(default_factory=dict)
+    webhooks: Callable[[Callable[[str], None]], Doorbell | None] = lambda _nudge: None
+    warned: set[tuple[str, str, str, str]] = field(default_factory=set)
+    watch: Watch | None = None
+    copies: Copies | None = None
+    fixed: Fixed | None = None
+    roles: Mapping[str, RoleRules] = field(default_factory=dict)
+    expected_must_come: bool = False
+    merge_batch: int = 8
+    own_gates_only: bool = False
+    output_limit_bytes: int | None = None
+    rules: tuple[str, ...] = ()
+    prompt_budget: int = 0
+    heal_in_place: bool = False
+    contents: Callable[[Sequence[TaskSpec]], dict[str, str]] = lambda _specs: {}
+    heal_timeout_sec: float = 900.0
+    strong: Mapping[str, Stronger] = field(default_factory=dict)
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    fallback: Mapping[str, Agent] = field(default_factory=dict)
+    health: HealthPolicy = field(default_factory=HealthPolicy)
+    posts: Posts = field(default_factory=Posts)
+    look_every_sec: float = 1.0
+    notices: Outside | None = None
+    badges: Badges | None = None
+    endpoint: Endpoint | None = None
+    tell_protocol: bool = True
+    remind_sec: float = 4 * 3600.0
+    eye: Callable[[Path], Eye] | None = None
+    worker_program: WorkerProgram | None = None
+    windows_tokens: Mapping[str, int] = field(default_factory=dict)
+    co_authors: Mapping[str, str] = field(default_factory=dict)
+
+    reading: Callable[[str], Agent | None] = lambda _worked_by: None
+    shown: Callable[[str], str] = lambda text: text
+
+    @property
+    def masked(self) -> Callable[[str], str]:
+        """A text without what was handed to agents and checks."""
+        return self.journal.masker.text
+
+    def agent_of(self, spec: TaskSpec, task: TaskState | None = None, policy: Policy | None = None) -> Agent:
+        """Who works on a task: the role's agent, a stronger one, or another once that one stalled too often."""
+        if task is not None and policy is not None and spec.role in self.fallback and is_reassigned(task, policy):
+            return self.fallback[spec.role]
+        strong = self.strong.get(spec.role)
+        return strong.agent if strong is not None and strong.when.intersection(spec.strong) else self.agents[spec.role]
+
+
+def one_line(text: str, longest: int = 500) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * longest]).split())[:longest]

@@ -1,0 +1,1 @@
+"""Checks run on a folder, and what a green one proves."""

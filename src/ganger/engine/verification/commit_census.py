@@ -1,0 +1,86 @@
+"""The census of a commit: taken once for each tree and profile, in a fresh checkout, and kept by evidence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganger.engine.stop_guard import Gate
+from ganger.engine.verification.checks import Checks
+from ganger.engine.verification.proof import CensusFiles, Copied, ProfileCensus, Proof, check_folder, tells_anything
+from ganger.ports import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A commit that is verified, the one below it, and whose change it is."""
+
+    commit: str
+    base: str
+    base_tree: str
+    files: tuple[str, ...]
+    may_change_tests: bool = False
+    promised: tuple[str, ...] = ()
+
+
+class Censuses:
+    """Of one repository in one run."""
+
+    def __init__(self, checks: Checks, repository: Repository, run: Path) -> None:
+        self._checks, self._repository = checks, repository
+        self._files, self._logs = CensusFiles(run / "census"), run / "logs"
+        self._taking: dict[str, asyncio.Lock] = {}
+
+    def keep(self, evidence: str, census: ProfileCensus) -> None:
+        """A candidate that is merged is the base of the next one."""
+        if tells_anything(census):
+            self._files.save(evidence, census)
+
+    def proof(self, candidate: Candidate, profile: str, gate: Gate) -> Proof:
+        """What the verdict on a candidate is held against."""
+        evidence = self._checks.evidence(candidate.base_tree, profile)
+
+        async def base() -> ProfileCensus:
+            return await self._of(evidence, candidate.base, profile, gate)
+
+        async def known() -> ProfileCensus | None:
+            return self._files.load(evidence)
+
+        return Proof(
+            base=base,
+            known=known,
+            without=lambda: self._checkout(candidate.base),
+            files=candidate.files,
+            promised=candidate.promised,
+            may_change_tests=candidate.may_change_tests,
+            copy=lambda: self._checkout(candidate.commit),
+        )
+
+    @asynccontextmanager
+    async def _checkout(self, commit: str) -> AsyncIterator[Copied]:
+        name = check_folder()
+        try:
+            yield await self._repository.checkout(name, commit), ()
+        finally:
+            await self._repository.drop_checkout(name)
+
+    async def _of(self, evidence: str, commit: str, profile: str, gate: Gate) -> ProfileCensus:
+        """Run now, unless somebody did before or does at this moment."""
+        async with self._taking.setdefault(evidence, asyncio.Lock()):
+            known = self._files.load(evidence)
+            if known is None:
+                known = await self._take(evidence, commit, profile, gate)
+                self._files.save(evidence, known)
+            return known
+
+    async def _take(self, evidence: str, commit: str, profile: str, gate: Gate) -> ProfileCensus:
+        name = check_folder()
+        log = self._logs / f"base.{evidence[:12]}.log"
+        folder = await self._repository.checkout(name, commit)
+        try:
+            return await self._checks.count(profile, folder=folder, log=log, gate=gate, key=f"{log}#{name}")
+        finally:
+            await self._repository.drop_checkout(name)

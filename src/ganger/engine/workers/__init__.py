@@ -1,0 +1,1 @@
+"""Workers that report, ask for work and are watched."""

@@ -1,0 +1,81 @@
+"""Everything by which workers reach the lead and are watched by it: opened with the run, closed with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+
+from ganger.contracts.worker import Next
+from ganger.core import events as ev
+from ganger.engine.resources.live_attempts import Post, Posts
+from ganger.engine.resources.run_resources import Tools
+from ganger.engine.stop_guard import Gate
+from ganger.engine.workers.claims import Claim, Pulling
+from ganger.engine.workers.file_protocol import DeskFiles
+from ganger.engine.workers.monitor import Vigil
+from ganger.engine.workers.protocol import Desk, gone
+from ganger.ports import Exit, Reply
+
+_TURNS, _TURN_SEC = 10, 0.01
+
+
+class Reception:
+    def __init__(self, tools: Tools, gate: Gate, claim: Claim) -> None:
+        self.posts: Posts = tools.posts
+        self.vigil = Vigil(tools, gate, self.posts, tools.health)
+        self._tools = tools
+        self._desk: Desk | None = None
+        self._pulling: Pulling | None = None
+        self._files: DeskFiles | None = None
+        self._claim = claim
+
+    async def open(self) -> None:
+        """Only where there is a way to reach it; a lead without one still watches."""
+        endpoint, badges = self._tools.endpoint, self._tools.badges
+        if endpoint is None or badges is None:
+            return
+        self._pulling = Pulling(self._tools, badges, self.posts, self._tools.health, self._claim)
+        self._desk = Desk(self._tools, badges, self.posts, self._tools.health, self._next)
+        self._files = DeskFiles(self._tools, self._desk, badges, self.posts)
+        self.posts.take_rest = self._take_rest
+        await endpoint.open(self._desk.handle)
+
+    async def _take_rest(self, post: Post, ended: Exit) -> None:
+        """H07: what a worker said right before its end counts like what it said before."""
+        assert self._desk is not None and self._files is not None
+        if ended.code != 0:
+            # A request of one that was killed may still lie in the socket: whoever listens gets some turns to read it.
+            for _ in range(_TURNS):
+                await asyncio.sleep(_TURN_SEC)
+        await self._files.take_all(post)
+        await self._desk.close(post)
+
+    async def _next(self, said: Next) -> Reply:
+        assert self._pulling is not None
+        return await self._pulling.ask(said)
+
+    def duties(self) -> Iterator[Coroutine[object, object, None]]:
+        yield self.vigil.run()
+        if self._pulling is not None and self._files is not None:
+            yield self._pulling.run()
+            yield self._files.run()
+
+    async def heed(self, event: ev.Event) -> None:
+        """A person wants a worker ended, or gives it more time; that is recorded already."""
+        if isinstance(event, ev.WorkerEnding):
+            await self.vigil.carry_out(event)
+        elif isinstance(event, ev.LimitExtended):
+            await self.vigil.prolong(event)
+
+    def send_away(self) -> None:
+        """The run is being stopped: nobody waits for sessions that are not Ganger's own."""
+        for post in self.posts:
+            post.finish(gone())
+        if self._pulling is not None:
+            self._pulling.send_away()
+
+    async def close(self) -> None:
+        if self._pulling is not None:
+            self._pulling.send_away()
+        if self._tools.endpoint is not None:
+            await self._tools.endpoint.close()
