@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import ganger.worker
-from ganger.worker.places import Door
-from ganger.worker.posts import Post
+from ganger.worker.errors import Away, Trouble
+from ganger.worker.find_run import Door
+from ganger.worker.http import call
+from ganger.worker.identity import Post
 from ganger.worker.sending import deliver, tell, waits
-from ganger.worker.trouble import Away, Trouble
-from ganger.worker.wire import call
 
 _PROGRAM = Path(ganger.worker.__file__).with_name("__main__.py")
 _WAIT_SEC = 2.0

@@ -13,7 +13,7 @@ from cli_project import ganger, kept
 from git_runs import GitProject
 from run_projects import Project, task
 
-from ganger.worker.places import runs
+from ganger.worker.find_run import runs
 
 pytestmark = pytest.mark.whole
 

@@ -12,9 +12,9 @@ from typing import Any
 from git_runs import GitProject
 from run_projects import Project, until
 
-from ganger.worker.places import Door
-from ganger.worker.trouble import Away
-from ganger.worker.wire import Answer, call
+from ganger.worker.errors import Away
+from ganger.worker.find_run import Door
+from ganger.worker.http import Answer, call
 
 PULL = '[agents.people]\nkind = "pull"\nin_place = false\n[roles.people]\nagent = "people"\n'
 PEOPLE: Mapping[str, object] = {"metadata": {"role": "people"}}

@@ -13,7 +13,7 @@ from run_projects import Project, kill, leading, task, until, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
-from ganger.worker.places import Door
+from ganger.worker.find_run import Door
 
 pytestmark = pytest.mark.whole
 

@@ -25,7 +25,7 @@ from run_projects import ROOT, leading, task, until
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
-from ganger.worker.places import Door
+from ganger.worker.find_run import Door
 
 pytestmark = pytest.mark.whole
 

@@ -17,7 +17,7 @@ from ganger.config import load_project
 from ganger.core.vocabulary import TaskStatus
 from ganger.doctor import examine
 from ganger.places import place_of, runs_of
-from ganger.worker.places import State
+from ganger.worker.find_run import State
 
 pytestmark = pytest.mark.whole
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import click
 
 from ganger.worker import main
+from ganger.worker.arguments import FLAG, MANY, SECONDS, Option, Verb
 from ganger.worker.table import VERBS
-from ganger.worker.words import FLAG, MANY, SECONDS, Option, Verb
 
 
 class _Passed(click.Command):

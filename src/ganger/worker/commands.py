@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from . import show
-from .posts import Post, find_post
+from . import output
+from .arguments import Given, help_page, read
+from .errors import INTERRUPTED, REFUSED, Away, Misuse, Trouble
+from .identity import Post, find_post
 from .sending import KEPT, Outcome, ask, tell
 from .table import VERBS, overview
-from .trouble import INTERRUPTED, REFUSED, Away, Misuse, Trouble
-from .words import Given, help_page, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str]) -> int:
     """The exit code; `argv` is the command line after `worker`."""
     as_json = "--json" in argv
-    show.open_closed_streams()
+    output.open_closed_streams()
     try:
         code = _run([word for word in argv if word != "--debug"], dict(os.environ))
-        show.finish()
+        output.finish()
         return code
     except Trouble as problem:
-        show.refusals(problem.earlier)
-        show.trouble(problem, as_json=as_json)
+        output.refusals(problem.earlier)
+        output.trouble(problem, as_json=as_json)
         return problem.exit_code
     except KeyboardInterrupt:
-        show.talk("interrupted")
+        output.talk("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader is gone, so nothing can be printed.
         _nowhere()
         return REFUSED
-    except show.Unsaid as error:
+    except output.Unsaid as error:
         _nowhere()
         hint = "send the output elsewhere, or free space; the request itself was carried out"
         unsaid = Trouble(f"the output cannot be written: {error}", hint=hint, code="OUTPUT_REFUSED")
-        show.trouble(unsaid, as_json=False)
+        output.trouble(unsaid, as_json=False)
         return REFUSED
     except Exception as error:
         if "--debug" in argv:
@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
             hint="--debug shows where; please report it",
             code="UNEXPECTED",
         )
-        show.trouble(unexpected, as_json=as_json)
+        output.trouble(unexpected, as_json=as_json)
         return unexpected.exit_code
 
 
@@ -64,17 +64,17 @@ def _run(words: list[str], environ: Mapping[str, str]) -> int:
         # Plain files and the shim are called with the full command line.
         words = words[1:]
     if not words or words[0] in ("--help", "-h", "help"):
-        show.out(overview())
+        output.out(overview())
         return 0
     verb = VERBS.get(words[0])
     if verb is None:
         raise Misuse(f"there is no verb {words[0]!r}; verbs are: {', '.join(VERBS)}")
     if any(word in ("--help", "-h") for word in words[1 : (*words, "--").index("--")]):
-        show.out(help_page(verb))
+        output.out(help_page(verb))
         return 0
     given = read(verb, words[1:])
     if verb.name == "next":
-        from .asking import next_task
+        from .next import next_task
 
         return next_task(given, environ)
     if verb.name == "mcp":
@@ -90,7 +90,7 @@ def _run(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 def _said(verb: str, given: Given, post: Post) -> int:
-    from .bodies import BODIES
+    from .requests import BODIES
 
     body = BODIES[verb](given, post)
     try:
@@ -100,7 +100,7 @@ def _said(verb: str, given: Given, post: Post) -> int:
         if verb != "done" or not _finished(post):
             raise
         outcome = Outcome(None)
-    show.refusals(outcome.earlier)
+    output.refusals(outcome.earlier)
     _noted(verb, post, outcome)
     answer = outcome.answer
     if answer is not None and not answer.taken:
@@ -149,19 +149,19 @@ def _finished(post: Post) -> bool:
 def _show(verb: str, given: Given, post: Post, outcome: Outcome) -> None:
     reply = outcome.answer.body if outcome.answer is not None else {"ok": True}
     if given.flag("json"):
-        show.document("worker_reply", verb=verb, kept=outcome.kept, **reply)
+        output.document("worker_reply", verb=verb, kept=outcome.kept, **reply)
         return
     if outcome.kept:
-        show.out(f"kept: {verb} will be sent {outcome.later}")
+        output.out(f"kept: {verb} will be sent {outcome.later}")
         return
     question = f" as {reply['question']}" if reply.get("question") else ""
     follow = {
         "report": "; next: ganger worker done",
         "checkpoint": "; exit with code 2" if given.flag("leave") else "",
     }
-    show.out(f"taken{question}{follow.get(verb, '')}")
+    output.out(f"taken{question}{follow.get(verb, '')}")
     from .seen import unread
 
     new = unread(post, reply)
     if new:
-        show.out(f"there are unread messages ({new}): ganger worker messages")
+        output.out(f"there are unread messages ({new}): ganger worker messages")

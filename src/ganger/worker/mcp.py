@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 import sys
 
-from .posts import Post, find_post
+from .arguments import Given
+from .errors import Away, Trouble
+from .http import MCP, call
+from .identity import Post, find_post
 from .sending import KEPT, Outcome, ask, tell
 from .table import VERBS
-from .trouble import Away, Trouble
-from .wire import MCP, call
-from .words import Given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, TextIO
 
-    from .wire import Answer
+    from .http import Answer
 
     Message = dict[str, Any]
 
@@ -78,7 +78,7 @@ class Bridge:
         return Post(token, post.report, "", "") if token and token != post.token else post
 
     def _asked(self, message: Message, body: Message) -> object:
-        from .asking import Asker
+        from .next import Asker
         from .sending import named
 
         words = Given()
@@ -117,7 +117,7 @@ class Bridge:
             post = self._post("")
             address, token = post.report, post.token
         except Trouble:
-            from .asking import Asker
+            from .next import Asker
 
             door = Asker(self._given, self._environ).door()
             address, token = door.address, door.token

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 
-from . import show
+from . import output
+from .errors import BLOCKED, Away, Trouble
 from .seen import last_seen, note_seen
 from .sending import ANSWER_SEC, Outcome, ask
-from .trouble import BLOCKED, Away, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .posts import Post
-    from .words import Given
+    from .arguments import Given
+    from .identity import Post
 
 _LONGEST_WAIT_SEC = 15.0
 _AWAY_SEC = 2.0
@@ -28,11 +28,11 @@ def messages(given: Given, post: Post) -> int:
     reply = next(_polled(post, since, until)) if until is None else _first(post, since, until)
     new = list(reply.get("messages") or ())
     if given.flag("json"):
-        show.document("worker_messages", **reply)
+        output.document("worker_messages", **reply)
     for message in new if not given.flag("json") else ():
-        show.out(f"[{message.get('number')}] {message.get('kind')}: {message.get('text')}")
+        output.out(f"[{message.get('number')}] {message.get('kind')}: {message.get('text')}")
     if not new and not given.flag("json"):
-        show.talk("no new messages")
+        output.talk("no new messages")
     note_seen(post, max((int(message.get("number", 0)) for message in new), default=0))
     return BLOCKED if not new and until is not None else 0
 
@@ -65,7 +65,7 @@ def _polled(post: Post, since: int, until: float | None) -> Iterator[dict[str, A
             if left <= 0:
                 raise
             if not told:
-                show.talk(f"{away.message}; waiting")
+                output.talk(f"{away.message}; waiting")
                 told = True
             time.sleep(min(_AWAY_SEC, left))
             continue
@@ -79,7 +79,7 @@ def _polled(post: Post, since: int, until: float | None) -> Iterator[dict[str, A
 def _reply(outcome: Outcome) -> dict[str, Any]:
     from .commands import refusal
 
-    show.refusals(outcome.earlier)
+    output.refusals(outcome.earlier)
     answer = outcome.answer
     if answer is None or not answer.taken:
         raise refusal(answer.body if answer else {}, answer.status if answer else 0)
@@ -93,8 +93,8 @@ def answer_to(given: Given, post: Post, outcome: Outcome) -> int:
     until = _until(given)
     assert until is not None
     if outcome.kept:
-        show.talk(f"kept: it will be sent {outcome.later}")
-    show.talk(f"asked{' as ' + question if question else ''}; waiting for the answer")
+        output.talk(f"kept: it will be sent {outcome.later}")
+    output.talk(f"asked{' as ' + question if question else ''}; waiting for the answer")
     for polled in _polled(post, since, until):
         for message in polled.get("messages") or ():
             kind, text = message.get("kind"), str(message.get("text"))
@@ -111,19 +111,19 @@ def answer_to(given: Given, post: Post, outcome: Outcome) -> int:
 
 def _answered(given: Given, question: str, text: str) -> int:
     if given.flag("json"):
-        show.document("worker_answer", ok=True, question=question, answer=text)
+        output.document("worker_answer", ok=True, question=question, answer=text)
     else:
-        show.out(text)
+        output.out(text)
     return 0
 
 
 def brief(given: Given, post: Post) -> int:
     reply = _reply(ask(post, "brief", {"section": given.place(0)}))
     if given.flag("json"):
-        show.document("worker_brief", **reply)
+        output.document("worker_brief", **reply)
     elif given.place(0):
-        show.out(str(reply.get("text", "")))
+        output.out(str(reply.get("text", "")))
     else:
         for name in reply.get("sections") or ():
-            show.out(str(name))
+            output.out(str(name))
     return 0

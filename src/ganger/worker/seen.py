@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .posts import Post
+    from .identity import Post
 
 _NAME = "messages.seen"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from .trouble import Away
-from .wire import Answer, call
+from .errors import Away
+from .http import Answer, call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .posts import Post
+    from .identity import Post
     from .spool import Delivery, Spool
 
     Refusals = list[tuple[str, Answer]]

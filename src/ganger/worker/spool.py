@@ -11,15 +11,15 @@ import os
 import stat
 import time
 
-from .trouble import Away
-from .wire import encoded
+from .errors import Away
+from .http import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .wire import Answer
+    from .http import Answer
 
     Send = Callable[[str, str, dict[str, Any]], Answer]
 

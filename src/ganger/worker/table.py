@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .words import FLAG, MANY, NUMBER, PERCENT, SECONDS, TEXT, Option, Verb
+from .arguments import FLAG, MANY, NUMBER, PERCENT, SECONDS, TEXT, Option, Verb
 
 _WHO = (
     Option(

@@ -9,7 +9,7 @@ import _socket
 import json
 import time
 
-from .trouble import Away, Busy, Misuse
+from .errors import Away, Busy, Misuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

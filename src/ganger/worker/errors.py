@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .wire import Answer
+    from .http import Answer
 
 REFUSED, BLOCKED, USAGE, INTERRUPTED = 1, 3, 64, 130
 

@@ -8,8 +8,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .trouble import Trouble
-    from .wire import Answer
+    from .errors import Trouble
+    from .http import Answer
 
 
 class Unsaid(Exception):

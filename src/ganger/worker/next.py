@@ -6,20 +6,20 @@ import json
 import os
 import time
 
-from . import show
+from . import output
 from .claims import claim_file, claim_of, write_private
-from .places import Door, is_led, is_over, runs
-from .posts import Post, worker_name
+from .errors import BLOCKED, Away, Busy, NoRun, Trouble
+from .find_run import Door, is_led, is_over, runs
+from .http import call
+from .identity import Post, worker_name
 from .sending import deliver, named, waits
-from .trouble import BLOCKED, Away, Busy, NoRun, Trouble
-from .wire import call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from .words import Given
+    from .arguments import Given
 
 _LONGEST_WAIT_SEC = 30.0
 # The lead answers once the task's workspace is made.
@@ -98,7 +98,7 @@ class Asker:
             held["token"], door.address, str(held.get("desk") or ""), str(held.get("task_id") or ""), held["file"]
         )
         if waits(post):
-            show.refusals(deliver(post))
+            output.refusals(deliver(post))
 
     def remember(self, door: Door, reply: dict[str, Any]) -> dict[str, Any]:
         """Stores the claim for later calls of this worker."""
@@ -138,20 +138,20 @@ def next_task(given: Given, environ: Mapping[str, str]) -> int:
     door, reply = _got(asker, given)
     if door is None or not reply.get("task"):
         if given.flag("json"):
-            show.document("worker_next", **{"task": None, **reply})
+            output.document("worker_next", **{"task": None, **reply})
         else:
-            show.talk(f"no task: {reply.get('why') or ('the run is over' if reply.get('over') else 'none is ready')}")
+            output.talk(f"no task: {reply.get('why') or ('the run is over' if reply.get('over') else 'none is ready')}")
         return BLOCKED
     claim = asker.remember(door, reply)
     if reply.get("again"):
         since = f"{claim['worker']} holds this task since {reply.get('since')}"
-        show.talk(f"{since}; another session needs a name of its own: --worker NAME")
+        output.talk(f"{since}; another session needs a name of its own: --worker NAME")
     if given.flag("json"):
-        show.document("worker_next", **{**reply, "prompt_file": claim["prompt_file"]})
+        output.document("worker_next", **{**reply, "prompt_file": claim["prompt_file"]})
     elif given.flag("shell"):
-        show.out(exports(claim))
+        output.out(exports(claim))
     else:
-        show.out(page(claim, reply))
+        output.out(page(claim, reply))
     return 0
 
 
@@ -180,7 +180,7 @@ def _got(asker: Asker, given: Given) -> tuple[Door | None, dict[str, Any]]:
             if time.monotonic() >= until:
                 raise away from None
             if not told:
-                show.talk(f"{away.message}; waiting")
+                output.talk(f"{away.message}; waiting")
             told = True
             _pause(away.retry_sec or _AWAY_SEC, until)
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .trouble import Misuse
+from .errors import Misuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

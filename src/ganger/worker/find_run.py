@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from .claims import read_object, stem
+from .errors import Away, NoRun, Trouble
 from .folders import newest_first, private_folder, read_book, run_folders, user_file
-from .trouble import Away, NoRun, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

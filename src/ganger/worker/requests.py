@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 
-from .trouble import Misuse, Trouble
+from .errors import Misuse, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .posts import Post
-    from .words import Given
+    from .arguments import Given
+    from .identity import Post
 
     Body = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .trouble import Trouble
+from .errors import Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def find_post(worker: str, run: str, project: str, environ: Mapping[str, str]) -
         return Post(environ["GANGER_TOKEN"], environ["GANGER_REPORT"], desk, environ.get("GANGER_TASK_ID", ""))
     # Most workers are started by Ganger and have everything in their environment.
     from .claims import claims
-    from .places import runs
+    from .find_run import runs
 
     try:
         found = [claim for folder in runs(project, run, environ) for claim in claims(folder)]
