@@ -180,8 +180,3 @@ def import_everything() -> None:
     with contextlib.suppress(ImportError):
         import importlib.resources._itertools  # type: ignore[import-not-found]  # noqa: F401
 
-    import ganger.app
-    import ganger.cli.answer
-    import ganger.cli.drive
-    import ganger.cli.main
-    import ganger.cli.run  # noqa: F401

@@ -54,7 +54,7 @@ def prompts_page() -> Files:
 
 
 def cli_page() -> Files:
-    return rendered("ganger.cli.reference", Path("docs/cli.md"))
+    return rendered("ganger.cli.shell.reference", Path("docs/cli.md"))
 
 
 def agents_page() -> Files:

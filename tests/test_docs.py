@@ -19,9 +19,9 @@ import pytest
 import settings
 
 from ganger.agents.scripted.script import STEP_KEYS
-from ganger.cli.main import root as commands
-from ganger.cli.reference import render
-from ganger.cli.table import COMMANDS
+from ganger.cli.shell.main import root as commands
+from ganger.cli.shell.reference import render
+from ganger.cli.shell.table import COMMANDS
 from ganger.config import Config, load_project
 from ganger.core.events import EVENT_TYPES
 from ganger.core.verify.commands import DEFAULT_DENY

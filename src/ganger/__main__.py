@@ -34,7 +34,7 @@ def _tell(refused: OutputRefused) -> None:
 
 def _answered(arguments: list[str]) -> int:
     if not arguments or arguments in (["--help"], ["-h"], ["help"]):
-        from ganger.cli.table import overview
+        from ganger.cli.shell.table import overview
 
         print(overview())
         return 0
@@ -51,7 +51,7 @@ def _answered(arguments: list[str]) -> int:
         from ganger.worker import main as speak
 
         return speak(arguments[1:])
-    from ganger.cli.main import run_command
+    from ganger.cli.shell.main import run_command
 
     return run_command(arguments)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.cli.main import run_command
+from ganger.cli.shell.main import run_command
 from ganger.contracts.parser import Parsed, parse_result
 from ganger.dev.server import ModelServer
 

@@ -13,7 +13,7 @@ import pytest
 from cli_project import Answer, ganger, make_project, task
 from patience import stretched
 
-from ganger.cli.table import COMMANDS
+from ganger.cli.shell.table import COMMANDS
 
 WRITE = {"path": "out.txt", "op": "create", "encoding": "utf8", "content": "hello\n"}
 SCRIPT = {

@@ -13,7 +13,7 @@ import pytest
 from cli_project import ganger, kept, make_project, task
 from patience import until
 
-from ganger.cli.detach import words
+from ganger.cli.foreground.detach import words
 from ganger.cli.run import command
 
 pytestmark = pytest.mark.whole

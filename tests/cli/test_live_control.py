@@ -16,7 +16,7 @@ import pytest
 from cli_project import Answer, ganger, kept, make_project, task
 from patience import until
 
-from ganger.cli.main import run_command
+from ganger.cli.shell.main import run_command
 from ganger.config import load_project
 from ganger.control import current_lead, still_working, tell
 from ganger.core import events as ev

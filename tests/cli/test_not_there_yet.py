@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_project import as_program
 
-from ganger.cli.table import COMMANDS
+from ganger.cli.shell.table import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 MISSING = {name for name, row in COMMANDS.items() if not row.built}

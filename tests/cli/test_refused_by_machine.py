@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from ganger.cli.main import root, run_command
+from ganger.cli.shell.main import root, run_command
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.EMFILE, errno.EINTR, errno.EACCES])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli_project import CONFIG, Answer, ganger, make_project, task
 
-from ganger.cli.main import run_command
+from ganger.cli.shell.main import run_command
 
 pytestmark = pytest.mark.whole
 

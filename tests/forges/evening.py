@@ -23,7 +23,7 @@ from loopback.script import Run, by_tree
 from loopback.server import TOKEN, LoopbackForge, serving
 from loopback.world import Asked, World
 
-from ganger.cli.main import run_command
+from ganger.cli.shell.main import run_command
 from ganger.config import load_project
 from ganger.core.control.reviews import awaits_people
 from ganger.core.model.ledger import Milestone

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, open_run, project_option, run_option
+from ganger.cli.shell.options import json_option, open_run, project_option, run_option
 from ganger.errors import GangerError
 
 
@@ -29,7 +29,7 @@ def command(question: str, text: str, project: Path | None, run_id: str | None, 
       ganger answer q-2 1
       ganger answer build-api "the key is in the vault now" --json
     """
-    from ganger.cli.tell import tell_run
+    from ganger.cli.shell.send_command import tell_run
     from ganger.core.command_result import Refusal
     from ganger.core.control.questions import chosen, find_question
 

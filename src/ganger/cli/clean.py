@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import counted, json_option, open_project, print_json, project_option, shown_bytes
+from ganger.cli.shell.options import counted, json_option, open_project, print_json, project_option, shown_bytes
 
 _SHOWN = 40
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, open_project, print_json, project_option
+from ganger.cli.shell.options import json_option, open_project, print_json, project_option
 
 
 @click.group("config")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, print_json
+from ganger.cli.shell.options import json_option, print_json
 from ganger.errors import GangerError
 
 
@@ -52,7 +52,7 @@ def command(keep: Path | None, delivery: bool, as_json: bool) -> int:
 
 def _play(root: Path, *, kept: bool, as_json: bool) -> int:
     from ganger.check import check_project
-    from ganger.cli.drive import drive
+    from ganger.cli.foreground.drive import drive
     from ganger.config import load_project
     from ganger.demo.project import build_demo
     from ganger.runs import newest_run, read_state
@@ -131,7 +131,7 @@ def _next_steps(root: Path, *, kept: bool) -> None:
 
 def _play_delivery(root: Path, *, kept: bool, as_json: bool) -> int:
     from ganger.check import check_project
-    from ganger.cli.drive import drive
+    from ganger.cli.foreground.drive import drive
     from ganger.config import load_project
     from ganger.demo.delivery import build_delivery, shortcomings, waited_sec
     from ganger.runs import newest_run, read_events, read_state

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, known_task, open_run, project_option, run_option
+from ganger.cli.shell.options import json_option, known_task, open_run, project_option, run_option
 
 
 @click.command("end")
@@ -24,7 +24,7 @@ def command(task_id: str, project: Path | None, run_id: str | None, as_json: boo
     Examples:
       ganger end build-api
     """
-    from ganger.cli.tell import tell_run
+    from ganger.cli.shell.send_command import tell_run
 
     opened = open_run(project, run_id)
     return tell_run(opened, "end", {"task": known_task(opened[1], task_id)}, as_json=as_json)

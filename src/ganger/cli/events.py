@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, look_at_project, project_option, run_option
+from ganger.cli.shell.options import json_option, look_at_project, project_option, run_option
 
 
 @click.command("events")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ganger.cli.options import json_option, print_json
+from ganger.cli.shell.options import json_option, print_json
 
 
 @click.command("explain")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.main import printable
-from ganger.cli.options import json_option, open_project, print_json, project_option
+from ganger.cli.shell.main import printable
+from ganger.cli.shell.options import json_option, open_project, print_json, project_option
 
 if TYPE_CHECKING:
     from ganger.config import Project

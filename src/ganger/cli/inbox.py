@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.main import printable
-from ganger.cli.options import counted, json_option, open_run, print_json, project_option, run_option
+from ganger.cli.shell.main import printable
+from ganger.cli.shell.options import counted, json_option, open_run, print_json, project_option, run_option
 
 _MOST_LINES = 20
 _LONGEST_CONTEXT = 2_000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, print_json, project_option
+from ganger.cli.shell.options import json_option, print_json, project_option
 
 
 @click.command("init")

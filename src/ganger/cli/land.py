@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.options import counted, json_option, open_project, print_json, project_option, run_option
+from ganger.cli.shell.options import counted, json_option, open_project, print_json, project_option, run_option
 
 if TYPE_CHECKING:
     from ganger.land import Outcome

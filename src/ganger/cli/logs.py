@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.options import (
+from ganger.cli.shell.options import (
     json_option,
     known_task,
     look_at_project,

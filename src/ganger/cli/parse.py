@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ganger.cli.main import printable
-from ganger.cli.options import json_option, print_json
+from ganger.cli.shell.main import printable
+from ganger.cli.shell.options import json_option, print_json
 
 if TYPE_CHECKING:
     from ganger.contracts.parser import Parsed, Refused

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.main import printable
-from ganger.cli.options import json_option, look_at_project, open_run, print_json, project_option, run_option
+from ganger.cli.shell.main import printable
+from ganger.cli.shell.options import json_option, look_at_project, open_run, print_json, project_option, run_option
 from ganger.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def command(patch_id: str | None, undo: str | None, project: Path | None, run_id
       ganger patches patch-003
       ganger patches --undo patch-003
     """
-    from ganger.cli.tell import tell_run
+    from ganger.cli.shell.send_command import tell_run
     from ganger.runs import read_events
     from ganger.views.patches import patch_rows
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.options import counted, json_option, manifest_argument, open_project, print_json, project_option
+from ganger.cli.shell.options import counted, json_option, manifest_argument, open_project, print_json, project_option
 
 if TYPE_CHECKING:
     from ganger.check import Checked

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, known_task, open_run, project_option, run_option
+from ganger.cli.shell.options import json_option, known_task, open_run, project_option, run_option
 
 
 @click.command("reassign")
@@ -23,7 +23,7 @@ def command(task_id: str, hint: str, project: Path | None, run_id: str | None, a
       ganger reassign build-api
       ganger reassign build-api --hint "start with the failing test"
     """
-    from ganger.cli.tell import tell_run
+    from ganger.cli.shell.send_command import tell_run
 
     opened = open_run(project, run_id)
     data = {"task": known_task(opened[1], task_id), "hint": hint}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ganger.cli.main import printable
-from ganger.cli.options import json_option, look_at_project, print_json, project_option
+from ganger.cli.shell.main import printable
+from ganger.cli.shell.options import json_option, look_at_project, print_json, project_option
 
 if TYPE_CHECKING:
     from ganger.contracts.parser import Parsed, Refused

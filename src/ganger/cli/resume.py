@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, open_run, project_option, run_option
+from ganger.cli.shell.options import json_option, open_run, project_option, run_option
 
 
 @click.command("resume")
@@ -21,6 +21,6 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
       ganger resume
       ganger resume --run night-12 --json
     """
-    from ganger.cli.tell import tell_run
+    from ganger.cli.shell.send_command import tell_run
 
     return tell_run(open_run(project, run_id), "resume", as_json=as_json)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, known_task, open_run, project_option, run_option
+from ganger.cli.shell.options import json_option, known_task, open_run, project_option, run_option
 
 
 @click.command("retry")
@@ -25,7 +25,7 @@ def command(task_id: str, hint: str, force: bool, project: Path | None, run_id: 
       ganger retry build-api --hint "the port is in config/dev.toml"
       ganger retry build-api --force --json
     """
-    from ganger.cli.tell import tell_run
+    from ganger.cli.shell.send_command import tell_run
 
     opened = open_run(project, run_id)
     data = {"task": known_task(opened[1], task_id), "hint": hint, "force": force}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, known_task, open_run, project_option, run_option
+from ganger.cli.shell.options import json_option, known_task, open_run, project_option, run_option
 
 
 @click.command("rework")
@@ -23,7 +23,7 @@ def command(task_id: str, text: str, project: Path | None, run_id: str | None, a
       ganger rework build-api "the port must stay 8080"
       ganger rework build-api "use the v2 endpoint" --json
     """
-    from ganger.cli.tell import tell_run
+    from ganger.cli.shell.send_command import tell_run
 
     opened = open_run(project, run_id)
     name = known_task(opened[1], task_id)

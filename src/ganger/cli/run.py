@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.options import counted, json_option, manifest_argument, open_project, print_json, project_option
+from ganger.cli.shell.options import counted, json_option, manifest_argument, open_project, print_json, project_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,8 +73,8 @@ def command(
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
     from ganger.check import check_project
-    from ganger.cli.drive import drive
-    from ganger.cli.main import printable
+    from ganger.cli.foreground.drive import drive
+    from ganger.cli.shell.main import printable
     from ganger.without_effect import require_effect
 
     opened = open_project(project, manifest, _flags(concurrency, budget, settings))
@@ -115,7 +115,7 @@ def _idle_flags(project: Project, checked: Checked, *, reconcile: bool) -> list[
 
 
 def _detach(project: Project, checked: Checked, *, as_json: bool) -> int:
-    from ganger.cli.detach import detach
+    from ganger.cli.foreground.detach import detach
     from ganger.places import settle
 
     assert checked.manifest is not None

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from ganger.cli.options import json_option
+from ganger.cli.shell.options import json_option
 
 NAMES = ("manifest", "task_result", "heal_decision", "state", "verify_profile", "config", "worker", "events")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, open_run, project_option, run_option
+from ganger.cli.shell.options import json_option, open_run, project_option, run_option
 from ganger.errors import GangerError
 
 
@@ -26,7 +26,7 @@ def command(setting: str, project: Path | None, run_id: str | None, as_json: boo
       ganger set budget.usd=20
       ganger set budget.tokens=none --json
     """
-    from ganger.cli.tell import tell_run
+    from ganger.cli.shell.send_command import tell_run
     from ganger.core.control.commands import Refusal, read_setting
 
     key, equals, text = setting.partition("=")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import (
+from ganger.cli.shell.options import (
     counted,
     json_option,
     manifest_argument,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.main import printable
-from ganger.cli.options import (
+from ganger.cli.shell.main import printable
+from ganger.cli.shell.options import (
     counted,
     json_option,
     look_at_project,

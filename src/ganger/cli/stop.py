@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import counted, json_option, open_run, project_option, run_option
+from ganger.cli.shell.options import counted, json_option, open_run, project_option, run_option
 
 
 @click.command("stop")
@@ -25,7 +25,7 @@ def command(drain: bool, project: Path | None, run_id: str | None, as_json: bool
       ganger stop --drain
       ganger stop --run night-12 --json
     """
-    from ganger.cli.tell import show, tell_run
+    from ganger.cli.shell.send_command import show, tell_run
     from ganger.control import Told, current_lead, still_working
     from ganger.engine.files import is_led
 

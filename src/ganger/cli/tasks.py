@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.main import printable
-from ganger.cli.options import json_option, open_run, print_json, project_option, run_option
+from ganger.cli.shell.main import printable
+from ganger.cli.shell.options import json_option, open_run, print_json, project_option, run_option
 
 
 @click.command("tasks")

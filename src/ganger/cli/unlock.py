@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, open_run, project_option, run_option
+from ganger.cli.shell.options import json_option, open_run, project_option, run_option
 
 
 @click.command("unlock")
@@ -24,6 +24,6 @@ def command(repo: str, why: str, project: Path | None, run_id: str | None, as_js
       ganger unlock core --why "the change was reverted by hand"
       ganger unlock . --why "the key was revoked" --json
     """
-    from ganger.cli.tell import tell_run
+    from ganger.cli.shell.send_command import tell_run
 
     return tell_run(open_run(project, run_id), "unlock", {"repo": repo, "why": why}, as_json=as_json)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.main import printable
-from ganger.cli.options import counted, json_option, manifest_argument, print_json, project_option
+from ganger.cli.shell.main import printable
+from ganger.cli.shell.options import counted, json_option, manifest_argument, print_json, project_option
 
 
 @click.command("validate")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.options import json_option, known_task, open_run, print_json, project_option, run_option
+from ganger.cli.shell.options import json_option, known_task, open_run, print_json, project_option, run_option
 
 
 @click.command("why")

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.options import counted, json_option, look_at_project, open_run, print_json, project_option, run_option
+from ganger.cli.shell.options import (
+    counted,
+    json_option,
+    look_at_project,
+    open_run,
+    print_json,
+    project_option,
+    run_option,
+)
 
 if TYPE_CHECKING:
     from ganger.core.model.records import RunState

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.options import print_json
+from ganger.cli.shell.options import print_json
 from ganger.errors import EXIT_OK, NotFoundError
 
 if TYPE_CHECKING:

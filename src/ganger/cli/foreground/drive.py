@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from ganger.app import RunOptions, open_lead, uncommitted
 from ganger.check import Checked, missing_programs
-from ganger.cli.lasting_output import lasting_output
+from ganger.cli.foreground.lasting_output import lasting_output
+from ganger.cli.foreground.screens import JsonLines, Lines, Screen
 from ganger.cli.run import show_difference
-from ganger.cli.screens import JsonLines, Lines, Screen
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
 from ganger.doctor import sandbox_lacks
@@ -125,7 +125,7 @@ def choose_screen(lead: Lead, *, as_json: bool) -> Screen:
         return JsonLines()
     env = environment()
     if sys.stdout.isatty() and env.get("TERM") != "dumb" and not env.get("CI"):
-        from ganger.cli.live import Live
+        from ganger.cli.foreground.live import Live
 
         return Live(lead)
     return Lines()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import click
 
-from ganger.cli.table import COMMANDS, overview
+from ganger.cli.shell.table import COMMANDS, overview
 from ganger.errors import (
     EXIT_ERROR,
     EXIT_INTERRUPTED,

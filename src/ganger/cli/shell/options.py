@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ganger.cli.main import printable
+from ganger.cli.shell.main import printable
 
 if TYPE_CHECKING:
     from ganger.config import Project

@@ -8,8 +8,8 @@ import shlex
 import sys
 from typing import Protocol
 
-from ganger.cli.main import printable
-from ganger.cli.options import counted
+from ganger.cli.shell.main import printable
+from ganger.cli.shell.options import counted
 from ganger.core import events as ev
 from ganger.core.delivery.landings import is_pushed, is_requested, repos_merged, where_words
 from ganger.core.model.records import RunState

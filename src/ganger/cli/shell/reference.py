@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import click
 
-from ganger.cli.main import root
-from ganger.cli.table import COMMANDS
+from ganger.cli.shell.main import root
+from ganger.cli.shell.table import COMMANDS
 
 _HEAD = """# Commands
 

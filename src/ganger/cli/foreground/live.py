@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ganger.cli.screens import closing, opening, question_lines, still_open
+from ganger.cli.foreground.screens import closing, opening, question_lines, still_open
 from ganger.core import events as ev
 from ganger.core.model.workers import WorkerNow
 from ganger.core.names import verify_log, worker_log

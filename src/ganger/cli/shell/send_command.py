@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.main import printable
-from ganger.cli.options import print_json
+from ganger.cli.shell.main import printable
+from ganger.cli.shell.options import print_json
 from ganger.errors import EXIT_ERROR, EXIT_OK
 
 if TYPE_CHECKING:
