@@ -10,8 +10,8 @@ from ganger.core.events import QuestionAsked, Recorded
 from ganger.errors import Fault, GangerError
 from ganger.notices.apprise_urls import AppriseWay, has_apprise
 from ganger.notices.desktop import DesktopWay
+from ganger.notices.dispatcher import Notices, Route, deliver_now
 from ganger.notices.notice import notice_of
-from ganger.notices.notices import Notices, Route, deliver_now
 from ganger.notices.program import ProgramWay
 from ganger.notices.webhook import WebhookWay
 

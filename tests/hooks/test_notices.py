@@ -23,7 +23,7 @@ from ganger.core.sentences.notable import GROUPS, is_wanted, sentence
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.errors import GangerError, InputError
 from ganger.notices.apprise_urls import has_apprise
-from ganger.notices.notices import LOG, Notices
+from ganger.notices.dispatcher import LOG, Notices
 from ganger.notify import hook_files, notices_of, try_all
 
 ASKED = ev.QuestionAsked("q-1", "T1", "ambiguous_spec", "Which of the two?\x1b[31m\nReally?")
