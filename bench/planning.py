@@ -13,7 +13,7 @@ from bench.figures import Figure
 from bench.processes import BenchError, ganger, scratch
 from bench.project import Fleet, build
 from bench.sizes import Sizes
-from ganger.check import check_project
+from ganger.app.checks.project import check_project
 from ganger.config import load_project
 
 MOST_SEC_AT_10K = 1.0

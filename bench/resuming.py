@@ -23,8 +23,8 @@ from bench.figures import Figure
 from bench.processes import GANGER, BenchError, clean_environment, ganger, scratch
 from bench.project import Fleet, build
 from bench.sizes import Sizes
-from ganger.app import RunOptions, SystemClock, open_lead
-from ganger.check import check_project
+from ganger.app.checks.project import check_project
+from ganger.app.compose import RunOptions, SystemClock, open_lead
 from ganger.config import load_project
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, RunState, TaskSpec, VerifyStep
@@ -38,7 +38,7 @@ from ganger.engine.lead import Lead
 from ganger.errors import EXIT_INTERRUPTED
 from ganger.launchers.ledger import Ledger
 from ganger.launchers.paths import House, is_held
-from ganger.launchers.proc import mark_of, pids, stat_fields
+from ganger.local.procfs import mark_of, pids, stat_fields
 from ganger.ports import Exit
 from ganger.stores.sqlite import SqliteStore
 

@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from checker.invariants import HEALER, Attempt, Seen, broken
 from faults.branch import branch_at_end, branch_now
 from faults.leads import Ended
 from faults.scenario import TOGETHER, Place
+from ganger.app.runs import read_events
 from ganger.core import events as ev
-from ganger.core.invariants import HEALER, Attempt, Seen, broken
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.errors import GangerError
-from ganger.runs import read_events
 
 MARK = b"GANGER_ATTEMPT_MARK="
 _WORKER = re.compile(rb"/logs/([^/]+)\.worker\.(\d+)\.log")

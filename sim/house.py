@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from checker.memory_store import Memory, MemoryStore
 from ganger.contracts.verify_profile import Profile, Step
 from ganger.core.model.records import RunState
 from ganger.engine.files import LEASE_SEC, RunFolder
@@ -16,7 +17,6 @@ from ganger.engine.resources.run_resources import Tools
 from ganger.engine.verification.checks import Checks
 from ganger.ports import Owner
 from ganger.sandboxes.none import Bare
-from ganger.stores.memory import Memory, MemoryStore
 from sim.agents import SimAgent
 from sim.clock import SimClock
 from sim.keeper import Keeper, SimLauncher

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
+from checker.memory_store import MemoryStore
 from ganger.core import events as ev
 from ganger.core.failures import retries
 from ganger.core.healing import policy as healing
@@ -23,7 +24,6 @@ from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.workers import monitor
 from ganger.ports import Entry, Launcher, Workspace
-from ganger.stores.memory import MemoryStore
 from sim.life import Death
 from sim.night import night
 from sim.plan import Cause, HealerRates, Plan, Rates

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from checker.invariants import Seen, broken
+from checker.memory_store import Memory, MemoryStore
 from ganger.core import events as ev
-from ganger.core.invariants import Seen, broken
 from ganger.core.times import stamp
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.lead import Lead
 from ganger.errors import GangerError
-from ganger.stores.memory import Memory, MemoryStore
 from sim.borrowed import Hands, borrowed
 from sim.clock import SimClock
 from sim.house import House

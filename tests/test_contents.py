@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.contents import MISSING, UNREADABLE, Contents, contents_of
+from ganger.app.prompt_files import MISSING, UNREADABLE, Contents, contents_of
 from ganger.core.control.reconcile import ContentDigest
 from ganger.core.model.records import TaskSpec
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,126 +16,84 @@ PACKAGE = ROOT / "src" / "ganger"
 
 INNER = frozenset({"ports", "core", "contracts", "errors"})
 ADAPTERS = frozenset(
-    {"agents", "launchers", "stores", "workspaces", "sandboxes", "forges", "reports", "notices", "runners"}
-)
-APPLICATION = frozenset(
-    {
-        "app",
-        "fleet",
-        "check",
-        "check_ground",
-        "contents",
-        "control",
-        "runs",
-        "start",
-        "doctor",
-        "land",
-        "clean",
-        "notify",
-        "delivery",
-        "outposts",
-        "masks",
-        "policies",
-        "prompt_sizes",
-        "places",
-        "without_effect",
-    }
+    {"agents", "launchers", "stores", "workspaces", "sandboxes", "forges", "endpoint", "notices", "runners"}
 )
 SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
-    "scratch": frozenset(),
-    "streams": frozenset(),
+    "local": frozenset(),
     "contracts": frozenset({"errors"}),
     "core": frozenset({"contracts", "errors"}),
     "dev": frozenset({"errors"}),
     "worker": frozenset(),
-    "config": frozenset(
-        {"config_sections", "contracts", "errors", "core.vocabulary", "core.verify.commands", "core.sentences.notable"}
-    )
+    "config": frozenset({"contracts", "errors", "core.vocabulary", "core.verify.commands", "core.sentences.notable"})
     | {"worker.folders"},
-    "config_sections": frozenset({"core.verify.commands"}),
     "hooks": frozenset({"errors", "worker.folders"}),
-    "notify": INNER | {"config", "notices"},
     "ports": frozenset({"core", "contracts", "errors"}),
-    **dict.fromkeys(ADAPTERS, INNER | {"scratch"}),
-    "engine": INNER | {"scratch"},
+    **dict.fromkeys(ADAPTERS, INNER | {"local"}),
+    "engine": INNER | {"local"},
     "views": INNER | {"config"},
-    "check": INNER | {"config", "check_argv", "check_copies", "check_delivery"},
-    "check_argv": INNER | {"config"},
-    "check_ground": INNER | {"check", "config", "delivery", "fleet", "outposts", "project_sandbox", "workspaces"},
-    "project_sandbox": INNER | {"config", "delivery", "sandboxes", "workspaces"},
-    "check_copies": INNER | {"config", "workspaces"},
-    "check_delivery": INNER | {"config"},
-    "contents": INNER | {"engine.files", "workspaces"},
-    "control": INNER | {"engine.files", "stores"},
-    "app": INNER
-    | ADAPTERS
-    | {
-        "engine",
-        "scratch",
-        "views",
-        "config",
-        "check",
-        "contents",
-        "fleet",
-        "masks",
-        "notify",
-        "worker",
-        "delivery",
-        "places",
-        "policies",
-        "project_sandbox",
-    },
-    "delivery": INNER | {"config", "engine.files", "engine.resources.delivery_target", "forges", "workspaces"},
-    "fleet": INNER | {"agents", "engine.resources.run_resources", "config", "check"},
-    "policies": INNER | {"config"},
-    "without_effect": INNER | {"agents.table", "agents.settings_read", "check", "config", "places", "project_sandbox"},
-    "masks": INNER | {"agents", "config", "delivery", "fleet", "notify"},
-    "places": INNER | {"config", "engine.files", "scratch", "worker.folders"},
-    "runs": INNER | {"config", "engine.files", "places", "stores"},
-    "land": INNER
-    | {
-        "app",
-        "places",
-        "project_sandbox",
-        "check",
-        "config",
-        "delivery",
-        "engine",
-        "launchers",
-        "stores",
-        "workspaces",
-    },
-    "clean": INNER | {"app", "config", "engine.files", "engine.resources.agent_homes", "places", "runs", "workspaces"},
-    "prompt_sizes": INNER | {"app", "check", "config", "delivery", "engine", "places", "views", "workspaces"},
-    "start": INNER | {"config", "engine.files", "workspaces"},
-    "outposts": INNER | {"config", "delivery", "forges", "workspaces"},
-    "doctor": INNER
-    | {
-        "app",
-        "check",
-        "check_copies",
-        "outposts",
-        "places",
-        "project_sandbox",
-        "runs",
-        "config",
-        "engine.files",
-        "stores",
-        "sandboxes",
-    },
-    **dict.fromkeys(
-        SCREENS,
-        INNER | SCREENS | APPLICATION | {"views", "config", "engine", "dev", "worker", "hooks", "streams"},
-    ),
+    "app.agents": INNER | {"app", "agents", "config", "engine.resources"},
+    "app.checks": INNER | {"app", "config"},
+    "app.checks.copies": INNER | {"app", "config", "workspaces"},
+    "app.checks.without_effect": INNER | {"app", "agents.settings_read", "agents.table", "config"},
+    "app.commands": INNER | {"app", "config", "engine", "launchers", "sandboxes", "stores", "views", "workspaces"},
+    "app.compose": INNER | ADAPTERS | {"app", "config", "engine", "local", "views", "worker"},
+    "app.control": INNER | {"app", "engine.files", "stores"},
+    "app.delivery": INNER | {"app", "config", "engine.files", "engine.resources", "forges", "workspaces"},
+    "app.masks": INNER | {"app", "agents", "config"},
+    "app.notices": INNER | {"app", "config", "notices"},
+    "app.policies": INNER | {"config"},
+    "app.preflight": INNER | {"app", "config", "forges", "workspaces"},
+    "app.prompt_files": INNER | {"engine.files", "workspaces"},
+    "app.run_places": INNER | {"config", "engine.files", "local", "worker.folders"},
+    "app.runs": INNER | {"app", "config", "engine.files", "stores"},
+    "app.sandbox": INNER | {"app", "config", "sandboxes", "workspaces"},
+    "app": INNER,
+    **dict.fromkeys(SCREENS, INNER | SCREENS | {"app", "views", "config", "engine", "dev", "worker", "hooks", "local"}),
     "__init__": INNER | {"app", "views", "config"},
+}
+
+# From the inside out: what stands in a room, folders and the files beside them. Each may import what stands before it.
+ORDER: Mapping[str, str] = {
+    "contracts": """
+        codes javascript ids reading model heal_decision manifest state task_result verify_profile worker digest
+        faults schemas parser
+    """,
+    "core": """
+        plain_values vocabulary names times signs agent_output settings prompts model events command_result failures
+        money planning logs delivery verify masking state sentences healing scheduling control replay
+    """,
+    "engine": """
+        files change_strategy stop_guard journal log_masks prompts verification resources attempt_context merging
+        output attempt_outcome agent_calls healing workers attempt delivery.pollers delivery.context
+        delivery.shared_push delivery.status_comment delivery.request_commits delivery.push delivery.ci
+        delivery.requests delivery.reviews delivery.deliver changes recover lead
+    """,
+    "launchers": "messages connections ledger processes leftovers paths guard frozen programs connect keeper launcher",
+    "workspaces": "refusals files rules gates git remotes safeguards direct",
+    "agents": """
+        sign_lines child_processes settings streams versions result_schema reset_times settings_read pull table
+        transcripts usage words command cli shells scripted pty programs acp
+    """,
+    "forges": """
+        settings untrusted webhook command http api ci comments labels version forge pull_requests gitea github gitlab
+        forgejo table __init__
+    """,
+    "sandboxes": """
+        settings paths filters kernel none concealed machine process toolchains trial inside view landlock mounts
+        bubblewrap choose probes
+    """,
+    "app": """
+        run_places delivery policies notices prompt_files control runs preflight sandbox checks agents masks compose
+        commands
+    """,
 }
 
 THIRD_PARTY: Mapping[str, frozenset[str]] = {
     "click": frozenset({"cli"}),
-    "pydantic": frozenset({"contracts", "config", "config_sections", "views"}),
+    "pydantic": frozenset({"contracts", "config", "views"}),
     "pydantic_core": frozenset({"contracts", "config"}),
     "annotated_types": frozenset({"contracts", "config"}),
     "apprise": frozenset({"notices"}),
@@ -160,10 +119,12 @@ ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "putenv"})
 # A worker that reports is one too.
 # What runs inside a sandbox hands its own environment on to the agent.
 READS_ENVIRONMENT = frozenset(
-    {"config.py", "__main__.py", "agents/scripted/play.py", "sandboxes/inside.py", "worker/commands.py"}
+    {"config/__init__.py", "__main__.py", "agents/scripted/play.py", "sandboxes/inside.py", "worker/commands.py"}
 )
 
 Import = tuple[int, str, str]
+ROOMS = frozenset(name.partition(".")[0] for name in MAY_IMPORT)
+ONE_FILE_EACH = frozenset({"cli", "views", "worker"})
 
 
 def room_of(file: Path, package: Path) -> str:
@@ -184,15 +145,43 @@ def imports_of(tree: ast.Module, file: Path, package: Path) -> Iterator[Import]:
             yield from ((node.lineno, str(a.value), "") for a in node.args[:1] if isinstance(a, ast.Constant))
 
 
-def layer_faults(room: str, found: Import) -> Iterator[str]:
-    _, module, name = found
-    target = ".".join(filter(None, [module.partition("ganger")[2].lstrip("."), name]))
+def rule_of(file: Path, package: Path) -> str:
+    """The longest name of a file's that has a rule: its own, its folder's, its room's."""
+    parts = file.relative_to(package).with_suffix("").parts
+    names = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    return next((name for name in names if name in MAY_IMPORT), names[-1])
+
+
+def layer_faults(rule: str, found: Import) -> Iterator[str]:
+    module = found[1]
+    room, target = rule.partition(".")[0], target_of(found)
     other = target.partition(".")[0]
-    if module == "ganger" and other not in MAY_IMPORT:
+    if module == "ganger" and other not in ROOMS:
         return
-    allowed = MAY_IMPORT.get(room, frozenset())
+    allowed = MAY_IMPORT.get(rule, frozenset())
     if other != room and other not in allowed and not any(f"{target}.".startswith(f"{a}.") for a in allowed):
-        yield f"{room} may not import {other}"
+        yield f"{rule} may not import {other}"
+
+
+def target_of(found: Import) -> str:
+    return ".".join(filter(None, [found[1].partition("ganger")[2].lstrip("."), found[2]]))
+
+
+def place_in(room: str, name: str) -> str:
+    """Which of the places of a room a dotted name belongs to: the longest that begins it."""
+    places = sorted(ORDER[room].split(), key=len, reverse=True)
+    return next((place for place in places if f"{name}.".startswith(f"{place}.")), "")
+
+
+def order_faults(file: Path, package: Path, found: Import) -> Iterator[str]:
+    room, _, inner = ".".join(file.relative_to(package).with_suffix("").parts).partition(".")
+    other, _, target = target_of(found).partition(".")
+    if room not in ORDER or other != room or not target:
+        return
+    places = ORDER[room].split()
+    here, there = place_in(room, inner), place_in(room, target)
+    if here and there and places.index(there) > places.index(here):
+        yield f"{room}.{here} may not import {room}.{there}"
 
 
 def outside_faults(room: str, found: Import) -> Iterator[str]:
@@ -217,7 +206,7 @@ def purity_faults(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def environment_faults(tree: ast.Module, imports: list[Import]) -> Iterator[tuple[int, str]]:
-    message = "only config.py and __main__.py read the environment"
+    message = "only config and __main__.py read the environment"
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in ENVIRONMENT and ast.unparse(node.value) == "os":
             yield node.lineno, message
@@ -226,11 +215,13 @@ def environment_faults(tree: ast.Module, imports: list[Import]) -> Iterator[tupl
 
 def faults_in(file: Path, package: Path) -> Iterator[tuple[int, str]]:
     tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
-    room = room_of(file, package)
+    room, rule = room_of(file, package), rule_of(file, package)
     imports = list(imports_of(tree, file, package))
     for found in imports:
-        check = layer_faults if found[1].partition(".")[0] == "ganger" else outside_faults
-        yield from ((found[0], message) for message in check(room, found))
+        own = found[1].partition(".")[0] == "ganger"
+        messages = layer_faults(rule, found) if own else outside_faults(room, found)
+        yield from ((found[0], message) for message in messages)
+        yield from ((found[0], message) for message in order_faults(file, package, found) if own)
     if room == "core":
         yield from purity_faults(tree)
     if file.relative_to(package).as_posix() not in READS_ENVIRONMENT:
@@ -265,21 +256,26 @@ BAD = [
     ("engine/x.py", "import importlib\nimportlib.import_module('ganger.stores')", "engine may not import stores"),
     ("cli/x.py", "from ganger.stores import sqlite", "cli may not import stores"),
     ("views/x.py", "from ganger.stores import sqlite", "views may not import stores"),
-    ("config.py", "from ganger.core.plan import order", "config may not import core"),
+    ("config/x.py", "from ganger.core.planning.plan import order", "config may not import core"),
+    ("core/events/x.py", "from ganger.core.state.apply import a", "core.events may not import core.state"),
+    ("core/model/x.py", "from ganger.core import replay", "core.model may not import core.replay"),
+    ("engine/delivery/ci/x.py", "from ganger.engine import lead", "engine.delivery.ci may not import engine.lead"),
+    ("app/policies.py", "from ganger.stores import sqlite", "app.policies may not import stores"),
     ("stores/x.py", "import sqlite3", "sqlite3 is banned"),
     ("engine/x.py", "import click", "engine may not import the package click"),
     ("cli/x.py", "import requests", "cli may not import the package requests"),
-    ("engine/x.py", "import os\nos.environ['A']", "only config.py and __main__.py read the environment"),
-    ("engine/x.py", "from os import getenv", "only config.py and __main__.py read the environment"),
+    ("engine/x.py", "import os\nos.environ['A']", "only config and __main__.py read the environment"),
+    ("engine/x.py", "from os import getenv", "only config and __main__.py read the environment"),
 ]
 
 GOOD = [
     ("core/x.py", "from datetime import datetime\nfrom pathlib import Path\nfrom .plan import order"),
     ("core/x.py", "from ganger.contracts.manifest import Task\nfrom ganger.errors import GangerError"),
-    ("config.py", "import os\nfrom ganger.core.vocabulary import Tier\nimport pydantic\nos.environ['A']"),
+    ("config/__init__.py", "import os\nfrom ganger.core.vocabulary import Tier\nimport pydantic\nos.environ['A']"),
     ("stores/x.py", "import apsw, os\nimport ganger\nfrom ganger import ports, __version__"),
-    ("app.py", "from ganger.engine import run\nfrom ganger.stores.sqlite import S"),
-    ("cli/x.py", "import click\nfrom ganger.app import build\nfrom ganger.demo import fleet"),
+    ("app/compose.py", "from ganger.engine import lead\nfrom ganger.stores.sqlite import S"),
+    ("core/state/x.py", "from ganger.core.events import E\nfrom ganger.core.state import apply"),
+    ("cli/x.py", "import click\nfrom ganger.app.compose import build\nfrom ganger.demo import project"),
 ]
 
 
@@ -311,6 +307,21 @@ def test_every_import_goes_inwards_and_every_package_stays_in_its_room() -> None
 def test_every_room_has_a_rule() -> None:
     rooms = {room_of(file, PACKAGE) for file in PACKAGE.rglob("*.py")}
     assert rooms <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("room", sorted(ORDER))
+def test_everything_in_a_room_has_its_place_in_the_order_and_every_place_is_there(room: str) -> None:
+    files = [file.relative_to(PACKAGE / room).with_suffix("") for file in (PACKAGE / room).rglob("*.py")]
+    names = {".".join(file.parts) for file in files}
+    homeless = {name for name in names if not place_in(room, name) and not name.endswith("__init__")}
+    assert homeless == set()
+    assert {place for place in ORDER[room].split() if not any(f"{n}.".startswith(f"{place}.") for n in names)} == set()
+
+
+def test_no_folder_holds_more_files_than_a_reader_looks_through() -> None:
+    folders = Counter(file.parent.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
+    # One file per command, verb or view.
+    assert {name: count for name, count in folders.items() if count > 18 and name not in ONE_FILE_EACH} == {}
 
 
 def test_no_test_opens_a_second_sqlite() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ganger.streams import OutputRefused, SaidOutput, open_closed_streams, write_nowhere
+from ganger.local.streams import OutputRefused, SaidOutput, open_closed_streams, write_nowhere
 
 
 def main() -> int:

@@ -16,13 +16,13 @@ from typing import Any
 from matrix import KEY, Row
 from patience import until as until
 
+from ganger.app.runs import read_state
 from ganger.core.events import Event, Recorded
 from ganger.core.model.records import RunState, TaskState
 from ganger.dev.server import ModelServer
 from ganger.engine.files import RunFolder
 from ganger.errors import NotFoundError
-from ganger.launchers.proc import ATTEMPT_MARK
-from ganger.runs import read_state
+from ganger.local.procfs import ATTEMPT_MARK
 from ganger.stores.sqlite import SqliteStore
 
 CONFIG = """

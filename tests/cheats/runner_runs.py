@@ -16,11 +16,11 @@ from patience import stretched
 from runner_catalogue import PROJECTS
 from runner_plays import Play
 
-from ganger.app import RunOptions, open_lead
-from ganger.check import check_project
+from ganger.app.checks.project import check_project
+from ganger.app.compose import RunOptions, open_lead
+from ganger.app.runs import newest_run, read_state
 from ganger.config import load_project
 from ganger.core.model.records import TaskState
-from ganger.runs import newest_run, read_state
 
 AGENT = """
 import json, os, pathlib, sys

@@ -13,12 +13,12 @@ import pytest
 from cheat_catalogue import CHEATS
 from cheat_project import HONEST, UNITTEST, Link, Planted, base_files, lay
 
-from ganger.app import RunOptions, open_lead
-from ganger.check import check_project
+from ganger.app.checks.project import check_project
+from ganger.app.compose import RunOptions, open_lead
+from ganger.app.runs import newest_run, read_state
 from ganger.config import load_project
 from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
-from ganger.runs import newest_run, read_state
 
 pytestmark = pytest.mark.whole
 

@@ -15,8 +15,8 @@ from typing import Any
 from in_process import call, can_be_called
 from patience import stretched
 
+from ganger.app.run_places import place_of
 from ganger.config import load_project
-from ganger.places import place_of
 
 CONFIG = """
 [policy]

@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 from ganger.__main__ import _answered
-from ganger.streams import SaidOutput
+from ganger.local.streams import SaidOutput
 
 # They read a run or a project and say something. What leads a run, or waits for one, is a process of its own here too.
 TEXT = frozenset({

@@ -16,7 +16,7 @@ from cli_project import Answer, ganger, make_project
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.table import PROGRAMS, make_agent
-from ganger.app import make_agents
+from ganger.app.compose import make_agents
 from ganger.config import load_project
 
 pytestmark = pytest.mark.whole

@@ -58,7 +58,7 @@ def test_a_worker_without_streams_does_not_stumble(tmp_path: Path) -> None:
 def test_words_for_a_closed_stream_end_up_in_no_file(tmp_path: Path) -> None:
     """G01: a file that is opened later does not get the number of a closed stream."""
     script = (
-        "from ganger.streams import open_closed_streams; import os, sys; open_closed_streams();"
+        "from ganger.local.streams import open_closed_streams; import os, sys; open_closed_streams();"
         f"fd = os.open({str(tmp_path / 'store')!r}, os.O_CREAT | os.O_RDWR);"
         "print('words'); print('words', file=sys.stderr); sys.stdout.flush(); sys.exit(fd)"
     )

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from cli_project import ganger
 
+from ganger.app.runs import read_events, read_state
 from ganger.core.events import Recorded
 from ganger.core.model.ledger import Delivery
 from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.demo.delivery import REPO_OF, shortcomings
 from ganger.engine.files import RunFolder
-from ganger.runs import read_events, read_state
 
 pytestmark = pytest.mark.whole
 

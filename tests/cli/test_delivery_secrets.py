@@ -8,9 +8,9 @@ import pytest
 from cli_project import CONFIG, ganger, make_project
 from git_runs import git
 
+from ganger.app.preflight import delivering_repos, meet
 from ganger.config import load_project
 from ganger.demo.delivery import build_delivery
-from ganger.outposts import delivering_repos, meet
 
 SOMEBODY = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
 DELIVERY = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_project import CONFIG, ganger, make_project
 
-from ganger.check import check_project
+from ganger.app.checks.project import check_project
 from ganger.config import load_project
 from ganger.demo.delivery import build_delivery
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from ganger.app.runs import read_events, read_state
 from ganger.core import events as ev
 from ganger.demo.delivery import build_delivery, shortcomings
 from ganger.engine.files import RunFolder
-from ganger.runs import read_events, read_state
 
 End = tuple[str, int, signal.Signals]
 INT, KILL = signal.SIGINT, signal.SIGKILL

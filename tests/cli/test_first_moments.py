@@ -15,7 +15,7 @@ from patience import stretched, until
 
 from ganger.engine.files import RunFolder, is_led
 from ganger.launchers.paths import House, is_held
-from ganger.launchers.proc import mark_of, pids
+from ganger.local.procfs import mark_of, pids
 
 pytestmark = pytest.mark.whole
 

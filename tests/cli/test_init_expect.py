@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.start import find_test_command, write_first_project
+from ganger.app.commands.init import find_test_command, write_first_project
 from ganger.workspaces.gates.expected_output import expected_output
 
 Files = dict[str, str]

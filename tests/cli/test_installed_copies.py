@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ganger.check import check_project
+from ganger.app.checks.project import check_project
+from ganger.app.commands.doctor import examine
 from ganger.config import load_project
-from ganger.doctor import examine
 
 pytestmark = pytest.mark.whole
 

@@ -16,9 +16,10 @@ import pytest
 from cli_project import Answer, ganger, kept, make_project, task
 from patience import until
 
+from ganger.app.control import current_lead, still_working, tell
+from ganger.app.runs import newest_run, read_state
 from ganger.cli.shell.main import run_command
 from ganger.config import load_project
-from ganger.control import current_lead, still_working, tell
 from ganger.core import events as ev
 from ganger.core.control.commands import act
 from ganger.core.model.records import Policy, RunState, TaskSpec
@@ -26,7 +27,6 @@ from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder, is_led, leading
 from ganger.ports import Entry
-from ganger.runs import newest_run, read_state
 from ganger.stores.sqlite import SqliteStore
 
 AT = "2026-01-01T00:00:00.000000Z"

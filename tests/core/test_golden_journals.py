@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from checker.invariants import Seen, broken
 from ganger.core import events as ev
 from ganger.core.events import hosts
-from ganger.core.invariants import Seen, broken
 from ganger.core.model.records import RunState
 from ganger.core.sentences import notable
 from ganger.core.state.apply import apply

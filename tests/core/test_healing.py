@@ -27,10 +27,10 @@ from heal_ward import (
     ward,
 )
 
+from checker.invariants import Seen, broken
 from ganger.core import events as ev
 from ganger.core.healing import policy as healing
 from ganger.core.healing.policy import clusters
-from ganger.core.invariants import Seen, broken
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus
 
 AUTO, TASK, BATCH, EPOCH = HealSchedule.AUTO, HealSchedule.TASK, HealSchedule.BATCH, HealSchedule.EPOCH

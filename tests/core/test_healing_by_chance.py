@@ -12,9 +12,9 @@ from heal_ward import CONTEXT, Ailment, Heal, Healer, Proposed, Ward, answer, co
 from hypothesis import given, settings, strategies as st
 from run_model import picture, replayed
 
+from checker.invariants import Seen, broken
 from ganger.core import events as ev
 from ganger.core.healing import policy as healing
-from ganger.core.invariants import Seen, broken
 from ganger.core.model.records import Budget, HealRound, Policy, TaskSpec
 from ganger.core.state.allowed import open_round
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus

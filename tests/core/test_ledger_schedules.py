@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from repo_yard import Yard, yard
 
+from checker.ledger_invariants import LedgerWalk
 from ganger.core import events as ev
-from ganger.core.ledger_invariants import LedgerWalk
 from ganger.core.planning.repos import Bar, Gate
 
 # What a yard tells of CI is only its end: no runs and no jobs.

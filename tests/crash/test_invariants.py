@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from good_run import BUDGET, GOOD, POLICY, Tale, done, failed, heal, start, verdict, worked, wrote
 
+from checker.invariants import HEALER, Seen, broken
 from ganger.core import events as ev
-from ganger.core.invariants import HEALER, Seen, broken
 from ganger.core.vocabulary import RunStatus, TaskStatus
 
 STARTS = {("a", 1): 1, ("b", 1): 1, ("b", 2): 1, ("c", 1): 1, (HEALER, 1): 1}

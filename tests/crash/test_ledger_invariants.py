@@ -22,9 +22,9 @@ from good_delivery import (
 )
 from good_run import Tale, start
 
+from checker.invariants import Seen, broken
+from checker.ledger_invariants import LedgerWalk
 from ganger.core import events as ev
-from ganger.core.invariants import Seen, broken
-from ganger.core.ledger_invariants import LedgerWalk
 from ganger.core.model.ci import Word
 from ganger.core.model.ledger import Milestone
 from ganger.core.model.records import RunState, TaskSpec

@@ -20,17 +20,17 @@ import jsonschema_rs
 from in_process import call, can_be_called
 from patience import Patience, stretched
 
-from ganger.app import RunOptions, open_lead
-from ganger.check import check_project
+from ganger.app.checks.project import check_project
+from ganger.app.compose import RunOptions, open_lead
+from ganger.app.run_places import place_of
+from ganger.app.runs import read_state
 from ganger.config import load_project
 from ganger.core.events import Event, Recorded, type_name
 from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder
 from ganger.engine.lead import Lead
-from ganger.launchers.proc import ATTEMPT_MARK as MARK, tag_of
-from ganger.places import place_of
-from ganger.runs import read_state
+from ganger.local.procfs import ATTEMPT_MARK as MARK, tag_of
 from ganger.stores.sqlite import SqliteStore
 
 ROOT = Path(__file__).resolve().parents[2]

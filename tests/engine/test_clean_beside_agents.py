@@ -12,7 +12,7 @@ from git_runs import GitProject, orphan
 from run_projects import until
 from speaking_agent import Speech, speaking
 
-from ganger.runs import keeper_pid
+from ganger.app.runs import keeper_pid
 
 pytestmark = pytest.mark.whole
 

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
+from checker.memory_store import MemoryStore
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.engine.journal import Journal
 from ganger.errors import StoreError
 from ganger.ports import Entry
-from ganger.stores.memory import MemoryStore
 
 
 class Ticks:

@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from checker.memory_store import MemoryStore
 from ganger.core.events import RunPaused
 from ganger.engine.files import RunFolder, boot_seconds, is_led, leader, leading, this_process
 from ganger.errors import LeadLost, RunLockedError, StoreError
 from ganger.ports import Entry, Owner
-from ganger.stores.memory import MemoryStore
 from ganger.stores.sqlite import SqliteStore
 
 LEAD = """

@@ -15,6 +15,7 @@ import pytest
 from patience import until
 from progress_lead import Ticks, opened
 
+from checker.memory_store import MemoryStore
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, RunState, TaskSpec, VerifyStep
@@ -25,7 +26,6 @@ from ganger.engine.journal import Journal
 from ganger.engine.output.progress import ProgressLog
 from ganger.errors import GangerError
 from ganger.ports import Entry, Owner
-from ganger.stores.memory import MemoryStore
 from ganger.stores.sqlite import SqliteStore
 
 AT = "2026-01-01T00:00:00.000000Z"

@@ -11,8 +11,8 @@ from git_runs import GitProject, edits, git
 from patience import stretched
 from run_projects import kill, leading, task, until
 
+from checker.invariants import Seen, broken
 from ganger.core import events as ev
-from ganger.core.invariants import Seen, broken
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.errors import NotFoundError
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from run_projects import Project, leading, task, until
 
-from ganger.clean import look
+from ganger.app.commands.clean import look
+from ganger.app.commands.doctor import examine
+from ganger.app.run_places import place_of, runs_of
 from ganger.config import load_project
 from ganger.core.vocabulary import TaskStatus
-from ganger.doctor import examine
-from ganger.places import place_of, runs_of
 from ganger.worker.find_run import State
 
 pytestmark = pytest.mark.whole

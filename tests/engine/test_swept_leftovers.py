@@ -15,13 +15,13 @@ from cli_project import ganger, kept, make_project
 
 from ganger.engine.files import sweep_unfinished
 from ganger.launchers.paths import House, make_socket_folder
-from ganger.scratch import prefix, scratch_folder, sweep
+from ganger.local.scratch import prefix, scratch_folder, sweep
 
 pytestmark = pytest.mark.whole
 
 HOLDER = """
 import sys, time
-from ganger.scratch import prefix, scratch_folder
+from ganger.local.scratch import prefix, scratch_folder
 import tempfile
 with scratch_folder("take") as folder, tempfile.NamedTemporaryFile(prefix=prefix("git")) as file:
     open(f"{folder}/index", "w").close()

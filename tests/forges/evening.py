@@ -23,6 +23,8 @@ from loopback.script import Run, by_tree
 from loopback.server import TOKEN, LoopbackForge, serving
 from loopback.world import Asked, World
 
+from ganger.app.run_places import place_of
+from ganger.app.runs import read_state
 from ganger.cli.shell.main import run_command
 from ganger.config import load_project
 from ganger.core.control.reviews import awaits_people
@@ -30,8 +32,6 @@ from ganger.core.model.ledger import Milestone
 from ganger.core.model.records import RunState
 from ganger.core.state.hosts import waiting
 from ganger.errors import NotFoundError
-from ganger.places import place_of
-from ganger.runs import read_state
 
 # No job goes on before that many pushes.
 HELD = 99

@@ -23,8 +23,8 @@ from merge_truth import wrong_merges
 from run_projects import task
 from truth import Needs, lies
 
-from ganger.app import RunOptions, open_lead
-from ganger.check import check_project
+from ganger.app.checks.project import check_project
+from ganger.app.compose import RunOptions, open_lead
 from ganger.config import load_project
 from ganger.core import events as ev
 from ganger.core.delivery.request_text import BEGIN

@@ -13,10 +13,10 @@ from git_runs import git
 from merge_truth import wrong_merges
 from truth import Needs, lies
 
+from ganger.app.run_places import place_of
 from ganger.config import load_project
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
-from ganger.places import place_of
 from ganger.stores.sqlite import SqliteStore
 
 ID, AT, CLOCK = "[0-9a-f]{12}", r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", r"\d\d:\d\d UTC"

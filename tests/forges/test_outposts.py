@@ -12,9 +12,9 @@ from git_runs import GitProject
 from loopback.server import TOKEN, LoopbackForge, serving
 from scenario import Row, Scene, free_port
 
+from ganger.app.preflight import delivering_repos, meet
 from ganger.config import load_project
 from ganger.core import events as ev
-from ganger.outposts import delivering_repos, meet
 
 pytestmark = pytest.mark.whole
 

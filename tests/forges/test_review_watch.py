@@ -17,9 +17,9 @@ from run_projects import leading, until
 from scenario import POLL_SEC, Outcome, Row, Scene, play, require
 from scenario_rows import MERGE, PERSON, ROWS
 
+from checker.invariants import Seen, broken
 from ganger.core import events as ev
 from ganger.core.control.reviews import awaits_people
-from ganger.core.invariants import Seen, broken
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import NotFoundError
 from ganger.forges.pull_requests import GiteaPulls

@@ -9,8 +9,8 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
+from ganger.endpoint.server import ReportServer
 from ganger.ports import Reply, Request
-from ganger.reports.server import ReportServer
 
 TOKEN = "w1.1.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 

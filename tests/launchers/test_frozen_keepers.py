@@ -16,7 +16,7 @@ from patience import stretched, until
 
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.paths import House, is_held
-from ganger.launchers.proc import has_ended, is_stopped, parent_of
+from ganger.local.procfs import has_ended, is_stopped, parent_of
 
 pytestmark = pytest.mark.whole
 

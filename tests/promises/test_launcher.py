@@ -15,7 +15,7 @@ import pytest
 from launcher_bench import ENV, Bench, children_of, keep_company
 
 from ganger.errors import DiskFullError
-from ganger.launchers.proc import start_ticks
+from ganger.local.procfs import start_ticks
 from ganger.ports import Exit, Launch
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from checker.memory_store import MemoryStore
 from ganger.core.events import AttemptStarted, Recorded, StopRequested, TaskRequeued, WritesApplied
 from ganger.errors import DiskFullError, GangerError, NotFoundError, StoreError
 from ganger.ports import Entry, Store
-from ganger.stores.memory import MemoryStore
 from ganger.stores.sqlite import SqliteStore, migrations
 
 AT = "2026-01-02T03:04:05.000000Z"

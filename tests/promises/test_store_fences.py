@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from checker.memory_store import MemoryStore
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import GangerError, LeadLost, RunLockedError, StaleToken
 from ganger.ports import Entry, Owner, Store
 from ganger.stores.leases import lead_lost, stale
-from ganger.stores.memory import MemoryStore
 from ganger.stores.sqlite import SqliteStore
 
 AT = "2026-01-02T03:04:05.000000Z"

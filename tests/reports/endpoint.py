@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from patience import until_soon
 
+from ganger.endpoint.server import ReportServer
 from ganger.ports import Reply, Request
-from ganger.reports.server import ReportServer
 
 TOKEN = "w1.fence-1." + "a" * 40
 OTHER = "w1.fence-2." + "b" * 40

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from endpoint import Ear, Endpoint, play, request
 
+from ganger.endpoint import address
+from ganger.endpoint.server import ReportServer
 from ganger.errors import GangerError
-from ganger.reports import address
-from ganger.reports.server import ReportServer
 
 NOBODY = 65534
 LISTENS = """

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from endpoint import JOIN, OTHER, Ear, Endpoint, Wire, play, request, until
 
-from ganger.reports import address, hall as halls
-from ganger.reports.hall import Hall
-from ganger.reports.pace import Pace
-from ganger.reports.server import ReportServer
+from ganger.endpoint import address, capacity as halls
+from ganger.endpoint.capacity import Hall
+from ganger.endpoint.rate import Pace
+from ganger.endpoint.server import ReportServer
 
 HEAD, _, BODY = request("ganger", "/v1/report", {"result": {"summary": "x" * 1000}}).partition(b"\r\n\r\n")
 SLOW = {

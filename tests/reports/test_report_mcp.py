@@ -17,8 +17,8 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from ganger.contracts.worker import VERBS
+from ganger.endpoint.mcp import HANDSHAKE, STATELESS, SUPPORTED
 from ganger.ports import Reply, Request
-from ganger.reports.mcp import HANDSHAKE, STATELESS, SUPPORTED
 
 NEWEST = STATELESS[-1]
 META = {

@@ -14,9 +14,9 @@ import pytest
 from endpoint import JOIN, OTHER, TOKEN, Endpoint, Said, play, request
 from report_attacks import ATTACKS, CROSSED, Attack, fault
 
-from ganger.reports import gate, line, server as serving, wire
-from ganger.reports.pace import Pace
-from ganger.reports.server import ReportServer
+from ganger.endpoint import admission, connection, http1, server as serving
+from ganger.endpoint.rate import Pace
+from ganger.endpoint.server import ReportServer
 
 EVERY = [
     pytest.param(attack, carrier, id=f"{attack.name} over {carrier}")
@@ -37,17 +37,17 @@ def test_there_are_enough_of_them() -> None:
 
 
 def without(rule: str) -> Callable[[pytest.MonkeyPatch], None]:
-    left = tuple(one for one in gate.RULES if one.__name__ != rule)
-    assert len(left) == len(gate.RULES) - 1
+    left = tuple(one for one in admission.RULES if one.__name__ != rule)
+    assert len(left) == len(admission.RULES) - 1
     return lambda patch: patch.setattr(serving, "RULES", left)
 
 
 def reading_lengths_first(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(wire, "_length", lambda headers: int(headers["content-length"]))
+    patch.setattr(http1, "_length", lambda headers: int(headers["content-length"]))
 
 
 def taking_the_last_of_two(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(wire, "_ONCE", re.compile("(?!)"))
+    patch.setattr(http1, "_ONCE", re.compile("(?!)"))
 
 
 def parsing_kindly(patch: pytest.MonkeyPatch) -> None:
@@ -63,16 +63,16 @@ class _Lenient(dict[str, str]):
 
 
 def tidying_paths(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(gate, "_PLACES", _Lenient(gate._PLACES))
+    patch.setattr(admission, "_PLACES", _Lenient(admission._PLACES))
 
 
 def allowing_pages(patch: pytest.MonkeyPatch) -> None:
-    as_it_was = wire.render
+    as_it_was = http1.render
 
-    def render(answer: wire.Answer, *, close: bool) -> bytes:
+    def render(answer: http1.Answer, *, close: bool) -> bytes:
         return as_it_was(replace(answer, headers={"Access-Control-Allow-Origin": "*"}), close=close)
 
-    patch.setattr(line, "render", render)
+    patch.setattr(connection, "render", render)
 
 
 PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from walled import place
 
+from ganger.app.sandbox import tracked_in
 from ganger.ports import Room
-from ganger.project_sandbox import tracked_in
 from ganger.sandboxes.concealed import concealed, git_settings, secret_files
 from ganger.sandboxes.trial import give
 

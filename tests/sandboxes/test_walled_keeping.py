@@ -16,7 +16,7 @@ from patience import Patience
 from walled import KINDS, Place, place
 
 from ganger.launchers.launcher import KeptLauncher
-from ganger.launchers.proc import has_ended, mark_of, pids, tag_of
+from ganger.local.procfs import has_ended, mark_of, pids, tag_of
 from ganger.ports import Exit, Launch
 
 T = TypeVar("T")

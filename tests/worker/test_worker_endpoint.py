@@ -20,8 +20,8 @@ from mcp import StdioServerParameters, stdio_client
 from mcp.client import Client
 
 from ganger.contracts.worker import VERBS
+from ganger.endpoint.server import ReportServer
 from ganger.ports import Reply, Request
-from ganger.reports.server import ReportServer
 
 JOIN = "j1." + hmac.new(bytes.fromhex(KEY), b"join", hashlib.sha256).hexdigest()[:40]
 MODES = ["legacy", "auto", "2026-07-28"]

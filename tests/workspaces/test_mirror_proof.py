@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.delivery import _prover
+from ganger.app.delivery import _prover
 from ganger.workspaces.rules.masking import Mask
 
 SHA = "ab12" * 10

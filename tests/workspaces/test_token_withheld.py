@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ganger.app import protection_of, verify_environment
+from ganger.app.agents import make_agents
+from ganger.app.compose import protection_of, verify_environment
+from ganger.app.sandbox import sandbox_settings
 from ganger.config import Project, load_project
 from ganger.core.verify.environment import tool_environment
-from ganger.fleet import make_agents
 from ganger.ports import AttemptContext, Launch, Room
-from ganger.project_sandbox import sandbox_settings
 from ganger.sandboxes.view import Access, view
 
 TOKEN = "plain-word-opens-it"

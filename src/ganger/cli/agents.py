@@ -61,7 +61,7 @@ def command(check: bool, project: Path | None, as_json: bool) -> int:
       ganger agents --check
       ganger agents --check --json
     """
-    from ganger.app import agent_kinds, make_agents, programs_on_path
+    from ganger.app.compose import agent_kinds, make_agents, programs_on_path
 
     opened = open_project(project)
     configured = [_Row(agent) for agent in make_agents(opened).values()]

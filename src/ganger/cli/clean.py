@@ -29,7 +29,7 @@ def command(dry_run: bool, run_id: str | None, project: Path | None, as_json: bo
       ganger clean
       ganger clean --run tonight --json
     """
-    from ganger.clean import GONE, free, look
+    from ganger.app.commands.clean import GONE, free, look
 
     pieces = look(open_project(project), run_id)
     if not dry_run:

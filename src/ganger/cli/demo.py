@@ -51,11 +51,11 @@ def command(keep: Path | None, delivery: bool, as_json: bool) -> int:
 
 
 def _play(root: Path, *, kept: bool, as_json: bool) -> int:
-    from ganger.check import check_project
+    from ganger.app.checks.project import check_project
+    from ganger.app.runs import newest_run, read_state
     from ganger.cli.foreground.drive import drive
     from ganger.config import load_project
     from ganger.demo.project import build_demo
-    from ganger.runs import newest_run, read_state
 
     _say(f"A throw-away repository with a small ledger program: {root}", as_json)
     _say("Eight tasks, three scripted agents at a time. Nothing counts as done until its tests pass.\n", as_json)
@@ -130,11 +130,11 @@ def _next_steps(root: Path, *, kept: bool) -> None:
 
 
 def _play_delivery(root: Path, *, kept: bool, as_json: bool) -> int:
-    from ganger.check import check_project
+    from ganger.app.checks.project import check_project
+    from ganger.app.runs import newest_run, read_events, read_state
     from ganger.cli.foreground.drive import drive
     from ganger.config import load_project
     from ganger.demo.delivery import build_delivery, shortcomings, waited_sec
-    from ganger.runs import newest_run, read_events, read_state
     from ganger.views.ledger import delivered, ledger_json
 
     _say(f"A library and an app that builds on it, with remotes, CI scripts and a mirror: {root}", as_json)

@@ -20,7 +20,7 @@ def command(project: Path | None, as_json: bool) -> int:
       ganger doctor
       ganger doctor --json
     """
-    from ganger.doctor import examine
+    from ganger.app.commands.doctor import examine
 
     findings = examine(project, Path.cwd())
     sound = all(finding.level != "error" for finding in findings)

@@ -25,8 +25,8 @@ def command(since: int, follow: bool, project: Path | None, run_id: str | None, 
       ganger events
       ganger events --since 120 --follow --json
     """
+    from ganger.app.runs import newest_run, read_events
     from ganger.core.events import RunFinished, type_name
-    from ganger.runs import newest_run, read_events
     from ganger.views.board import sentence
     from ganger.views.stream import event_line
     from ganger.views.text import one_line

@@ -108,7 +108,7 @@ def test_command(project: Path | None, as_json: bool) -> int:
     Examples:
       ganger hooks test
     """
-    from ganger.notify import try_all
+    from ganger.app.notices import try_all
 
     outcomes = try_all(open_project(project))
     if as_json:

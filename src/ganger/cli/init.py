@@ -28,9 +28,9 @@ def command(project: Path | None, agent: str | None, test_command: str | None, a
       ganger init --agent claude --test "make test"
       ganger init --agent "python3 my_agent.py"
     """
-    from ganger.app import found_programs
+    from ganger.app.commands.init import NO_TESTS, Found, write_first_project
+    from ganger.app.compose import found_programs
     from ganger.config import PROJECT_FILE
-    from ganger.start import NO_TESTS, Found, write_first_project
 
     root = project or Path.cwd()
     found = [Found(kind, health.ready, "; ".join(health.details)) for kind, health in found_programs(root)]

@@ -10,7 +10,7 @@ import click
 from ganger.cli.shell.options import counted, json_option, open_project, print_json, project_option, run_option
 
 if TYPE_CHECKING:
-    from ganger.land import Outcome
+    from ganger.app.commands.land import Outcome
 
 _DONE = {"fast-forward": "is now at", "merge": "is now at the verified merge"}
 
@@ -38,9 +38,9 @@ def command(
       ganger land --branch ganger/tonight
       ganger land --repo core
     """
+    from ganger.app.commands.land import land
+    from ganger.app.runs import newest_run, read_state
     from ganger.core.delivery.landings import is_pushed
-    from ganger.land import land
-    from ganger.runs import newest_run, read_state
 
     opened = open_project(project)
     folder = newest_run(opened, run_id)

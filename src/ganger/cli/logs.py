@@ -19,7 +19,7 @@ from ganger.cli.shell.options import (
     run_option,
 )
 from ganger.errors import NotFoundError
-from ganger.streams import SaidOutput
+from ganger.local.streams import SaidOutput
 
 if TYPE_CHECKING:
     from ganger.core.masking import Masker
@@ -67,8 +67,8 @@ def command(
         raise NotFoundError(
             f"{task_id} has no {kind} log for attempt {number}", hint=f"attempts so far: {task.attempts}"
         )
+    from ganger.app.masks import masker_of
     from ganger.engine.log_masks import covered, read_masks
-    from ganger.masks import masker_of
 
     masker = masker_of(look_at_project(project))
     if as_json:

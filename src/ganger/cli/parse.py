@@ -61,7 +61,7 @@ def parse_events_command(log: Path, kind: str, as_json: bool) -> int:
       ganger parse events --agent claude .ganger/night/logs/api.worker.1.log
       ganger parse events --agent codex stream.jsonl --json
     """
-    from ganger.app import agent_of_kind, signs_in
+    from ganger.app.compose import agent_of_kind, signs_in
     from ganger.views.signs import as_json as sign_json, heard_json, heard_lines, sign_line
 
     agent = agent_of_kind(kind)
@@ -80,10 +80,10 @@ def parse_events_command(log: Path, kind: str, as_json: bool) -> int:
 
 def _masker() -> Masker:
     """Masks the values the project hands to agents; without a project there is nothing to mask."""
+    from ganger.app.masks import masker_of
     from ganger.config import project_root, read_project
     from ganger.core.masking import NOTHING
     from ganger.errors import GangerError
-    from ganger.masks import masker_of
 
     try:
         project, _ = read_project(project_root(None, None, Path.cwd()))

@@ -33,8 +33,8 @@ def command(patch_id: str | None, undo: str | None, project: Path | None, run_id
       ganger patches patch-003
       ganger patches --undo patch-003
     """
+    from ganger.app.runs import read_events
     from ganger.cli.shell.send_command import tell_run
-    from ganger.runs import read_events
     from ganger.views.patches import patch_rows
 
     if patch_id is not None and undo is not None:
@@ -76,7 +76,7 @@ def _known(rows: list[PatchRow], patch_id: str) -> PatchRow:
 
 def _shown(project: Path | None, folder: RunFolder, row: PatchRow) -> str:
     """The patch's text, with the values handed to the healer masked."""
-    from ganger.masks import masker_of
+    from ganger.app.masks import masker_of
 
     return masker_of(look_at_project(project)).text(_text(folder, row))
 

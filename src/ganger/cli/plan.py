@@ -10,7 +10,7 @@ import click
 from ganger.cli.shell.options import counted, json_option, manifest_argument, open_project, print_json, project_option
 
 if TYPE_CHECKING:
-    from ganger.check import Checked
+    from ganger.app.checks.project import Checked
     from ganger.config import Project
 
 
@@ -32,7 +32,7 @@ def command(manifest: Path | None, project: Path | None, prompts: bool, as_json:
       ganger plan --prompts
       GANGER_PROMPTS_BUDGET_TOKENS=8000 ganger plan --prompts --json | jq '.tasks[] | select(.over)'
     """
-    from ganger.check import check_project
+    from ganger.app.checks.project import check_project
 
     opened = open_project(project, manifest)
     checked = check_project(opened, manifest)
@@ -60,7 +60,7 @@ def command(manifest: Path | None, project: Path | None, prompts: bool, as_json:
 
 
 def _weigh(project: Project, checked: Checked, *, as_json: bool) -> int:
-    from ganger.prompt_sizes import prompt_sizes
+    from ganger.app.commands.prompt_sizes import prompt_sizes
     from ganger.views.prompts import document, page
 
     found = prompt_sizes(project, checked)

@@ -34,8 +34,8 @@ def command(run: str | None, settings: tuple[str, ...], logs: bool, project: Pat
       ganger replay night-1 --logs
       ganger replay .ganger/night-1 --set policy.max_worker_attempts_per_task=3
     """
+    from ganger.app.runs import read_events
     from ganger.core.replay import replay, reread
-    from ganger.runs import read_events
     from ganger.views.replay import ReplayReport, replay_json, replay_lines
 
     amend = _amendment(settings)
@@ -66,7 +66,7 @@ def _amendment(settings: tuple[str, ...]) -> Amend | None:
 
 
 def _folder(run: str | None, project: Path | None) -> RunFolder:
-    from ganger.runs import newest_run
+    from ganger.app.runs import newest_run
 
     if run is not None and (Path(run) / "ganger.db").is_file():
         return _kept(Path(run), project)
@@ -75,8 +75,8 @@ def _folder(run: str | None, project: Path | None) -> RunFolder:
 
 def _kept(folder: Path, project: Path | None) -> RunFolder:
     """The run's folder; a folder given by path may be one that only shows a run of the project."""
+    from ganger.app.run_places import runs_of
     from ganger.engine.files import RunFolder
-    from ganger.places import runs_of
 
     shown = folder.resolve()
     own = runs_of(look_at_project(project))
@@ -85,7 +85,7 @@ def _kept(folder: Path, project: Path | None) -> RunFolder:
 
 def _extract(folder: RunFolder, project: Path | None) -> Extract:
     """Reads each log with its agent's adapter; the log of an agent no longer configured is read as plain text."""
-    from ganger.app import make_agents
+    from ganger.app.compose import make_agents
     from ganger.contracts.parser import Refused, parse_heal, parse_result
     from ganger.errors import GangerError
 

@@ -13,7 +13,7 @@ from ganger.cli.shell.options import counted, json_option, manifest_argument, op
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ganger.check import Checked
+    from ganger.app.checks.project import Checked
     from ganger.config import Project
     from ganger.core.control.reconcile import Difference
 
@@ -72,10 +72,10 @@ def command(
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
-    from ganger.check import check_project
+    from ganger.app.checks.project import check_project
+    from ganger.app.checks.without_effect import require_effect
     from ganger.cli.foreground.drive import drive
     from ganger.cli.shell.main import printable
-    from ganger.without_effect import require_effect
 
     opened = open_project(project, manifest, _flags(concurrency, budget, settings))
     checked = check_project(opened, manifest)
@@ -106,7 +106,7 @@ def command(
 
 
 def _idle_flags(project: Project, checked: Checked, *, reconcile: bool) -> list[str]:
-    from ganger.places import place_of
+    from ganger.app.run_places import place_of
 
     assert checked.manifest is not None
     if reconcile and not place_of(project, checked.manifest.run_id).database.exists():
@@ -115,8 +115,8 @@ def _idle_flags(project: Project, checked: Checked, *, reconcile: bool) -> list[
 
 
 def _detach(project: Project, checked: Checked, *, as_json: bool) -> int:
+    from ganger.app.run_places import settle
     from ganger.cli.foreground.detach import detach
-    from ganger.places import settle
 
     assert checked.manifest is not None
     run_id = checked.manifest.run_id
@@ -142,7 +142,7 @@ def _flags(concurrency: int | None, budget: float | None, settings: tuple[str, .
 
 def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, reconcile: bool, as_json: bool) -> int:
     """Checks everything a run checks first, then prints the plan; creates nothing."""
-    from ganger.app import agents_by_role, policy_of
+    from ganger.app.compose import agents_by_role, policy_of
     from ganger.core.failures.retries import allowed_attempts
     from ganger.views.reconcile import difference_json
 
@@ -175,9 +175,9 @@ def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, recon
 
 
 def _difference(project: Project, checked: Checked) -> Difference | None:
-    from ganger.app import difference_of
-    from ganger.places import place_of
-    from ganger.runs import read_state
+    from ganger.app.compose import difference_of
+    from ganger.app.run_places import place_of
+    from ganger.app.runs import read_state
 
     assert checked.manifest is not None
     folder = place_of(project, checked.manifest.run_id)

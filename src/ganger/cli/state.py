@@ -37,11 +37,11 @@ def command() -> None:
 @json_option
 def init_command(manifest: Path | None, output: Path | None, project: Path | None, as_json: bool) -> int:
     """Write the state of a run that has not begun. Existing files are never overwritten."""
-    from ganger.app import fresh_state_text
-    from ganger.check import check_project
+    from ganger.app.checks.project import check_project
+    from ganger.app.compose import fresh_state_text
+    from ganger.app.run_places import place_of
     from ganger.engine.files import replace_file
     from ganger.engine.output.published_files import show
-    from ganger.places import place_of
 
     opened = open_project(project, manifest)
     checked = check_project(opened, manifest)

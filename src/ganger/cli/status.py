@@ -58,7 +58,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
     if state.mode != "direct":
         merged = sum(bool(task.merged) for task in state.tasks.values())
         click.echo(f"  merged {merged}" + (f", branch at {state.heads[''][:12]}" if state.heads.get("") else ""))
-    from ganger.runs import size_of
+    from ganger.app.runs import size_of
 
     kept = f", kept in {folder.path}" if folder.shown is not None else ""
     click.echo(f"  folder {folder.known_as} ({shown_bytes(size_of(folder.path))}{kept})")
@@ -74,10 +74,10 @@ def _print_document(
     *,
     led: bool,
 ) -> None:
+    from ganger.app.runs import forge_pace, keeper_pid, size_of
     from ganger.core.delivery.awaited import awaiting
     from ganger.core.times import stamp
     from ganger.core.vocabulary import TaskStatus
-    from ganger.runs import forge_pace, keeper_pid, size_of
     from ganger.views.board import counts, open_questions, task_rows
     from ganger.views.costs import spending
     from ganger.views.deliveries import delivery_rows, repo_rows
@@ -142,8 +142,8 @@ def _echo_rows(state: RunState, workers: list[WorkerRow], waits: list[str]) -> N
 
 
 def _echo_delivery(folder: RunFolder, state: RunState) -> None:
+    from ganger.app.runs import forge_pace
     from ganger.core.times import stamp
-    from ganger.runs import forge_pace
     from ganger.views.deliveries import delivery_rows, repo_rows
     from ganger.views.text import one_line
     from ganger.views.violations import violated

@@ -25,8 +25,8 @@ def command(drain: bool, project: Path | None, run_id: str | None, as_json: bool
       ganger stop --drain
       ganger stop --run night-12 --json
     """
+    from ganger.app.control import Told, current_lead, still_working
     from ganger.cli.shell.send_command import show, tell_run
-    from ganger.control import Told, current_lead, still_working
     from ganger.engine.files import is_led
 
     opened = open_run(project, run_id)

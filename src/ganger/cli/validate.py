@@ -25,11 +25,11 @@ def command(manifest: Path | None, project: Path | None, as_json: bool) -> int:
       ganger validate
       ganger validate plans/night.yaml --json
     """
-    from ganger.check import check_project
-    from ganger.check_ground import check_ground, settings_faults
+    from ganger.app.checks.project import check_project
+    from ganger.app.checks.without_effect import ineffective
+    from ganger.app.commands.ground import check_ground, settings_faults
+    from ganger.app.notices import notice_faults
     from ganger.config import project_root, read_project
-    from ganger.notify import notice_faults
-    from ganger.without_effect import ineffective
 
     opened, problems = read_project(project_root(project, manifest, Path.cwd()))
     checked = check_project(opened, manifest)

@@ -7,7 +7,7 @@ import os
 import signal
 
 from ganger.launchers.paths import House, is_held
-from ganger.launchers.proc import is_stopped, parent_of
+from ganger.local.procfs import is_stopped, parent_of
 
 
 def wake_keeper(house: House) -> None:

@@ -19,9 +19,9 @@ from ganger.launchers.frozen import kill_keeper, wake_keeper
 from ganger.launchers.ledger import LOST
 from ganger.launchers.messages import Message, exit_of, launch_message, maybe, number, part, text
 from ganger.launchers.paths import House, is_held
-from ganger.launchers.proc import kill_where, mark_of, start_ticks
 from ganger.launchers.processes.facts import tree_facts
 from ganger.launchers.processes.spawn import FREE_SOME_SPACE
+from ganger.local.procfs import kill_where, mark_of, start_ticks
 from ganger.ports import Exit, Facts, Launch, Running
 
 _TRIES = 5

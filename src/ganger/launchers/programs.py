@@ -11,11 +11,11 @@ from ganger.errors import DiskFullError
 from ganger.launchers.ledger import LOST, Begun, Ended, Ledger, read_ledger, refusal
 from ganger.launchers.leftovers import clear_traces
 from ganger.launchers.paths import House
-from ganger.launchers.proc import boot_id, kill_where, mark_of, stat_fields, tag_of
 from ganger.launchers.processes import cgroups
 from ganger.launchers.processes.adoption import adopted, kill_child
 from ganger.launchers.processes.spawn import FREE_SOME_SPACE, is_disk_full, open_log, spawn, start_error
 from ganger.launchers.processes.tree import NEVER, Tree
+from ganger.local.procfs import boot_id, kill_where, mark_of, stat_fields, tag_of
 from ganger.ports import Exit, Launch
 
 _WATCH_SEC = 0.25

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ganger.local.scratch import scratch_folder
 from ganger.ports import Launch, Room, Sandbox
 from ganger.sandboxes.paths import temporary_folder
-from ganger.scratch import scratch_folder
 
 _PATIENCE_SEC = 60.0
 

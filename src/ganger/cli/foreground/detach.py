@@ -89,8 +89,8 @@ def _leads(folder: RunFolder, since: int, child: subprocess.Popen[bytes]) -> boo
 
 
 def _look(folder: RunFolder, since: int, pid: int) -> tuple[int, bool]:
+    from ganger.app.runs import read_events
     from ganger.core.events import LeadStarted
-    from ganger.runs import read_events
 
     try:
         for recorded in read_events(folder, since):
@@ -103,7 +103,7 @@ def _look(folder: RunFolder, since: int, pid: int) -> tuple[int, bool]:
 
 
 def _last_seq(folder: RunFolder) -> int:
-    from ganger.runs import read_events
+    from ganger.app.runs import read_events
 
     try:
         return max((recorded.seq for recorded in read_events(folder, 0)), default=0)

@@ -9,18 +9,18 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from ganger.app import RunOptions, open_lead, uncommitted
-from ganger.check import Checked, missing_programs
+from ganger.app.checks.project import Checked, missing_programs
+from ganger.app.commands.doctor import sandbox_lacks
+from ganger.app.commands.land import land
+from ganger.app.compose import RunOptions, open_lead, uncommitted
+from ganger.app.run_places import place_of, stays_within_reach
 from ganger.cli.foreground.lasting_output import lasting_output
 from ganger.cli.foreground.screens import JsonLines, Lines, Screen
 from ganger.cli.run import show_difference
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
-from ganger.doctor import sandbox_lacks
 from ganger.engine.lead import Lead
 from ganger.errors import EXIT_INTERRUPTED, GangerError
-from ganger.land import land
-from ganger.places import place_of, stays_within_reach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ def _welcome(project: Project, checked: Checked) -> list[str]:
     assert checked.manifest is not None
     if place_of(project, checked.manifest.run_id).database.exists():
         return []
-    from ganger.outposts import delivering_repos, require_welcome
+    from ganger.app.preflight import delivering_repos, require_welcome
 
     return require_welcome(project, checked.specs) if delivering_repos(project, checked.specs) else []
 

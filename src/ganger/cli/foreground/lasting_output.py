@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from ganger.streams import write_nowhere
+from ganger.local.streams import write_nowhere
 
 # The reader or the terminal is gone, or the descriptor was closed.
 _FOR_GOOD = (errno.EPIPE, errno.EIO, errno.EBADF, errno.ECONNRESET)

@@ -25,7 +25,7 @@ from ganger.errors import (
     NotBuiltYet,
     is_of_machine,
 )
-from ganger.streams import OutputRefused, write_nowhere
+from ganger.local.streams import OutputRefused, write_nowhere
 
 
 class _Commands(click.Group):

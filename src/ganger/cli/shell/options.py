@@ -59,7 +59,7 @@ _told: list[bool] = []
 
 def open_run(project: Path | None, run_id: str | None) -> tuple[RunFolder, RunState]:
     """The run a command is about, with its state."""
-    from ganger.runs import newest_run, read_state
+    from ganger.app.runs import newest_run, read_state
 
     folder = newest_run(look_at_project(project), run_id)
     return folder, read_state(folder)

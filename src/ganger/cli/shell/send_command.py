@@ -13,7 +13,7 @@ from ganger.errors import EXIT_ERROR, EXIT_OK
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ganger.control import Told
+    from ganger.app.control import Told
     from ganger.core.model.records import RunState
     from ganger.engine.files import RunFolder
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def tell_run(
     opened: tuple[RunFolder, RunState], kind: str, data: Mapping[str, object] | None = None, *, as_json: bool
 ) -> int:
-    from ganger.control import tell
+    from ganger.app.control import tell
 
     return show(tell(*opened, kind, data or {}), as_json=as_json)
 

@@ -29,8 +29,8 @@ from ganger.engine.verification.direct_census import DirectCensuses, Edit
 from ganger.engine.verification.proof import Proof
 from ganger.engine.verification.steps import Verdict, VerificationLost
 from ganger.errors import RollbackFailed, WriteRefused
+from ganger.local.scratch import prefix
 from ganger.ports import Change, Room
-from ganger.scratch import prefix
 
 
 class InPlace:

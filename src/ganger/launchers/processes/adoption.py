@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Collection
 
-from ganger.launchers.proc import children
+from ganger.local.procfs import children
 
 _PR_SET_CHILD_SUBREAPER = 36
 

@@ -9,7 +9,7 @@ import contextlib
 import os
 import time
 
-from ganger.launchers.proc import read
+from ganger.local.procfs import read
 
 PREFIX = "ganger-"
 _CLEAR_WITHIN_SEC = 10.0

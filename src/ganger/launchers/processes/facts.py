@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from ganger.launchers.proc import read, start_ticks, stat_fields
+from ganger.local.procfs import read, start_ticks, stat_fields
 from ganger.ports import Facts
 
 _MOST, _MOST_THREADS = 2000, 64

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ganger.errors import DiskFullError
-from ganger.launchers.proc import ATTEMPT_MARK
+from ganger.local.procfs import ATTEMPT_MARK
 from ganger.ports import Launch
 
 FREE_SOME_SPACE = "Free some space, then run again."

@@ -9,7 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from ganger.launchers.ledger import Ended
-from ganger.launchers.proc import group_lives, start_ticks
+from ganger.local.procfs import group_lives, start_ticks
 from ganger.ports import Exit, Launch
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ganger.errors import GangerError
-from ganger.scratch import prefix, scratch_folder
+from ganger.local.scratch import prefix, scratch_folder
 from ganger.workspaces.files.removal import discard
 from ganger.workspaces.git.git import BYTE_EXACT, LONG_SEC, Call, Git, is_object, require_object, unjudged
 from ganger.workspaces.git.settings import RunRefs

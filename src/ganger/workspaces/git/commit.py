@@ -10,8 +10,8 @@ from pathlib import Path
 from ganger.contracts.task_result import Write
 from ganger.core.masking import Masker
 from ganger.errors import GangerError, NotFoundError
+from ganger.local.scratch import scratch_folder
 from ganger.ports import Rules, Taken, Touched
-from ganger.scratch import scratch_folder
 from ganger.workspaces.files.tree import Tree
 from ganger.workspaces.git.bare_repo import Bare
 from ganger.workspaces.git.git import is_object

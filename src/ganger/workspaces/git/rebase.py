@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ganger.local.scratch import scratch_folder
 from ganger.ports import Conflict, Rebased
-from ganger.scratch import scratch_folder
 from ganger.workspaces.git.case_twins import merged_twins
 from ganger.workspaces.git.damage import damaged
 from ganger.workspaces.git.git import Call, Git, failed, is_object, require_object

@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 
 from ganger.errors import GangerError, WriteRefused
+from ganger.local.scratch import scratch_folder
 from ganger.ports import Side, Touched
-from ganger.scratch import scratch_folder
 from ganger.workspaces.git.case_twins import Listing
 from ganger.workspaces.git.git import Call, Git
 from ganger.workspaces.git.index import SUBMODULE, Entry, git_mode, read_index, stamp_of

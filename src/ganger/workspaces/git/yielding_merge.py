@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from ganger.local.scratch import scratch_folder
 from ganger.ports import Rebased
-from ganger.scratch import scratch_folder
 from ganger.workspaces.git.git import Call, Git, failed, is_object
 from ganger.workspaces.git.objects import Commit, Leaf, Reader, Who, blob_id, write_blobs, write_commit, write_tree
 

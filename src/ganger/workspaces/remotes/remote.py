@@ -16,8 +16,8 @@ from pathlib import Path
 
 from ganger.core.state.hosts import short_reason
 from ganger.errors import DiskFullError, ForgeDenied, ForgeError, ForgeUnreachable, GangerError
+from ganger.local.scratch import prefix
 from ganger.ports.forge import Behind, PushOutcome, Rejected, Sent
-from ganger.scratch import prefix
 from ganger.workspaces.git.bare_repo import Bare
 from ganger.workspaces.git.damage import damaged, shows_damage
 from ganger.workspaces.git.git import Answer, Call, Git, environment_for, failed, is_object, require_object

@@ -11,7 +11,7 @@ from typing import Any
 
 from ganger.agents.settings_read import TAKES, UNWALLED
 from ganger.agents.table import require_kind
-from ganger.check import Checked
+from ganger.app.checks.project import Checked
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.manifest import RetryPolicy
 from ganger.core.failures.classes import known_class
@@ -75,7 +75,7 @@ def _is_told(path: str, known: set[str]) -> bool:
 def require_effect(project: Project, checked: Checked) -> list[str]:
     """The warnings of a run. A run that has not begun is refused if a safeguard would be missing."""
     # Imported here: commands that only read need none of it and run often.
-    from ganger.places import place_of
+    from ganger.app.run_places import place_of
 
     found = ineffective(project, checked)
     assert checked.manifest is not None
@@ -283,7 +283,7 @@ def _heals(project: Project) -> bool:
 def _walls_of(project: Project) -> str:
     """The sandbox that works here; if one is required and none works, the run itself reports it."""
     # Imported here: it imports every adapter, and few settings need it.
-    from ganger.project_sandbox import sandbox_of
+    from ganger.app.sandbox import sandbox_of
 
     try:
         walls = sandbox_of(project)

@@ -12,37 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ganger import __version__, worker as worker_room
-from ganger.check import Checked
-from ganger.config import PROJECT_FILE, AgentSection, Project
-from ganger.contents import Contents
-from ganger.contracts.parser import parse_heal
-from ganger.core.control.reconcile import ContentDigest, Difference, compare, reconcile
-from ganger.core.events import Recorded, RunStarted
-from ganger.core.masking import NOTHING, Masker
-from ganger.core.model.records import RunState, TaskSpec
-from ganger.core.model.workers import PULL
-from ganger.core.money.pricing import Price
-from ganger.core.names import repo_store, shared_folder
-from ganger.core.scheduling.health import HealthPolicy
-from ganger.core.state.apply import apply
-from ganger.core.state.projection import state_text
-from ganger.core.verify.environment import child_environment, withheld_names
-from ganger.delivery import Delivery, names_of, path_of, rules_of_run
-from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file, write_private
-from ganger.engine.healing.learned_rules import learned_elsewhere
-from ganger.engine.journal import Journal
-from ganger.engine.lead import Lead, Order, Reconcile
-from ganger.engine.output.published_files import show_ignored
-from ganger.engine.prompts.patched_prompts import Overlay
-from ganger.engine.resources.agent_homes import Homes
-from ganger.engine.resources.delivery_target import Outlet
-from ganger.engine.resources.folder_lock import Turns
-from ganger.engine.resources.run_resources import Tools, WorkerProgram
-from ganger.engine.resources.worker_tokens import Badges
-from ganger.engine.verification.checks import Checks
-from ganger.engine.verification.steps import Recovery
-from ganger.errors import GangerError, NotFoundError
-from ganger.fleet import (
+from ganger.app.agents import (
     HEALER as HEALER,
     accounts_of as accounts_of,
     agent_kinds as agent_kinds,
@@ -60,15 +30,45 @@ from ganger.fleet import (
     signs_in as signs_in,
     strong_agents as strong_agents,
 )
+from ganger.app.checks.project import Checked
+from ganger.app.delivery import Delivery, names_of, path_of, rules_of_run
+from ganger.app.masks import masker_of
+from ganger.app.notices import hook_files, notices_of
+from ganger.app.policies import budget_of, limits_of, policy_of as policy_of
+from ganger.app.prompt_files import Contents
+from ganger.app.run_places import note_lead, place_of, settle, sweep_left_over
+from ganger.app.sandbox import granted, sandbox_of, sandbox_settings
+from ganger.config import PROJECT_FILE, AgentSection, Project
+from ganger.contracts.parser import parse_heal
+from ganger.core.control.reconcile import ContentDigest, Difference, compare, reconcile
+from ganger.core.events import Recorded, RunStarted
+from ganger.core.masking import NOTHING, Masker
+from ganger.core.model.records import RunState, TaskSpec
+from ganger.core.model.workers import PULL
+from ganger.core.money.pricing import Price
+from ganger.core.names import repo_store, shared_folder
+from ganger.core.scheduling.health import HealthPolicy
+from ganger.core.state.apply import apply
+from ganger.core.state.projection import state_text
+from ganger.core.verify.environment import child_environment, withheld_names
+from ganger.endpoint.address import remove as remove_address
+from ganger.endpoint.server import ReportServer
+from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file, write_private
+from ganger.engine.healing.learned_rules import learned_elsewhere
+from ganger.engine.journal import Journal
+from ganger.engine.lead import Lead, Order, Reconcile
+from ganger.engine.output.published_files import show_ignored
+from ganger.engine.prompts.patched_prompts import Overlay
+from ganger.engine.resources.agent_homes import Homes
+from ganger.engine.resources.delivery_target import Outlet
+from ganger.engine.resources.folder_lock import Turns
+from ganger.engine.resources.run_resources import Tools, WorkerProgram
+from ganger.engine.resources.worker_tokens import Badges
+from ganger.engine.verification.checks import Checks
+from ganger.engine.verification.steps import Recovery
+from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.launcher import KeptLauncher
-from ganger.masks import masker_of
-from ganger.notify import hook_files, notices_of
-from ganger.places import note_lead, place_of, settle, sweep_left_over
-from ganger.policies import budget_of, limits_of, policy_of as policy_of
 from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
-from ganger.project_sandbox import granted, sandbox_of, sandbox_settings
-from ganger.reports.address import remove as remove_address
-from ganger.reports.server import ReportServer
 from ganger.runners.table import KnownRunners
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import Walls, keeps_in_place

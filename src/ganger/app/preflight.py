@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ganger.app.delivery import checked_out, completion_of, forge_settings, names_of, path_of, rules_for, token_reader
 from ganger.config import DeliverySection, Project, environment
 from ganger.core.delivery.branch_rules import Clash, clashes
 from ganger.core.model.ci import UNSETTLED, Ci, Finding, judge
 from ganger.core.model.ledger import CI, MIRRORED, PUSHED, RepoRules
 from ganger.core.model.records import TaskSpec
-from ganger.delivery import checked_out, completion_of, forge_settings, names_of, path_of, rules_for, token_reader
 from ganger.errors import ForgeDenied, ForgeUnreachable, GangerError
 from ganger.ports.forge import Forge
 from ganger.workspaces.git.git import Git

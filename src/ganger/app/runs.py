@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from ganger.app.run_places import place_of, runs_of
 from ganger.config import Project
 from ganger.core.events import Recorded
 from ganger.core.model.records import RunState
 from ganger.core.state.apply import apply
 from ganger.engine.files import RunFolder
 from ganger.errors import NotFoundError
-from ganger.places import place_of, runs_of
 from ganger.stores.sqlite import SqliteStore
 
 _PACE_HOLDS_SEC = 120.0

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ganger.contracts.worker import VERBS
-from ganger.reports.refusals import Refused, bad_request, no_token
-from ganger.reports.wire import Head
+from ganger.endpoint.http1 import Head
+from ganger.endpoint.refusals import Refused, bad_request, no_token
 
 MCP = "mcp"
 BODY_LIMIT = 1 << 20

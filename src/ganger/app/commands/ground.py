@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ganger.check import Checked, missing_programs
+from ganger.app.agents import HEALER, agent_of_role, heals, reviewers
+from ganger.app.checks.project import Checked, missing_programs
+from ganger.app.delivery import completion_of, path_of, section_of
+from ganger.app.preflight import delivering_repos, require_token, require_webhook_secret
+from ganger.app.sandbox import sandbox_of
 from ganger.config import PROJECT_FILE, Project
 from ganger.core.names import repo_store
-from ganger.delivery import completion_of, path_of, section_of
 from ganger.errors import Fault, GangerError, InputError
-from ganger.fleet import HEALER, agent_of_role, heals, reviewers
-from ganger.outposts import delivering_repos, require_token, require_webhook_secret
-from ganger.project_sandbox import sandbox_of
 from ganger.workspaces.direct.workspace import DirectWorkspace
 from ganger.workspaces.git.bare_repo import Bare
 from ganger.workspaces.git.checkouts import plain_parts

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from checker.ledger_invariants import LedgerWalk
+from checker.outside import Attempt as Attempt, Seen as Seen, state_file, told
 from ganger.core import events as ev
 from ganger.core.failures.retries import allowed_attempts
-from ganger.core.ledger_invariants import LedgerWalk
 from ganger.core.model.records import Policy, RunState, TaskSpec
-from ganger.core.outside import Attempt as Attempt, Seen as Seen, state_file, told
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import RunStatus, TaskStatus
 

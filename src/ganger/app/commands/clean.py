@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.app import repository_of
+from ganger.app.compose import repository_of
+from ganger.app.run_places import at_place, gone_projects, runs_of
+from ganger.app.runs import keeper_pid, read_state, size_of
 from ganger.config import Project
 from ganger.core.model.records import RunState
 from ganger.core.names import file_stem, repo_place, repo_store
 from ganger.engine.files import RunFolder, is_led
 from ganger.engine.resources.agent_homes import Homes
 from ganger.errors import NotFoundError, StoreError
-from ganger.places import at_place, gone_projects, runs_of
-from ganger.runs import keeper_pid, read_state, size_of
 from ganger.workspaces.files.removal import discard
 from ganger.workspaces.git.leftovers import Kept, Leftover
 

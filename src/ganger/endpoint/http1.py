@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from ganger.reports.refusals import Refused, bad_request
+from ganger.endpoint.refusals import Refused, bad_request
 
 HEAD_LIMIT = 16 * 1024
 END = b"\r\n\r\n"

@@ -16,7 +16,7 @@ from ganger.config import Project
 from ganger.core.names import file_stem
 from ganger.engine.files import RunFolder, is_led, make_private, replace_file, sweep_unfinished
 from ganger.errors import GangerError
-from ganger.scratch import sweep
+from ganger.local.scratch import sweep
 from ganger.worker.folders import (
     BOOK,
     LED,

@@ -13,11 +13,11 @@ from typing import Any
 
 import ganger
 from ganger.contracts.worker import VERBS
+from ganger.endpoint.admission import looks_like_token
+from ganger.endpoint.http1 import Answer, Head
+from ganger.endpoint.mcp_tools import INSTRUCTIONS, tools
+from ganger.endpoint.refusals import Refused
 from ganger.ports import Reply, Request
-from ganger.reports.gate import looks_like_token
-from ganger.reports.mcp_tools import INSTRUCTIONS, tools
-from ganger.reports.refusals import Refused
-from ganger.reports.wire import Answer, Head
 
 HANDSHAKE = ("2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS = ("2026-07-28",)

@@ -7,8 +7,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ganger.app import SystemClock, checks_of, repository_of
-from ganger.check import check_project
+from ganger.app.checks.project import check_project
+from ganger.app.compose import SystemClock, checks_of, repository_of
+from ganger.app.delivery import path_of
+from ganger.app.run_places import at_place
+from ganger.app.sandbox import sandbox_of
 from ganger.config import Project, environment
 from ganger.core.delivery.landings import is_pushed, is_requested, landable, repos_merged
 from ganger.core.events import Landed
@@ -16,15 +19,12 @@ from ganger.core.model.records import RunState
 from ganger.core.names import repo_store
 from ganger.core.planning.repos import PROJECT, shown
 from ganger.core.times import stamp
-from ganger.delivery import path_of
 from ganger.engine.files import RunFolder, is_led, leading
 from ganger.engine.stop_guard import Gate
 from ganger.engine.verification.checks import why_red
 from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.launcher import KeptLauncher
-from ganger.places import at_place
 from ganger.ports import Entry
-from ganger.project_sandbox import sandbox_of
 from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.git.landing import Landing, Plan
 

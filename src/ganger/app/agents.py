@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ganger.agents.settings import AgentSettings, TerminalSettings
 from ganger.agents.streams import signs_of
 from ganger.agents.table import PROGRAMS, kinds, make_agent
-from ganger.check import Checked
+from ganger.app.checks.project import Checked
 from ganger.config import AgentSection, Project, environment
 from ganger.core.model.records import TaskSpec
 from ganger.core.model.workers import PULL

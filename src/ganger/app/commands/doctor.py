@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.app import make_agents, programs_on_path
-from ganger.check import check_project
-from ganger.check_copies import CODE as COPY_CODE
+from ganger.app.checks.copies import CODE as COPY_CODE
+from ganger.app.checks.project import check_project
+from ganger.app.compose import make_agents, programs_on_path
+from ganger.app.preflight import delivering_repos, meet
+from ganger.app.run_places import gone_projects, runs_of
+from ganger.app.runs import read_state, size_of
+from ganger.app.sandbox import sandbox_settings
 from ganger.config import PROJECT_FILE, Project, project_root, read_project
 from ganger.core.vocabulary import RunStatus
 from ganger.engine.files import is_led
 from ganger.errors import GangerError
-from ganger.outposts import delivering_repos, meet
-from ganger.places import gone_projects, runs_of
-from ganger.project_sandbox import sandbox_settings
-from ganger.runs import read_state, size_of
 from ganger.sandboxes.choose import (
     HOW_TO_GET_WALLS,
     HOW_TO_SHARE_MEMORY,

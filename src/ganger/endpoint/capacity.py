@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from ganger.reports.refusals import lead_busy, too_many
+from ganger.endpoint.refusals import lead_busy, too_many
 
 SCRATCH = 64 * 1024
 _MOST_LINES = 512

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ganger.check_argv import argv_faults, argv_warnings
-from ganger.check_copies import copy_faults
-from ganger.check_delivery import delivery_faults
+from ganger.app.checks.argv import argv_faults, argv_warnings
+from ganger.app.checks.copies import copy_faults
+from ganger.app.checks.delivery import delivery_faults
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.digest import manifest_digest
 from ganger.contracts.faults import examine

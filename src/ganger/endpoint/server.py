@@ -12,16 +12,16 @@ from typing import Any
 
 from ganger.contracts.parser import MOST_VALUES
 from ganger.contracts.reading.strict_json import DocumentFault, check_count, loads
+from ganger.endpoint import address as places
+from ganger.endpoint.admission import MCP, RULES, Door, Rule, Ticket, local_uids
+from ganger.endpoint.capacity import Hall
+from ganger.endpoint.connection import READ_WITHIN_SEC, Gone, Line
+from ganger.endpoint.http1 import Answer, Head
+from ganger.endpoint.mcp import Mcp
+from ganger.endpoint.rate import Pace
+from ganger.endpoint.refusals import Refused, bad_request, lead_busy, too_often
 from ganger.errors import GangerError
 from ganger.ports import Handler, Reply, Request
-from ganger.reports import address as places
-from ganger.reports.gate import MCP, RULES, Door, Rule, Ticket, local_uids
-from ganger.reports.hall import Hall
-from ganger.reports.line import READ_WITHIN_SEC, Gone, Line
-from ganger.reports.mcp import Mcp
-from ganger.reports.pace import Pace
-from ganger.reports.refusals import Refused, bad_request, lead_busy, too_often
-from ganger.reports.wire import Answer, Head
 
 # These requests only wait: nothing is lost if the client has gone.
 _WAITING = frozenset({"next", "messages"})

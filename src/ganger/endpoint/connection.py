@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ganger.reports.gate import Door, Rule, Ticket, admit
-from ganger.reports.hall import SCRATCH, Hall
-from ganger.reports.refusals import Refused, lead_busy, too_many
-from ganger.reports.wire import CONTINUE, END, HEAD_LIMIT, Answer, Head, check_first_line, parse_head, render
+from ganger.endpoint.admission import Door, Rule, Ticket, admit
+from ganger.endpoint.capacity import SCRATCH, Hall
+from ganger.endpoint.http1 import CONTINUE, END, HEAD_LIMIT, Answer, Head, check_first_line, parse_head, render
+from ganger.endpoint.refusals import Refused, lead_busy, too_many
 
 READ_WITHIN_SEC = 10.0
 _IDLE_SEC = 120.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ganger.config_sections import (
+from ganger.config.sections import (
     AgentSection as AgentSection,
     BudgetSection as BudgetSection,
     Config as Config,

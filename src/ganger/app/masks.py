@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ganger.agents.table import make_agent
+from ganger.app.agents import agent_settings, environ_for
+from ganger.app.delivery import section_of, token_reader
+from ganger.app.notices import secret_addresses
 from ganger.config import Project, environment
 from ganger.core.masking import Masker
-from ganger.delivery import section_of, token_reader
 from ganger.errors import GangerError
-from ganger.fleet import agent_settings, environ_for
-from ganger.notify import secret_addresses
 
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache, partial
 
-from ganger.app import agent_of_role, role_rules
-from ganger.check import Checked
+from ganger.app.checks.project import Checked
+from ganger.app.compose import agent_of_role, role_rules
+from ganger.app.delivery import rules_for
+from ganger.app.run_places import place_of
 from ganger.config import Project
 from ganger.core.prompts.tokens import calibrations, estimate
-from ganger.delivery import rules_for
 from ganger.engine.healing.learned_rules import learned_elsewhere
 from ganger.engine.output.usage import usage_of_runs
 from ganger.engine.prompts.assemble import Advice, CiNote, ci_text, edits_files, pieces
 from ganger.engine.verification.checks import commands_of
 from ganger.engine.workers.handoff import handoff_of
 from ganger.errors import GangerError
-from ganger.places import place_of
 from ganger.ports import RoleRules
 from ganger.views.prompts import PromptSize, PromptSizes, weighed
 from ganger.workspaces.direct.workspace import DirectWorkspace

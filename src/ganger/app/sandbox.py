@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from ganger.app.delivery import path_of
 from ganger.config import Project, environment
-from ganger.delivery import path_of
 from ganger.errors import GangerError
 from ganger.sandboxes.choose import Walls, choose
 from ganger.sandboxes.settings import SandboxSettings

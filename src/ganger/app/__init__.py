@@ -1,0 +1,1 @@
+"""Puts a project's parts together and runs what commands need; it alone names concrete adapters."""

@@ -1,0 +1,1 @@
+"""A project and its ground checked before a run."""

@@ -1,0 +1,1 @@
+"""What one machine is: processes as /proc shows them, temporary files, standard streams. Standard library only."""
