@@ -58,8 +58,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 # From the inside out: what stands in a room, folders and the files beside them. Each may import what stands before it.
 ORDER: Mapping[str, str] = {
     "contracts": """
-        codes javascript ids reading model heal_decision manifest state task_result verify_profile worker digest
-        faults schemas parser
+        codes ids reading model heal_decision manifest state task_result verify_profile worker digest faults schemas
+        parser
     """,
     "core": """
         plain_values vocabulary names times signs agent_output settings prompts model events command_result failures
@@ -71,19 +71,19 @@ ORDER: Mapping[str, str] = {
         delivery.shared_push delivery.status_comment delivery.request_commits delivery.push delivery.ci
         delivery.requests delivery.reviews delivery.deliver changes recover lead
     """,
-    "launchers": "messages connections ledger processes leftovers paths guard frozen programs connect keeper launcher",
+    "launchers": "messages ledger processes leftovers paths guard frozen programs connect keeper launcher",
     "workspaces": "refusals files rules gates git remotes safeguards direct",
     "agents": """
-        sign_lines child_processes settings streams versions result_schema reset_times settings_read pull table
-        transcripts usage words command cli shells scripted pty programs acp
+        sign_lines child_processes settings streams versions result_schema reset_times settings_read pull table usage
+        words command cli shells scripted pty programs acp
     """,
     "forges": """
         settings untrusted webhook command http api ci comments labels version forge pull_requests gitea github gitlab
         forgejo table __init__
     """,
     "sandboxes": """
-        settings paths filters kernel none concealed machine process toolchains trial inside view landlock mounts
-        bubblewrap choose probes
+        settings paths filters kernel none concealed machine process toolchains trial inside view landlock bubblewrap
+        choose probes
     """,
     "app": """
         run_places delivery policies notices prompt_files control runs preflight sandbox checks agents masks compose

@@ -9,8 +9,7 @@ import pytest
 
 from ganger.agents.pty import driver
 from ganger.agents.pty.driver import Look, Rule
-from ganger.agents.pty.screen import Screen
-from ganger.agents.pty.screen_rows import joined
+from ganger.agents.pty.screen import Screen, joined
 from ganger.agents.pty.transcript import Transcript, gist
 
 EXAMPLE = """<<<TASK_RESULT_V2>>>

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.agents.pty.screen import Screen
-from ganger.agents.pty.screen_rows import joined, width_of
+from ganger.agents.pty.screen import Screen, joined, width_of
 
 
 def shown(data: bytes, columns: int = 20, rows: int = 6) -> str:

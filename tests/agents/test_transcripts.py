@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ganger.agents.transcripts import lines
+from ganger.agents.usage import lines
 
 PATTERN = ".x/*/chat-*.jsonl"
 MB = 1024 * 1024

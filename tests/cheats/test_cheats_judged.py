@@ -18,7 +18,7 @@ from patience import stretched
 
 from ganger.ports import Rules
 from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection
-from ganger.workspaces.safeguards.safeguards import ChangeLimits, judge
+from ganger.workspaces.safeguards import ChangeLimits, judge
 
 
 def program_of(command: str) -> str:

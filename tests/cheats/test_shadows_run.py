@@ -15,7 +15,7 @@ from folder_change import FolderChange
 from patience import stretched
 
 from ganger.ports import Rules
-from ganger.workspaces.safeguards.safeguards import ChangeLimits, judge
+from ganger.workspaces.safeguards import ChangeLimits, judge
 
 PYTEST = f"{sys.executable} -m pytest -p no:cacheprovider -p no:hypothesispytest -p no:xdist -q"
 WRONG, RIGHT = "def total(cents):\n    return 0\n", "def total(cents):\n    return sum(cents)\n"

@@ -13,9 +13,8 @@ import pytest
 from contract_samples import DROP, MANIFEST, changed
 from hypothesis import given, strategies as st
 
-from ganger.contracts.digest import manifest_digest
+from ganger.contracts.digest import format_number, manifest_digest
 from ganger.contracts.faults import faults_of
-from ganger.contracts.javascript import format_number
 from ganger.contracts.manifest import Manifest
 
 NODE_DIGEST = """

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ganger.core.delivery.branch_rules import BranchRules, clashes, unnamed
-from ganger.core.delivery.request_text import framed, renewed, renewed_title
+from ganger.core.delivery.request_merges import framed, renewed, renewed_title
 from ganger.core.model.ledger import RepoRules
 
 PUSHES = RepoRules(branch="main", style="branch", required_jobs=("ci.yml/test",))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ganger.core.model.records import Totals
+from ganger.core.money.budgets import cost_settled
 from ganger.core.money.pricing import Price, counted_after, price_of, used_by
-from ganger.core.money.spending import cost_settled
 from ganger.core.signs import Tokens
 
 NONE: dict[str, Price] = {}

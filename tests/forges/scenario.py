@@ -27,7 +27,7 @@ from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, open_lead
 from ganger.config import load_project
 from ganger.core import events as ev
-from ganger.core.delivery.request_text import BEGIN
+from ganger.core.delivery.request_merges import BEGIN
 from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead

@@ -13,9 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 
 from ganger.errors import ForgeError
-from ganger.forges.webhook import receiver
-from ganger.forges.webhook.receiver import HookLimits, WebhookReceiver
-from ganger.forges.webhook.request import BODY_BYTES, HEAD_BYTES
+from ganger.forges import webhook
+from ganger.forges.webhook import BODY_BYTES, HEAD_BYTES, HookLimits, WebhookReceiver
 
 SECRET, PROJECT = "a secret for tests", "ann/tools"
 QUICK = HookLimits(within_sec=0.5, linger_sec=0.5, every_sec=0.2)
@@ -216,7 +215,7 @@ def test_a_thousand_hooks_in_a_row_are_answered_and_make_few_nudges() -> None:
     post = with_post(play, HookLimits(every_sec=0.5))
     assert post.receiver.counts.taken == 1000
     assert 2 <= len(post.nudged) <= 2 + (time.monotonic() - began) / 0.5
-    assert len(post.receiver._seen) <= receiver._MOST_REMEMBERED
+    assert len(post.receiver._seen) <= webhook._MOST_REMEMBERED
 
 
 def test_a_flood_is_turned_away_and_the_next_hook_after_it_comes_in() -> None:
@@ -226,7 +225,7 @@ def test_a_flood_is_turned_away_and_the_next_hook_after_it_comes_in() -> None:
     async def play(post: Post) -> None:
         held = [asyncio.ensure_future(post.send(b"", whole=False)) for _ in range(50)]
         answers = await asyncio.gather(*held)
-        assert answers.count(408) == receiver._MOST_LINES and answers.count(429) == 50 - receiver._MOST_LINES
+        assert answers.count(408) == webhook._MOST_LINES and answers.count(429) == 50 - webhook._MOST_LINES
         statuses = [await post.hook(secret="guessed") for _ in range(200)]
         assert 429 in statuses and statuses[0] == 401
         async with asyncio.timeout(10):
@@ -251,6 +250,6 @@ def test_without_a_secret_or_a_free_port_it_does_not_open() -> None:
 
 def test_a_receiver_that_takes_any_signature_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """D19: the claim about forged hooks fails where signatures are not looked at."""
-    monkeypatch.setattr(receiver, "signer", lambda _head, _body, _secrets: SECRET)
+    monkeypatch.setattr(webhook, "signer", lambda _head, _body, _secrets: SECRET)
     with pytest.raises(AssertionError):
         test_a_forged_hook_is_refused_and_counted({"X-Gitlab-Token": "guessed"})

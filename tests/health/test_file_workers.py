@@ -16,7 +16,7 @@ from ganger.core import events as ev
 from ganger.core.model.workers import Message
 from ganger.core.names import counter_folder
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.workers.file_answers import leave_messages, leave_refusal, take_back_refusal
+from ganger.engine.workers.file_inbox import leave_messages, leave_refusal, take_back_refusal
 
 pytestmark = pytest.mark.whole
 

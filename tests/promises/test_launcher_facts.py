@@ -15,7 +15,7 @@ import pytest
 from launcher_bench import PRELUDE, Bench, keep_company
 from patience import Patience
 
-from ganger.engine.workers.cpu_use import is_at_work
+from ganger.engine.workers.monitor import is_at_work
 from ganger.launchers.launcher import KeptRunning
 from ganger.launchers.processes.facts import tree_facts
 from ganger.ports import Exit, Facts, Launch, Room

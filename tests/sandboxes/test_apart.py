@@ -39,7 +39,7 @@ from pathlib import Path
 from ganger.ports import Room
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings
-from ganger.sandboxes.mounts import Options
+from ganger.sandboxes.bubblewrap import Options
 from ganger.sandboxes.trial import give, run
 top, bwrap = Path("/tmp/try"), Path("/var/tmp/bwrap")
 bwrap.write_text(sys.argv[1])

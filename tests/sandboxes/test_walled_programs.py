@@ -13,7 +13,7 @@ import pytest
 from walled import KINDS, PATH, PYTHON, STRONGEST, Place, place
 
 from ganger.ports import Room
-from ganger.sandboxes.process.identity import is_listed
+from ganger.sandboxes.process import is_listed
 
 
 @pytest.fixture(params=KINDS)

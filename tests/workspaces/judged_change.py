@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ganger.ports import Change, Rules, Side, Touched
 from ganger.workspaces.git.case_twins import Listing
-from ganger.workspaces.safeguards.safeguards import ChangeLimits, judge
+from ganger.workspaces.safeguards import ChangeLimits, judge
 
 
 @dataclass(frozen=True)

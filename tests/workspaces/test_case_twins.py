@@ -15,7 +15,7 @@ from ganger.errors import WriteRefused
 from ganger.ports import Change, Conflict, Rules, Taken
 from ganger.workspaces.files.tree import Tree
 from ganger.workspaces.rules.writes import WriteRequest, WriteRules, check_changes
-from ganger.workspaces.safeguards.safeguards import ChangeLimits, require
+from ganger.workspaces.safeguards import ChangeLimits, require
 
 BASE = {"README.md": "a", "tests/test_price.py": "a", "src/deep/x.py": "a", "stra\u00dfe.txt": "a", "caf\u00e9.md": "a"}
 

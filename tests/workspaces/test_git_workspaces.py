@@ -16,12 +16,11 @@ from ganger.errors import GangerError
 from ganger.ports import Place, Rules
 from ganger.workspaces.files.copying import fill
 from ganger.workspaces.files.removal import Bin, discard
-from ganger.workspaces.git.checkouts import Checkouts, Recipe
+from ganger.workspaces.git.checkouts import Checkouts, Recipe, Template
 from ganger.workspaces.git.git import Git
 from ganger.workspaces.git.index import read_index, stamp_of
-from ganger.workspaces.git.leftovers import Kept
+from ganger.workspaces.git.landing import Kept
 from ganger.workspaces.git.objects import Who
-from ganger.workspaces.git.pool import Template
 
 
 @pytest.fixture

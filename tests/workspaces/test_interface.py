@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from judged_change import Entry, MadeChange, codes, link
 
 from ganger.ports import Rules
-from ganger.workspaces.safeguards.safeguards import ChangeLimits
+from ganger.workspaces.safeguards import ChangeLimits
 
 RULES = Rules(interface=("include/**/*.h", "*.proto", "api/public"))
 TEXT = "one()\ntwo()\nthree()\n"

@@ -16,7 +16,7 @@ from ganger.core.logs.ci_logs import trim
 from ganger.errors import WriteRefused
 from ganger.ports import Rules
 from ganger.workspaces.rules.masking import IN_USE, Mask
-from ganger.workspaces.safeguards.safeguards import ChangeLimits, judge
+from ganger.workspaces.safeguards import ChangeLimits, judge
 
 # Put together here, so that no file of this project holds what looks like one.
 RANDOM = "9fK2mQ7xW4vB8nR3tY6uZ1pL5sD0gHjC2eA7"

@@ -9,7 +9,7 @@ from judged_change import SUBMODULE, Entry, MadeChange, codes, link
 from ganger.errors import WriteRefused
 from ganger.ports import Rules
 from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection
-from ganger.workspaces.safeguards.safeguards import GRAVEST_FIRST, ChangeLimits, covers, judge, require
+from ganger.workspaces.safeguards import GRAVEST_FIRST, ChangeLimits, covers, judge, require
 
 OPEN = ChangeLimits(Protection(DEFAULT_PROTECTED, ("deps/lib", ".gitmodules")))
 LONG = "x = 1\n" * 100

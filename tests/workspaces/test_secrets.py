@@ -17,7 +17,7 @@ from judged_change import MadeChange, codes
 from ganger.ports import Rules
 from ganger.workspaces.rules.line_counts import added_lines
 from ganger.workspaces.rules.secrets import Found, Sample, find_secrets, new_secrets
-from ganger.workspaces.safeguards.safeguards import ChangeLimits, judge
+from ganger.workspaces.safeguards import ChangeLimits, judge
 
 MIXED = string.ascii_letters + string.digits
 CHANCE = random.Random(7)

@@ -78,8 +78,7 @@ from ganger.views.reconcile import difference_lines
 from ganger.worker.shim import shim_text
 from ganger.workspaces.direct.fixed_files import Fixed
 from ganger.workspaces.direct.project_copy import ProjectCopies
-from ganger.workspaces.direct.watch import Watch
-from ganger.workspaces.direct.watch_rules import Watching, is_unwatched
+from ganger.workspaces.direct.watch import Watch, Watching, is_unwatched
 from ganger.workspaces.direct.workspace import DirectWorkspace, Judge
 from ganger.workspaces.files.activity import Newest
 from ganger.workspaces.files.removal import discard
@@ -91,7 +90,7 @@ from ganger.workspaces.rules.artifacts import is_generated
 from ganger.workspaces.rules.masking import Mask
 from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.rules.roles import gates_of, paths_of
-from ganger.workspaces.safeguards.safeguards import ChangeLimits, require
+from ganger.workspaces.safeguards import ChangeLimits, require
 
 
 class SystemClock:

@@ -28,7 +28,7 @@ from ganger.workspaces.rules.masking import Mask
 
 if TYPE_CHECKING:
     from ganger.forges import ForgeSettings, Hosts
-    from ganger.forges.webhook.receiver import WebhookReceiver
+    from ganger.forges.webhook import WebhookReceiver
 
 _TRANSFER_SEC = 600.0
 _MIRROR_SEC = 120.0
@@ -299,7 +299,7 @@ class Delivery:
         given = self.project.config.delivery
         if not given.webhook_port:
             return None
-        from ganger.forges.webhook.receiver import WebhookReceiver
+        from ganger.forges.webhook import WebhookReceiver
 
         projects: dict[str, str] = {}
         for repo in ("", *self.project.config.repos):

@@ -20,7 +20,7 @@ from ganger.core.model.records import Budget, Limits, Policy, RunState, TaskSpec
 from ganger.core.model.workers import PULL
 from ganger.core.money.budgets import budget_named, reservation
 from ganger.core.names import worker_log
-from ganger.core.scheduling.finishing import exit_code as exit_code
+from ganger.core.scheduling.choosing import exit_code as exit_code
 from ganger.core.scheduling.quota import account_of
 from ganger.core.scheduling.windows import (
     CloseWindow,

@@ -9,8 +9,7 @@ from ganger.core.model.ci import JobFact, RunFact
 from ganger.forges.api import Site
 from ganger.forges.ci.reader import GONE, Rung, deleted, job_log, with_jobs
 from ganger.forges.ci.run_list import ListCall, RunList
-from ganger.forges.ci.status_runs import StatusRuns
-from ganger.forges.ci.statuses import combined, of_run, statuses_of, tasks_of
+from ganger.forges.ci.statuses import StatusRuns, combined, of_run, statuses_of, tasks_of
 from ganger.forges.ci.words import forgejo
 from ganger.forges.forge import Opened
 from ganger.forges.gitea import gitea_rung

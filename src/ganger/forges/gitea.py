@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganger.forges.api import Site
 from ganger.forges.ci.reader import Rung
-from ganger.forges.ci.status_runs import StatusRuns
+from ganger.forges.ci.statuses import StatusRuns
 from ganger.forges.ci.workflow_runs import GITEA, GITEA_WITHOUT_RERUN, WorkflowRuns
 from ganger.forges.forge import Opened
 from ganger.forges.pull_requests import GiteaPulls

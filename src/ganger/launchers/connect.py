@@ -15,9 +15,8 @@ from typing import TypeVar
 
 import ganger
 from ganger.errors import KeeperError
-from ganger.launchers.connections import peer_is_us
 from ganger.launchers.guard import BOOT, PYTHON_FLAGS
-from ganger.launchers.messages import PROTOCOL, Garbage, Lines, Message, line, number
+from ganger.launchers.messages import PROTOCOL, Garbage, Lines, Message, line, number, peer_is_us
 from ganger.launchers.paths import House
 
 IDLE_SEC = 5.0

@@ -19,17 +19,18 @@ from pathlib import Path
 from types import FrameType
 
 from ganger.errors import DiskFullError
-from ganger.launchers.connections import Client, peer_is_us
 from ganger.launchers.guard import BUSY
 from ganger.launchers.leftovers import clear_traces, remove_socket
 from ganger.launchers.messages import (
     PROTOCOL,
+    Client,
     Garbage,
     Message,
     exit_message,
     launch_of,
     number,
     part,
+    peer_is_us,
     seconds,
     text,
     texts,

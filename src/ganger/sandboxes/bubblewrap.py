@@ -1,10 +1,4 @@
-"""The strong sandbox: bubblewrap's namespaces, which hold only what is granted, and a last program without privileges.
-
-sh (stays until the agent's grace is over; ends with the agent's own code or signal)
-└─ bwrap (separate mounts, processes, network, IPC)
-   └─ ganger.sandboxes.inside (user, limits, filter; reports how the agent ended)
-      └─ the agent
-"""
+"""The strong sandbox: bubblewrap's namespaces, in which only what is granted exists, and its mounts."""
 
 from __future__ import annotations
 
@@ -13,18 +7,124 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes import filters, machine
+from ganger.sandboxes import filters, machine, process
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
-from ganger.sandboxes.mounts import Mounts, Options
-from ganger.sandboxes.process import environment, limits
-from ganger.sandboxes.process.identity import identity_in, is_listed, owner_of_workspaces, users_with
-from ganger.sandboxes.process.program import file_of, will_be_missed
+from ganger.sandboxes.paths import SYSTEM, only_for_root
+from ganger.sandboxes.process import file_of, identity_in, is_listed, owner_of_workspaces, users_with, will_be_missed
 from ganger.sandboxes.settings import SandboxSettings
-from ganger.sandboxes.view import replaced, view
+from ganger.sandboxes.view import VISIBLE, Access, Spot, View, replaced, view
+
+# ruff: noqa: PTH112, PTH113, PTH114, PTH115, PTH116, PTH120
+# Places are compared as text, component by component; a run's start compares thousands of them.
+
+
+_COPIES = "/run/ganger"
+_FOR_ALL = 0o004
+_MB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options that not every bubblewrap has; found out by trying."""
+
+    sizes: bool = True
+    no_nested_users: bool = True
+
+
+class Mounts:
+    """`user` is the user that root becomes; None for an ordinary user, who stays the same and owns everything made
+    here."""
+
+    def __init__(self, seen: View, settings: SandboxSettings, options: Options, user: tuple[int, int] | None) -> None:
+        self._seen = seen
+        self._user = user
+        self._size = ("--size", str(settings.file_mb * _MB)) if options.sizes else ()
+        self._perms = ("--perms", "0644") if options.sizes else ()
+        self._copied = [spot.path for spot in seen.spots if self._is_to_be_copied(spot)]
+
+    def words(self) -> Iterator[str]:
+        yield from ("--dir", "/run", "--dir", "/var", "--symlink", "/run", "/var/run")
+        for spot in self._seen.spots:
+            for folder in reversed(list(self._leading_to(spot.path))):
+                yield from ("--dir", folder)
+            yield from self._mount(spot)
+        for number, path in enumerate(self._copied):
+            yield from ("--ro-bind", path, f"{_COPIES}/{number}")
+        yield from ("--proc", "/proc", "--dev", "/dev", *self._size, "--tmpfs", "/dev/shm")  # noqa: S108
+        if self._user is not None:
+            for path in ("/proc/sys", "/proc/sysrq-trigger"):
+                yield from ("--ro-bind-try", path, path)
+        yield from (*self._perms, "--ro-bind-data", "5", "/etc/passwd")
+        if self._user is not None and self._user[0] == 0:
+            for path in only_for_root("/etc"):
+                yield from _mask(path)
+        yield from ("--dir", self._seen.home, "--dir", "/tmp/run")  # noqa: S108
+        for path in self._seen.of(Access.HIDDEN):
+            if os.path.isdir(path):
+                yield from ("--remount-ro", path)
+        if not self._copied:
+            yield from ("--remount-ro", "/")
+
+    def orders(self) -> Iterator[str]:
+        for path in self._seen.of(Access.PRIVATE, Access.HIDDEN):
+            if os.path.isdir(path):
+                yield f"made={path}"
+        if self._user is None:
+            return
+        yield f"uid={self._user[0]}"
+        yield f"gid={self._user[1]}"
+        for path in self._made():
+            yield f"own={path}"
+        yield "shared=/dev/shm"
+        for number, path in enumerate(self._copied):
+            yield f"copy={_COPIES}/{number}:{path}"
+
+    def _mount(self, spot: Spot) -> Iterator[str]:
+        path = spot.path
+        if spot.access is Access.PRIVATE:
+            yield from (*self._size, "--tmpfs", path)
+        elif spot.access is Access.HIDDEN:
+            yield from _mask(path)
+        elif path in SYSTEM and os.path.islink(path):
+            yield from ("--symlink", os.readlink(path), path)
+        elif path not in self._copied:
+            yield from ("--bind" if spot.access is Access.WRITE else "--ro-bind", path, path)
+
+    def _made(self) -> Iterator[str]:
+        """The private folders, and the folders in them on the way to something granted."""
+        own_home = [self._seen.home] if self._exists_only_inside(self._seen.home) else []
+        yield from (*self._seen.of(Access.PRIVATE), *own_home, "/tmp/run")  # noqa: S108
+        for spot in self._seen.spots:
+            around = self._seen.around(os.path.dirname(spot.path))
+            if around is not None and around.access is Access.PRIVATE:
+                yield from self._leading_to(spot.path)
+
+    def _leading_to(self, path: str) -> Iterator[str]:
+        """The parent folders that exist only for this path, lowest first; bubblewrap would close them to all but
+        root."""
+        folder = os.path.dirname(path)
+        while folder != "/" and self._exists_only_inside(folder):
+            yield folder
+            folder = os.path.dirname(folder)
+
+    def _exists_only_inside(self, folder: str) -> bool:
+        around = self._seen.around(folder)
+        return around is None or (around.path != folder and around.access not in VISIBLE)
+
+    def _is_to_be_copied(self, spot: Spot) -> bool:
+        if self._user is None or self._user[0] == 0 or spot.access is not Access.READ or not os.path.isfile(spot.path):
+            return False
+        around = self._seen.around(os.path.dirname(spot.path))
+        return not os.stat(spot.path).st_mode & _FOR_ALL and (around is None or around.access not in VISIBLE)
+
+
+def _mask(path: str) -> tuple[str, ...]:
+    return ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
+
 
 # The descriptors: 3 reports how the agent ended, 4 is the log, 5 the list of users, 6 the prompt. None of bubblewrap's
 # own processes keeps the prompt open.
@@ -91,13 +191,13 @@ class Bubblewrap:
         uid, gid = user or (os.geteuid(), os.getegid())
         mounts = Mounts(seen, self._settings, self._options, user)
         home = str(room.home) if room.home is not None else seen.home
-        env = environment.inside(launch.env, home, renamed=not is_listed(uid), furnished=room.home is not None)
+        env = process.inside(launch.env, home, renamed=not is_listed(uid), furnished=room.home is not None)
         orders = ["input=6", "report=3", f"network={self._settings.network}", "landlock=scopes", *mounts.orders()]
         orders += machine.orders(self._own_namespaces(user))
-        orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
-        counted_apart = user is not None or limits.counts_namespaces_apart()
+        orders += [f"without={name}" for name in process.ADDED_ON_THE_WAY if name not in env]
+        counted_apart = user is not None or process.counts_namespaces_apart()
         orders += filters.orders(sockets=self._settings.network != "none")
-        orders += limits.orders(self._settings, counted_apart=counted_apart)
+        orders += process.orders(self._settings, counted_apart=counted_apart)
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
         shown = self._shown_otherwise(room)
         walls = (*self._namespaces(user), *mounts.words(), *shown, "--chdir", str(launch.cwd.absolute()))

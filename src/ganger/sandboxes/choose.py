@@ -12,9 +12,8 @@ from pathlib import Path
 from ganger.errors import GangerError
 from ganger.ports import Room
 from ganger.sandboxes import landlock
-from ganger.sandboxes.bubblewrap import Bubblewrap, find_bwrap
+from ganger.sandboxes.bubblewrap import Bubblewrap, Options, find_bwrap
 from ganger.sandboxes.landlock import Landlock
-from ganger.sandboxes.mounts import Options
 from ganger.sandboxes.none import Bare
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.trial import Outcome, give, run, throw_away_folder

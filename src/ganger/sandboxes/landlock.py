@@ -13,13 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.ports import Launch, Room
-from ganger.sandboxes import filters
+from ganger.sandboxes import filters, process
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS, ROOMS
 from ganger.sandboxes.kernel import landlock_version
 from ganger.sandboxes.paths import is_on_an_open_road, only_for_root, open_parts, temporary_folder
-from ganger.sandboxes.process import environment, limits
-from ganger.sandboxes.process.identity import identity_in, owner_of_workspaces
-from ganger.sandboxes.process.program import file_of, will_be_missed
+from ganger.sandboxes.process import file_of, identity_in, owner_of_workspaces, will_be_missed
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import Access, View, view
 
@@ -61,7 +59,7 @@ class Landlock:
         seen = view(self._settings, room, launch, program)
         own = f"{temporary_folder()}/{ROOMS}{os.urandom(8).hex()}"
         home = str(room.home) if room.home is not None else own
-        env = environment.inside(launch.env, home, renamed=False, furnished=room.home is not None)
+        env = process.inside(launch.env, home, renamed=False, furnished=room.home is not None)
         env |= {"TMPDIR": own, "XDG_RUNTIME_DIR": own}
         for name, folder in _NEEDS_HOME.items():
             if (self._settings.home / folder).is_dir():
@@ -74,10 +72,10 @@ class Landlock:
         if "/dev/shm" not in seen.of(Access.WRITE):  # noqa: S108
             orders += [f"memory={'shared' if apart else 'private'}:{self._settings.file_mb}"]
         orders += [f"uid={user[0]}", f"gid={user[1]}"] if user is not None else []
-        orders += [f"without={name}" for name in environment.ADDED_ON_THE_WAY if name not in env]
+        orders += [f"without={name}" for name in process.ADDED_ON_THE_WAY if name not in env]
         orders += [f"network={'allow' if self._settings.network == 'allow' else 'none'}"]
         orders += filters.orders(sockets=self._settings.network == "allow")
-        orders += limits.orders(self._settings, counted_apart=user is not None and user == self.owner)
+        orders += process.orders(self._settings, counted_apart=user is not None and user == self.owner)
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
         return replace(launch, argv=(*inner, "--", program or launch.argv[0], *launch.argv), env=env)
 

@@ -19,9 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ganger.agents.acp.jsonrpc import Gone, Refusal, Wire
+from ganger.agents.acp.jsonrpc import Gone, Refusal, Wire, end_tree, exited
 from ganger.agents.acp.objects import about, name_of, option_of, shown, status_of, used_in
-from ganger.agents.acp.process_end import end_tree, exited
 from ganger.agents.sign_lines import encode, harmless
 from ganger.agents.streams import Lines, amount, items, number, part, text
 from ganger.agents.words import meaning

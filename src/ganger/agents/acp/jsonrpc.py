@@ -1,15 +1,47 @@
-"""JSON-RPC with a program over its stdin and stdout: one message a line, in both directions."""
+"""JSON-RPC with a program over its stdin and stdout, and the end of that program and of all it started."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from asyncio.subprocess import Process
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from ganger.agents.child_processes import started, tree_of
 from ganger.agents.streams import Lines, part, text
+
+_GRACE_SEC = 2.0
+_LOOK_SEC = 0.05
+
+
+async def end_tree(process: Process, ask: Callable[[], None]) -> None:
+    """Descendants are looked up before anything ends: afterwards their parents are unknown."""
+    tree = tree_of(process.pid)
+    ask()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(TimeoutError):
+            await exited(process, _GRACE_SEC)
+        tree |= tree_of(process.pid)
+        for pid, start in tree.items():
+            # By then the pid may belong to another process.
+            if started(pid) == start:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+    await exited(process)
+
+
+async def exited(process: Process, within_sec: float | None = None) -> int:
+    """The exit code, even while a child it left behind holds its output open; raises TimeoutError."""
+    async with asyncio.timeout(within_sec):
+        while process.returncode is None:
+            await asyncio.sleep(_LOOK_SEC)
+    return process.returncode
+
 
 _CHUNK = 256 * 1024
 _NO_SUCH_METHOD = -32601

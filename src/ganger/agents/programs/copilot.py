@@ -15,7 +15,7 @@ from typing import Any
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import number, part, plain, read_json, text
-from ganger.agents.transcripts import Span, lines, moment, records, span, summed
+from ganger.agents.usage import Span, lines, moment, records, span, summed
 from ganger.agents.words import meaning
 from ganger.core.signs import (
     Context,

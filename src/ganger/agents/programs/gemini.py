@@ -14,7 +14,7 @@ from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.shells import shell_file, shell_settings
 from ganger.agents.streams import items, number, part, plain, read_json, text
-from ganger.agents.transcripts import lines, moment, records, span, summed
+from ganger.agents.usage import lines, moment, records, span, summed
 from ganger.agents.words import meaning, status_in
 from ganger.core.signs import (
     Denied,

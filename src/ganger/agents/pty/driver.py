@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ganger.agents.pty.child import PtyChild
-from ganger.agents.pty.screen import Screen
-from ganger.agents.pty.screen_rows import joined
+from ganger.agents.pty.screen import Screen, joined
 from ganger.agents.pty.transcript import Transcript, gist, unframed
 from ganger.agents.settings import TerminalSettings
 from ganger.agents.sign_lines import encode, harmless

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 
-from ganger.agents.pty.screen_rows import Row
+from ganger.agents.pty.screen import Row
 from ganger.contracts.reading.blocks import HEAL_DECISION, TASK_RESULT
 
 _MOST_LINES = 20_000

@@ -17,7 +17,7 @@ from ganger.engine.files import RunFolder, is_led
 from ganger.engine.resources.agent_homes import Homes
 from ganger.errors import NotFoundError, StoreError
 from ganger.workspaces.files.removal import discard
-from ganger.workspaces.git.leftovers import Kept, Leftover
+from ganger.workspaces.git.landing import Kept, Leftover
 
 # Made by a run for itself; useless once no process leads the run.
 _REMADE = ("checks", "pool")

@@ -18,7 +18,7 @@ from ganger.core.model.records import Question, RunState
 from ganger.core.planning.dependents import behind_failed
 from ganger.core.planning.repos import shown
 from ganger.core.scheduling.accounts import answer_account
-from ganger.core.scheduling.requeue import bring_back, but, close_questions
+from ganger.core.scheduling.resume import bring_back, but, close_questions
 from ganger.core.state.apply_worker import is_at_work
 from ganger.core.state.hosts import answer_host
 from ganger.core.vocabulary import BlockReason, TaskStatus

@@ -18,7 +18,7 @@ from ganger.core.control.worker_commands import SKIPPED as SKIPPED
 from ganger.core.model.records import RunState
 from ganger.core.planning.dependents import behind_failed
 from ganger.core.planning.repos import PROJECT, graph_of, shown
-from ganger.core.scheduling.requeue import bad_need, bring_back, but, close_questions, following
+from ganger.core.scheduling.resume import bad_need, bring_back, but, close_questions, following
 from ganger.core.settings.applicability import Circumstances, judge_setting
 from ganger.core.state import hosts
 from ganger.core.vocabulary import BlockReason, TaskStatus

@@ -8,7 +8,7 @@ from datetime import datetime
 from ganger.core import events as ev
 from ganger.core.command_result import Effect, Refusal
 from ganger.core.model.records import Question, RunState, TaskState
-from ganger.core.scheduling.requeue import bring_back, but, close_questions, following
+from ganger.core.scheduling.resume import bring_back, but, close_questions, following
 from ganger.core.vocabulary import TaskStatus
 
 _LONGEST_ASKED = 2_000

@@ -9,7 +9,7 @@ from ganger.core import events as ev
 from ganger.core.command_result import Effect, Refusal, task_named, text_of
 from ganger.core.delivery.forge_reviews import Opinion, Said, rework_text, too_few
 from ganger.core.model.records import Question, RunState, TaskState
-from ganger.core.scheduling.requeue import bring_back, but, close_questions, following
+from ganger.core.scheduling.resume import bring_back, but, close_questions, following
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 REVIEW = "review"

@@ -1,4 +1,4 @@
-"""Decisions about change requests on their way into the target: whose turn it is, what is to be done, what landed."""
+"""Decisions about change requests on their way into the target, and the part of their text that is kept current."""
 
 from __future__ import annotations
 
@@ -9,6 +9,24 @@ from enum import StrEnum
 from ganger.core.model.ci import MISSING_JOB, OVER, Ci, CiRules, Finding, RunFact, chosen, judge
 from ganger.core.model.ledger import RequestRef
 from ganger.core.model.records import RunState
+
+BEGIN, END = "<!-- ganger: kept current from here -->", "<!-- ganger: to here -->"
+
+
+def framed(text: str) -> str:
+    return f"{BEGIN}\n{text}\n{END}"
+
+
+def renewed(shown: str, text: str) -> str:
+    """`shown` with Ganger's part replaced; as it is where somebody took the marks away."""
+    before, begun, rest = shown.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    return f"{before}{framed(text)}{after}" if begun and ended else shown
+
+
+def renewed_title(shown: str, given: str, wanted: str) -> str:
+    """A title that is not the one it was given last is somebody's own. `given` is empty where that is not known."""
+    return wanted if given and shown == given else shown
 
 
 def next_in_line(state: RunState, waiting: Collection[str]) -> str:

@@ -1,18 +1,120 @@
-"""Taking a run up again: which tasks come back, which are given up, and what waits behind them (T20)."""
+"""How tasks come back: when a run is taken up again, and when a person asks for it."""
 
 from __future__ import annotations
 
+import math
+
 from ganger.core import events as ev
+from ganger.core.command_result import counted
+from ganger.core.delivery.shared_pushes import FOR_ALL
 from ganger.core.failures.retries import attempts_left
 from ganger.core.healing.policy import given_up, may_run_again, questions_for
-from ganger.core.model.records import RunState
+from ganger.core.model.records import RunState, TaskState
+from ganger.core.scheduling.quota import account_of, paused_until
 from ganger.core.state.allowed import open_round
+from ganger.core.state.indexes import is_delivering
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
+
+_BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
+
+
+def bring_back(state: RunState, name: str, why: str, hint: str) -> list[ev.Event]:
+    """The task with one more attempt, and in plan order whatever was blocked behind it and by nothing else."""
+    waiting = state.tasks[name].status is TaskStatus.PENDING
+    events: list[ev.Event] = []
+    if waiting:
+        # Only what is settled can be queued again, and only so does a hint reach a task.
+        events.append(ev.TaskSettled(name, TaskStatus.BLOCKED, "taken aside by a person", BlockReason.PAUSED))
+    events.append(ev.TaskRequeued(name, why, granted=0 if waiting else 1, hint=hint, by_person=True))
+    need = bad_need(state, name)
+    if need is not None:
+        waits = f"it waits for {need}, which is {state.tasks[need].status.value}"
+        return [*events, ev.TaskSettled(name, TaskStatus.BLOCKED, waits, BlockReason.DEPENDENCY_FAILED)]
+    back = {name}
+    for other in _beside(state, name):
+        events += [*close_questions(state, other, why), ev.TaskRequeued(other, f"{name} runs again")]
+    for other in sorted(_behind(state, name), key=state.rank.__getitem__):
+        blocked = state.tasks[other].block_reason is BlockReason.DEPENDENCY_FAILED
+        if blocked and not any(n not in back and _is_bad(state, n) for n in state.specs[other].depends_on):
+            back.add(other)
+            events.append(ev.TaskRequeued(other, f"{name} runs again"))
+    return events
+
+
+def after_push(state: RunState, repo: str) -> list[ev.Event]:
+    """The branch takes pushes: what stood in the way of all does no more."""
+    back = [n for n in state.by_rank if state.specs[n].repo == repo and _is_parked(state.tasks[n])]
+    why = "the branch takes pushes again"
+    events: list[ev.Event] = []
+    for name in back:
+        if state.tasks[name].block_reason is BlockReason.EXTERNAL:
+            events += [*close_questions(state, name, why), ev.TaskRequeued(name, why)]
+    return events
+
+
+def _beside(state: RunState, name: str) -> list[str]:
+    """Deliveries of the same repository that cannot go on without it: its change keeps their branch red, or what it
+    asked about stands in their way as well."""
+    return [
+        other
+        for other in state.by_rank
+        if other != name and state.specs[other].repo == state.specs[name].repo and _is_parked(state.tasks[other])
+    ]
+
+
+def _is_parked(task: TaskState) -> bool:
+    reasons = (BlockReason.EXTERNAL, BlockReason.DEPENDENCY_FAILED)
+    waits = not task.final or any(signal in (task.last_failure_signature or "") for signal in FOR_ALL)
+    return task.status is TaskStatus.BLOCKED and waits and is_delivering(task) and task.block_reason in reasons
+
+
+def bad_need(state: RunState, name: str) -> str | None:
+    return next((need for need in state.specs[name].depends_on if _is_bad(state, need)), None)
+
+
+def _is_bad(state: RunState, name: str) -> bool:
+    """Ended other than DONE for good; a failure its window has yet to judge, or a wait for quota, is not."""
+    task = state.tasks[name]
+    return task.status in _BAD and task.final
+
+
+def _behind(state: RunState, name: str) -> set[str]:
+    found: set[str] = set()
+    queue = [name]
+    for current in queue:
+        new = [d for d in state.dependents.get(current, ()) if d not in found]
+        found.update(new)
+        queue.extend(new)
+    return found
+
+
+def close_questions(state: RunState, name: str, text: str) -> list[ev.QuestionAnswered]:
+    asked = [q.id for q in state.questions.values() if q.task == name and q.answer is None]
+    return [ev.QuestionAnswered(question, text) for question in asked]
+
+
+def but(state: RunState, name: str, now: float) -> str:
+    """Why it does not start this very moment, as far as a person should know."""
+    until = paused_until(state, account_of(state, name), now)
+    if state.paused:
+        return ", once the run is resumed"
+    if state.stopping or state.draining:
+        return ", when the run is continued: this lead is ending"
+    if state.scope.only is not None and name not in state.scope.only:
+        return ", when ganger run is called without --only"
+    if state.accounts_shut.get(account_of(state, name)) == 0.0:
+        return f", when its account works again: ganger inbox shows what is asked about {account_of(state, name)}"
+    return f", when its account's quota is back in {math.ceil(until - now)} s" if until else ""
+
+
+def following(events: tuple[ev.Event, ...], name: str) -> str:
+    count = sum(1 for event in events if isinstance(event, ev.TaskRequeued) and event.task != name)
+    return f"; {counted(count, 'task')} blocked behind it may run too" if count else ""
+
 
 # A person, or the account's clock, brings these back.
 _WAITS_FOR_SOMEBODY = frozenset({BlockReason.PAUSED, BlockReason.PERMISSION_DENIED, BlockReason.QUOTA_WAIT})
 _UNDER_WAY = frozenset({TaskStatus.PENDING, TaskStatus.RUNNING})
-_BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
 
 
 def taken_up(state: RunState) -> list[ev.Event]:

@@ -20,7 +20,7 @@ from ganger.core.money.budgets import reservation, run_refusal, task_refusal
 from ganger.core.planning.dependents import blocked_behind
 from ganger.core.planning.repos import Gate, is_guarded
 from ganger.core.scheduling.accounts import needs_answer
-from ganger.core.scheduling.choosing import NEVER, Choice, For, due_at, in_scope as in_scope, within
+from ganger.core.scheduling.choosing import NEVER, Choice, For, due_at, finish, in_scope as in_scope, within
 from ganger.core.scheduling.decisions import (
     CloseWindow as CloseWindow,
     Decision as Decision,
@@ -31,7 +31,6 @@ from ganger.core.scheduling.decisions import (
     Wait as Wait,
     Wake as Wake,
 )
-from ganger.core.scheduling.finishing import finish
 from ganger.core.scheduling.quota import spread_after
 from ganger.core.state.allowed import open_round
 from ganger.core.state.indexes import is_delivering

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ganger.core.events import EVENT_TYPES, Event, QuestionAsked, QuestionRaised, RunFinished, TaskSettled, type_name
-from ganger.core.sentences.delivery import delivery_sentence
+from ganger.core.sentences.sentences import delivery_sentence
 from ganger.core.state.hosts import host_sentence
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 

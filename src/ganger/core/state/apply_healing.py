@@ -8,7 +8,7 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.model.records import HealRound, HistoryItem, PatchRecord, RunState
-from ganger.core.money.spending import reserve, settle_cost
+from ganger.core.money.budgets import reserve, settle_cost
 from ganger.core.vocabulary import HealSchedule, Phase, TaskStatus
 
 D = TaskStatus.DONE

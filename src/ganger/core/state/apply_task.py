@@ -10,7 +10,7 @@ from ganger.core import events as ev
 from ganger.core.model.fast_replace import replace
 from ganger.core.model.ledger import Milestone
 from ganger.core.model.records import ChangeRecord, Ended, HistoryItem, RunState, TaskState
-from ganger.core.money.spending import released, reserve, settle_cost
+from ganger.core.money.budgets import released, reserve, settle_cost
 from ganger.core.names import verify_log, worker_log
 from ganger.core.state.apply_delivery import DELIVERY_CHANGES, begun, rules_of, taken_up
 from ganger.core.state.apply_worker import WORKER_CHANGES

@@ -10,8 +10,8 @@ from pathlib import Path
 from ganger.core import events as ev
 from ganger.core.failures.agent_errors import Trouble, is_broken, is_over_for_good, refused_session, trouble_of
 from ganger.core.model.records import Ended, Totals
+from ganger.core.money.budgets import cost_settled
 from ganger.core.money.pricing import believed, counted_after, used_by
-from ganger.core.money.spending import cost_settled
 from ganger.core.scheduling.quota import works_again
 from ganger.core.signs import Heard
 from ganger.engine.agent_calls.log_follower import Listening, followed, heard_event

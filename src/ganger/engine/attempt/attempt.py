@@ -25,7 +25,7 @@ from ganger.core.model.records import Ended
 from ganger.core.planning.dependents import blocked_behind
 from ganger.core.scheduling.accounts import after_doubtful_refusal, after_refusal
 from ganger.core.scheduling.quota import after_quota, spread_after
-from ganger.core.scheduling.requeue import close_questions
+from ganger.core.scheduling.resume import close_questions
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus

@@ -1,19 +1,17 @@
-"""The part of an attempt in which its worker works: prompt, desk, process or session, until it has ended.
-
-A process is found by its key, adopted if it runs, harvested if it ended, started if it never was. A session that asked
-for the task is waited for: its report ends the wait, and so does the end of its lease.
-"""
+"""The part of an attempt in which its worker works: prompt, process or session, until it has ended."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from ganger.core import events as ev
 from ganger.core.control.questions import answers_of
-from ganger.core.model.records import Ended
+from ganger.core.model.records import Ended, TaskSpec
 from ganger.core.money.budgets import time_limit
 from ganger.core.names import desk_folder, prompt_file
 from ganger.core.state.apply_delivery import rules_of
@@ -21,7 +19,6 @@ from ganger.core.times import seconds_between, stamp
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.agent_calls.agent_output import Hearing
 from ganger.engine.agent_calls.launching import at_home, confined, forget_login, owner_of, reporting, with_desk
-from ganger.engine.attempt.declared_reads import unread
 from ganger.engine.attempt_context import Case, Lost
 from ganger.engine.attempt_outcome import heed_person
 from ganger.engine.change_strategy import Road
@@ -35,6 +32,36 @@ from ganger.engine.workers.handoff import ci_note, handoff_of
 from ganger.engine.workers.protocol import gone
 from ganger.errors import GangerError, InputError
 from ganger.ports import Agent, AttemptContext, Exit, Launch
+
+# What programs bring with them is no file of the project.
+_LEFT_ALONE = frozenset({".git", ".ganger", ".venv", "venv", "node_modules"})
+
+
+def unread(folder: Path, spec: TaskSpec) -> tuple[Path, ...]:
+    """Files, and folders whole, that hold nothing the task declares to read, create or modify; nothing where it
+    declares no reading."""
+    if not spec.reads:
+        return ()
+    named = (*spec.reads, *(spec.creates or ()), *(spec.modifies or ()), *spec.expected)
+    allowed = frozenset(os.path.normpath(path) for path in named)
+    return tuple(_below(folder, "", allowed))
+
+
+def _below(folder: Path, under: str, allowed: frozenset[str]) -> Iterator[Path]:
+    """A link is left alone: what it leads to is either in the workspace, and judged there, or out of reach."""
+    try:
+        with os.scandir(folder / under) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in found:
+        path = f"{under}/{entry.name}" if under else entry.name
+        if path in allowed or entry.is_symlink() or (not under and entry.name in _LEFT_ALONE):
+            continue
+        if entry.is_dir(follow_symlinks=False) and any(name.startswith(f"{path}/") for name in allowed):
+            yield from _below(folder, path, allowed)
+        else:
+            yield folder / path
 
 
 class Shift:

@@ -29,8 +29,7 @@ from ganger.engine.delivery.ci.wait import CiWaiting
 from ganger.engine.delivery.context import DeliveryCase
 from ganger.engine.delivery.push import Pushing
 from ganger.engine.delivery.requests.change_request import Requesting
-from ganger.engine.delivery.requests.merge import RequestMerging
-from ganger.engine.delivery.requests.merged_branch import MergedBranch
+from ganger.engine.delivery.requests.merge import MergedBranch, RequestMerging
 from ganger.engine.delivery.requests.queue import RequestLine
 from ganger.engine.delivery.reviews.forge_review import ForgeReviewing
 from ganger.engine.delivery.reviews.review import Reviewing

@@ -15,7 +15,7 @@ from ganger.core.delivery.branch_rules import merge_hint
 from ganger.core.delivery.shared_pushes import culprit, is_at_it, mend, needs_tip, under_way, waiting
 from ganger.core.model.ledger import Delivery
 from ganger.core.planning.repos import graph_of
-from ganger.core.scheduling.requeue import after_push
+from ganger.core.scheduling.resume import after_push
 from ganger.core.times import unix_time
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.attempt_outcome import Waits

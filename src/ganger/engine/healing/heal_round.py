@@ -23,9 +23,8 @@ from ganger.core.failures.retries import backoff_sec
 from ganger.core.healing.patches import Ground, Judged, judge
 from ganger.core.healing.policy import Cure, after_nothing, after_round, questions_for, shrunk_size
 from ganger.core.model.records import HealRound, RunState, Totals, Window
-from ganger.core.money.budgets import active_seconds, reservation
+from ganger.core.money.budgets import active_seconds, cost_settled, reservation
 from ganger.core.money.pricing import believed, used_by
-from ganger.core.money.spending import cost_settled
 from ganger.core.names import healer_log, healer_prompt
 from ganger.core.planning.dependents import blocked_behind
 from ganger.core.scheduling.accounts import after_refusal

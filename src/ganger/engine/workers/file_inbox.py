@@ -1,19 +1,19 @@
-"""Folders that somebody else fills, looked into with care: what is new in them, one small file at a time.
-
-Nothing in them is followed, and what looking costs is bounded by whoever looks. None of it belongs on the lead's loop.
-"""
+"""Folders that workers fill, read with care, one small file at a time; and the answers left there for them."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.contracts.parser import MOST_VALUES
 from ganger.contracts.reading.strict_json import JsonFault, check_count, loads
+from ganger.core.model.workers import Message
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -109,3 +109,63 @@ def _value(data: bytes) -> object:
         return loads(text)
     except (UnicodeDecodeError, JsonFault):
         return None
+
+
+MESSAGES = "messages.json"
+_FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# The desk itself is closed to others; inside walls its worker may be another user than the lead.
+_MODE = 0o644
+
+
+def told(messages: Sequence[Message]) -> list[dict[str, object]]:
+    """Messages as every carrier shows them."""
+    return [
+        {"number": m.number, "kind": m.kind, "text": m.text, "at": m.at, "question": m.about or None} for m in messages
+    ]
+
+
+def leave_messages(desk: Path, messages: Sequence[Message]) -> bool:
+    """All of them: a file is read whole, whenever its reader has time."""
+    latest = messages[-1].number if messages else 0
+    return _leave(desk, MESSAGES, {"messages": told(messages), "latest": latest})
+
+
+def leave_refusal(desk: Path, kind: str, file: str, why: Mapping[str, object]) -> bool:
+    """The newest of its kind."""
+    return _leave(desk, _refusal(kind), {"file": file, **why})
+
+
+def take_back_refusal(desk: Path, kind: str) -> None:
+    """What came later was taken."""
+    with contextlib.suppress(OSError):
+        place = os.open(desk, FOLDER)
+        try:
+            os.unlink(_refusal(kind), dir_fd=place)
+        finally:
+            os.close(place)
+
+
+def _refusal(kind: str) -> str:
+    return f"refused-{kind}.json"
+
+
+def _leave(desk: Path, name: str, value: Mapping[str, object]) -> bool:
+    """Whole or not at all, by folder handles: its worker may put anything in the place of a file."""
+    content = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    fresh = f".{name}.new"
+    try:
+        place = os.open(desk, FOLDER)
+    except OSError:
+        return False
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(fresh, dir_fd=place)
+        with open(os.open(fresh, _FRESH, 0o600, dir_fd=place), "wb") as file:
+            os.fchmod(file.fileno(), _MODE)
+            file.write(content)
+        os.rename(fresh, name, src_dir_fd=place, dst_dir_fd=place)
+    except OSError:
+        return False
+    finally:
+        os.close(place)
+    return True

@@ -22,8 +22,17 @@ from ganger.engine.files import named_os_errors
 from ganger.engine.resources.live_attempts import Post, Posts
 from ganger.engine.resources.run_resources import Tools
 from ganger.engine.resources.worker_tokens import Badges
-from ganger.engine.workers.file_answers import leave_messages, leave_refusal, take_back_refusal
-from ganger.engine.workers.file_inbox import FOLDER, Allowance, Found, Mark, new_names, read
+from ganger.engine.workers.file_inbox import (
+    FOLDER,
+    Allowance,
+    Found,
+    Mark,
+    leave_messages,
+    leave_refusal,
+    new_names,
+    read,
+    take_back_refusal,
+)
 from ganger.engine.workers.protocol import Desk
 from ganger.errors import GangerError
 from ganger.ports import Reply, Request

@@ -1,7 +1,4 @@
-"""The watch over everybody at work: signs are gathered, `core.scheduling.health` judges them, and what it says is done.
-
-What ends a worker is recorded first: a new lead that finds its process gone knows why.
-"""
+"""Watches every worker: gathers signs, asks `core.scheduling.health` what they mean, and acts on its verdict."""
 
 from __future__ import annotations
 
@@ -20,8 +17,19 @@ from ganger.engine.attempt_outcome import speaks_for_itself
 from ganger.engine.resources.live_attempts import Post, Posts
 from ganger.engine.resources.run_resources import Tools, one_line
 from ganger.engine.stop_guard import Gate
-from ganger.engine.workers.cpu_use import is_at_work
 from ganger.engine.workers.protocol import TOLD_AT_MOST_EVERY_SEC, gone
+from ganger.ports import Facts
+
+# A tenth of one processor is work; less than that is a program that waits.
+_WORKS_SHARE = 0.1
+
+
+def is_at_work(before: Facts, now: Facts, between_sec: float) -> bool:
+    """Where there is too much to do one gets next to nothing; to stand in line for it tells it from an idle one."""
+    used = max(0.0, now.cpu_sec - before.cpu_sec)
+    lined_up = sum(max(0.0, sec - before.lined_up.get(pid, 0.0)) for pid, sec in now.lined_up.items())
+    return between_sec > 0 and used + lined_up >= _WORKS_SHARE * between_sec
+
 
 _LOOK_AT_PROCESSES_AFTER_SEC = 2.0
 _SHORTEST_SEC = 0.02

@@ -32,7 +32,7 @@ from ganger.engine.resources.live_attempts import Post, Posts
 from ganger.engine.resources.run_resources import Tools, one_line
 from ganger.engine.resources.worker_tokens import Badge, Badges
 from ganger.engine.workers.briefs import section_of, sections
-from ganger.engine.workers.file_answers import told
+from ganger.engine.workers.file_inbox import told
 from ganger.errors import GangerError, StaleToken
 from ganger.ports import Exit, Reply, Request
 

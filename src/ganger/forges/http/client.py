@@ -18,8 +18,7 @@ import httpx
 
 from ganger.core.state.hosts import short_reason
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited, ForgeUnreachable
-from ganger.forges.http.breaker import Breaker
-from ganger.forges.http.limits import emptied, limited
+from ganger.forges.http.limits import Breaker, emptied, limited
 from ganger.forges.settings import Address, ForgeSettings, is_loopback
 
 MOST_BYTES = 32 * 1024 * 1024

@@ -13,7 +13,7 @@ from ganger.local.procfs import group_lives, start_ticks
 from ganger.ports import Exit, Launch
 
 if TYPE_CHECKING:
-    from ganger.launchers.connections import Client
+    from ganger.launchers.messages import Client
 
 NEVER = float("inf")
 _FIRST_PAUSE_SEC = 0.001

@@ -23,7 +23,7 @@ from ganger.workspaces.direct.write import (
 from ganger.workspaces.files.tree import Tree
 from ganger.workspaces.rules.protected import Protection
 from ganger.workspaces.rules.writes import ChangeSet, WriteRequest, WriteRules, plan_changes
-from ganger.workspaces.safeguards.as_change import PlannedChange
+from ganger.workspaces.safeguards import PlannedChange
 
 _LARGEST_PROMPT = 4 * 1024 * 1024
 Judge = Callable[[Change, Rules], None]

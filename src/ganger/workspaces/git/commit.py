@@ -15,7 +15,7 @@ from ganger.ports import Rules, Taken, Touched
 from ganger.workspaces.files.tree import Tree
 from ganger.workspaces.git.bare_repo import Bare
 from ganger.workspaces.git.git import is_object
-from ganger.workspaces.git.leftovers import Kept
+from ganger.workspaces.git.landing import Kept
 from ganger.workspaces.git.objects import Commit, Reader, Who, tidy, write_blobs, write_commit, write_tree
 from ganger.workspaces.git.settings import Attempt, GitSettings, RunRefs
 from ganger.workspaces.git.take import (

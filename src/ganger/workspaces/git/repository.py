@@ -19,29 +19,26 @@ from ganger.errors import DiskFullError, GangerError
 from ganger.ports import Conflict, Place, Rebased, Rules, Taken, Touched
 from ganger.workspaces.files.copying import bytes_of
 from ganger.workspaces.files.removal import Bin, discard, throw_away
-from ganger.workspaces.git import leftovers
+from ganger.workspaces.git import landing as leftovers
 from ganger.workspaces.git.bare_repo import Bare, sync_folder
-from ganger.workspaces.git.checkouts import BRANCH, Checkouts, Recipe, fresh_name, put_in_place
+from ganger.workspaces.git.checkouts import BRANCH, Checkouts, Pool, Recipe, Template, fresh_name, put_in_place
 from ganger.workspaces.git.commit import Attempts
-from ganger.workspaces.git.damage import damaged
-from ganger.workspaces.git.diff_text import diff_text, files_of
-from ganger.workspaces.git.git import Call, check_version, failed, is_object, require_object
-from ganger.workspaces.git.leftovers import Leftover
-from ganger.workspaces.git.objects import Commit, Reader, Who, write_commit
-from ganger.workspaces.git.pool import Pool, Template
+from ganger.workspaces.git.git import Call, check_version, damaged, failed, is_object, require_object
+from ganger.workspaces.git.landing import Leftover
+from ganger.workspaces.git.objects import Commit, Reader, Who, diff_text, files_of, write_commit
 from ganger.workspaces.git.rebase import (
     first_parents,
     fork_point,
     is_ancestor,
     is_straight,
     join,
+    join_yielding,
     known,
     like,
     rebase,
     take_back,
 )
 from ganger.workspaces.git.settings import Attempt, GitSettings, RunRefs
-from ganger.workspaces.git.yielding_merge import join_yielding
 from ganger.workspaces.refusals import failure_for
 
 __all__ = ["GitRepository", "GitSettings", "Leftover"]

@@ -19,8 +19,17 @@ from ganger.errors import DiskFullError, ForgeDenied, ForgeError, ForgeUnreachab
 from ganger.local.scratch import prefix
 from ganger.ports.forge import Behind, PushOutcome, Rejected, Sent
 from ganger.workspaces.git.bare_repo import Bare
-from ganger.workspaces.git.damage import damaged, shows_damage
-from ganger.workspaces.git.git import Answer, Call, Git, environment_for, failed, is_object, require_object
+from ganger.workspaces.git.git import (
+    Answer,
+    Call,
+    Git,
+    damaged,
+    environment_for,
+    failed,
+    is_object,
+    require_object,
+    shows_damage,
+)
 from ganger.workspaces.git.settings import ref_part
 from ganger.workspaces.remotes.addresses import Address, forge_of, parse_address, remote_address
 from ganger.workspaces.rules.masking import Mask

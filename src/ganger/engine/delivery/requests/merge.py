@@ -1,9 +1,4 @@
-"""A green change request on its way into its target: brought up to date, tested, and exactly that merged.
-
-Dying at any point is harmless. Before an intent nothing happened. After that of an update the remote tells whether the
-branch has the commit; after that of a merge the target tells whether it holds it, whatever the forge says of the
-request: so everybody looks first, and a merge is asked for of one commit and of no other.
-"""
+"""A green change request on its way into its target: brought up to date, tested, and exactly that merged."""
 
 from __future__ import annotations
 
@@ -33,6 +28,37 @@ from ganger.engine.resources.run_resources import one_line
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
 from ganger.ports import Conflict
 from ganger.ports.forge import Forge, MergeAnswer, MergeRules, Request
+
+
+class MergedBranch:
+    """Removed where it stands at exactly the commit that this run pushed and that is merged: the remote compares. So it
+    is harmless to repeat, and what somebody else put onto it stays."""
+
+    def __init__(self, at: DeliveryCase) -> None:
+        self.at = at
+
+    async def remove(self) -> None:
+        case, request = self.at.case, self.at.now.request
+        if not self.at.rules.delete_branch or request is None or not request.number or request.branch_removed:
+            return
+        if not request.merged or not request.tested:
+            return
+        remote = self.at.outlet.place_of(request.branch)
+        try:
+            gone = await self.at.sending.patiently(
+                case.task,
+                lambda: self.at.unless_stopped(remote.remove(request.tested, request.branch)),
+                self.at.rules.ci_sec,
+            )
+        except ForgeDenied as denied:
+            if denied.host:
+                raise
+            # What had to be delivered is delivered; a branch that must stay is no fault of it.
+            return
+        if gone:
+            what = ev.RequestChanged(case.task, case.number, request.number, "branch_removed", request.tested)
+            await case.record(what)
+
 
 T = TypeVar("T")
 _MOST_ASKED = 12

@@ -19,9 +19,8 @@ from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
 from ganger.core.control.reviews import APPROVED, REWORK
 from ganger.core.failures.agent_errors import Trouble, trouble_of
-from ganger.core.money.budgets import spent_out
+from ganger.core.money.budgets import cost_settled, spent_out
 from ganger.core.money.pricing import believed, used_by
-from ganger.core.money.spending import cost_settled
 from ganger.core.names import review_log, review_prompt, reviews_folder
 from ganger.core.scheduling.accounts import after_refusal
 from ganger.core.scheduling.quota import after_quota, paused_until, shut_until, works_again

@@ -1,25 +1,71 @@
-"""One set of rules for every change, whatever its author and source: what may land and what may not."""
+"""One set of rules for every change, wherever it comes from: what may land and what may not."""
 
 from __future__ import annotations
 
 import posixpath
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ganger.core.masking import NOTHING, Masker
 from ganger.errors import WriteRefused
 from ganger.ports import Change, Rules, Side, Touched
-from ganger.workspaces.files.tree import parents_of
+from ganger.workspaces.files.tree import Tree, parents_of
 from ganger.workspaces.gates.gates import Gates
 from ganger.workspaces.git.case_twins import base_twins
 from ganger.workspaces.refusals import refused, require_none
-from ganger.workspaces.rules.line_counts import Line
+from ganger.workspaces.rules.line_counts import Line, added_lines
 from ganger.workspaces.rules.masking import Mask
 from ganger.workspaces.rules.protected import Protection, folded_parts, glob_match, is_unseen, path_match
 from ganger.workspaces.rules.secrets import Sample, find_secrets, new_secrets
-from ganger.workspaces.rules.writes import SHRINKAGE_FROM_BYTES, check_path
-from ganger.workspaces.safeguards.interface import Interface
+from ganger.workspaces.rules.writes import SHRINKAGE_FROM_BYTES, ChangeKind, ChangeSet, FileChange, check_path
+
+_BINARY_HEAD = 8000
+
+
+class Interface:
+    """`patterns` work like those of protected paths: without a slash they match any part, with one from the root."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self._patterns = tuple(pattern.lower() for pattern in patterns)
+
+    def covers(self, path: str) -> bool:
+        parts = folded_parts(path)
+        return any(_matches(pattern, parts) for pattern in self._patterns)
+
+    def broken_by(self, touched: Touched, change: Change, *, comparable: bool) -> tuple[str, str] | None:
+        """The path and what was removed from it; None when it only grew. `comparable`: both sides can be read."""
+        if touched.renamed_from and self.covers(touched.renamed_from):
+            return touched.renamed_from, f"it was moved to {touched.path!r}"
+        if touched.before is None or not self.covers(touched.path):
+            return None
+        if touched.after is None:
+            return touched.path, "it was deleted"
+        if not _same_kind(touched.before, touched.after):
+            return touched.path, "something else was put in its place"
+        if touched.kind == "mode":
+            return None
+        if not comparable:
+            return touched.path, "it is too large to see whether something was removed"
+        lost = _lost(change.before(touched.path), change.after(touched.path))
+        return (touched.path, lost) if lost else None
+
+
+def _same_kind(before: Side, after: Side) -> bool:
+    return stat.S_IFMT(before.mode) == stat.S_IFMT(after.mode)
+
+
+def _lost(before: bytes, after: bytes) -> str:
+    """The lines that are gone. Moved and empty lines do not count."""
+    if b"\0" in before[:_BINARY_HEAD] or b"\0" in after[:_BINARY_HEAD]:
+        return "it is not text, and it was changed"
+    gone = [line for line in added_lines(after, before) if line.text.strip()]
+    if not gone:
+        return ""
+    more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+    return f"line {gone[0].number}{more} of it was changed or removed"
+
 
 # The first refusal is reported to the task and decides its failure class.
 GRAVEST_FIRST = (
@@ -347,3 +393,46 @@ def _content_before(case: _Case, touched: Touched) -> bytes:
     if touched.renamed_from:
         return case.change.before(touched.renamed_from)
     return case.change.before(touched.path) if _is_file(touched.before) else b""
+
+
+class PlannedChange:
+    """A change set that is not written yet, with the tree it is meant for."""
+
+    def __init__(self, changes: ChangeSet, tree: Tree, limit: int) -> None:
+        self._changes, self._tree, self._limit = {change.path: change for change in changes.files}, tree, limit
+
+    @cached_property
+    def touched(self) -> tuple[Touched, ...]:
+        return tuple(_touched(one) for one in self._changes.values() if one.kind is not ChangeKind.UNCHANGED)
+
+    def before(self, path: str) -> bytes:
+        """Also for an untouched file: a check may reach it through a touched one."""
+        change = self._changes.get(path)
+        if change is not None and change.before is None:
+            return b""
+        try:
+            found = self._tree.read(path, self._limit)
+        except WriteRefused:
+            return b""
+        return b"" if found is None else found.data
+
+    def after(self, path: str) -> bytes:
+        change = self._changes.get(path)
+        return b"" if change is None else change.content
+
+    def names_before(self, folder: str) -> Collection[str]:
+        try:
+            return self._tree.names(folder)
+        except (OSError, WriteRefused):
+            return ()
+
+
+def _touched(change: FileChange) -> Touched:
+    mode = _mode(change.mode)
+    before = change.before
+    was = None if before is None else Side(_mode(before.mode), before.size, before.sha256)
+    return Touched(change.path, was, Side(mode, change.after_size, change.after_sha256))
+
+
+def _mode(mode: int) -> int:
+    return stat.S_IFREG | (0o755 if mode & 0o111 else 0o644)

@@ -1,1 +1,0 @@
-"""Webhooks of forges: received, verified, and used only to look sooner."""

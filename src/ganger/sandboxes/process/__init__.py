@@ -1,1 +1,0 @@
-"""The confined process: its user, environment, limits and program."""

@@ -1,1 +1,0 @@
-"""The rules that judge every change, put together."""
